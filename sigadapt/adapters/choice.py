@@ -1,0 +1,267 @@
+"""What the model answered, in one form for every provider: Choice, and how responses and streams become one.
+
+A response goes through three steps: the plain body it holds (`bodies`), what the reader of its wire
+format finds in that (`readers`), and the calls decoded and typed (`typed_calls`). A stream is joined to
+the body it amounts to first (`events`, and each reader's `join`). Rules it enforces:
+
+ a. Never an error for a bad call: that is an `InvalidToolCall` with its code (rule 3).
+ b. `UnreadableResponse` only where there is no answer: an unknown shape, or an error and nothing else. An
+    error that breaks into an answer leaves what was said, and the finish reason `error`.
+ c. A stream that ends early leaves what was said, without a finish reason; calls it may have cut are bad
+    ones.
+ d. An answer with calls for the caller whose wire says plain `stop` ended with `tool_calls`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dspy import lm15
+
+from sigadapt.adapters.bodies import body_of, chat_body
+from sigadapt.adapters.events import events_of
+from sigadapt.adapters.lm15_parts import accounts_for, as_shown, body_of_parts
+from sigadapt.adapters.provider_errors import error_in, until_error
+from sigadapt.adapters.readers import (
+    anthropic,
+    bedrock,
+    cohere,
+    gemini,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
+from sigadapt.adapters.readers.reading import Json, Reading
+from sigadapt.adapters.typed_calls import typed_calls, verdict
+from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.signatures.calls import ToolCalls
+
+
+class Reader(Protocol):
+    """The functions of a reader module; see `readers.reading`."""
+
+    @property
+    def DIALECT(self) -> str:  # noqa: N802  (a constant of the module)
+        """Its name, as in `dialect=`."""
+        ...
+
+    def reads(self, body: Json, /) -> bool:
+        """Whether a body is of this format."""
+        ...
+
+    def read(self, body: Json, /) -> list[Reading]:
+        """One reading a candidate."""
+        ...
+
+    def opens(self, event: Json, /) -> bool:
+        """Whether a stream's event is of this format."""
+        ...
+
+    def join(self, events: Iterable[Json], /) -> Json:
+        """The whole body that a stream's events amount to."""
+        ...
+
+
+READERS: "tuple[Reader, ...]" = (openai_chat, openai_responses, anthropic, gemini, ollama, bedrock, cohere)
+"""The wire formats, in the order a body is tried for them. A new one is a new module and a place here."""
+
+
+_set = object.__setattr__  # past the frozen dataclass' own
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One candidate of a model's answer. Two are equal where they say the same, whatever `raw` holds.
+
+    Args:
+        text: what the model said to the user, refusals included; None where it said nothing.
+        tool_calls: the calls it made, good and bad; None where it made none.
+        reasoning: the thinking that the provider showed.
+        finish_reason: `stop`, `tool_calls`, `length`, `content_filter` or `error`, else the provider's word;
+            None where it gave none.
+        raw: what was read, untouched; of an iterator of events, the list of them.
+    """
+
+    text: str | None = None
+    tool_calls: ToolCalls | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    raw: Any = field(default=None, repr=False, compare=False)
+    _found: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def __getattr__(self, name: str) -> Any:
+        # Runs only for what is not set: the calls of a choice that was read. Their arguments are decoded by
+        # then; the objects are made when first asked for.
+        if name != "tool_calls":
+            raise AttributeError(f"a Choice has no {name!r}")
+        calls = typed_calls(*self._found)
+        object.__setattr__(self, "tool_calls", calls)
+        return calls
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return Choice, (self.text, self.tool_calls, self.reasoning, self.finish_reason, self.raw)
+
+
+def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
+    """Read one answer of any provider; of several candidates the first.
+
+    Args:
+        response: a body (dict), an SDK's response object (openai, anthropic, google-genai, ollama,
+            LiteLLM), a `dspy.lm15.Response`, or DSPy's legacy output (a text, or a dict with `text`).
+        dialect: the wire format, where it should not be found out from the body.
+
+    Returns:
+        The choice. A call that cannot be used is among `tool_calls.invalid`, with its code.
+
+    Raises:
+        UnreadableResponse: if this is no model response, or an error and no answer; the reason says which
+            error.
+        InvalidOption: for an unknown dialect.
+
+    Example:
+        >>> body = {
+        ...     "type": "message",
+        ...     "stop_reason": "tool_use",
+        ...     "content": [
+        ...         {"type": "text", "text": "Let me look."},
+        ...         {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}},
+        ...     ],
+        ... }
+        >>> choice = choice_from_response(body)
+        >>> choice.text, choice.tool_calls[0].name, choice.tool_calls[0].args, choice.finish_reason
+        ('Let me look.', 'get_weather', {'city': 'Paris'}, 'tool_calls')
+    """
+    return _choice(_readings(response, dialect)[0], response)
+
+
+def choices_from_response(response: Any, *, dialect: str | None = None) -> list[Choice]:
+    """Read all candidates of an answer, in the provider's order; else as `choice_from_response`.
+
+    Example:
+        >>> body = {"choices": [{"message": {"content": "Yes."}}, {"message": {"content": "No."}}]}
+        >>> [choice.text for choice in choices_from_response(body)]
+        ['Yes.', 'No.']
+    """
+    return [_choice(reading, response) for reading in _readings(response, dialect)]
+
+
+def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | None = None) -> Choice:
+    r"""Read a streamed answer whole; the same choice as the unstreamed answer gives.
+
+    Args:
+        events: the stream's text or bytes (server-sent events, NDJSON, a JSON array), pieces of it cut
+            anywhere, or its events as dicts or an SDK's objects.
+        dialect: the wire format, where it should not be found out from the events.
+
+    Returns:
+        The choice; of several candidates the first. Arguments that came as text are kept as that text.
+
+    Raises:
+        UnreadableResponse: if these are no events of a known wire format, or an error and no answer.
+        InvalidOption: for an unknown dialect.
+
+    Example:
+        >>> first, second = (
+        ...     {"delta": {"content": "Hel"}},
+        ...     {"delta": {"content": "lo"}, "finish_reason": "stop"},
+        ... )
+        >>> choice_from_stream([{"choices": [first]}, {"choices": [second]}]).text
+        'Hello'
+    """
+    given = events_of(events)
+    raw = events if isinstance(events, (str, bytes, list)) else given
+    return _choice(_stream_readings([body_of(event) for event in given], dialect)[0], raw)
+
+
+def _choice(reading: Reading, raw: Any) -> Choice:
+    text, reasoning, calls, finish = reading
+    if not calls:
+        return Choice(text, None, reasoning, finish, raw)
+    made = Choice.__new__(Choice)
+    _set(made, "text", text)
+    _set(made, "reasoning", reasoning)
+    _set(made, "finish_reason", "tool_calls" if finish == "stop" else finish)
+    _set(made, "raw", raw)
+    _set(made, "_found", (reading, [verdict(sent) for _, _, sent in calls]))
+    return made
+
+
+def _readings(response: Any, dialect: str | None) -> list[Reading]:
+    if isinstance(response, lm15.Response):
+        return [_lm15_reading(response, dialect)]
+    body = body_of(response)
+    reader = _reader_of(body) if dialect is None else _named(dialect)
+    if reader is None:
+        if "text" in body:
+            return openai_chat.read(chat_body(body))
+        raise _unreadable(body)
+    readings = reader.read(body)
+    if readings and (readings[0].text or readings[0].calls):  # the common case, kept short
+        return readings
+    if not _says_something(readings) and (error_in(body) or not (readings and reader.reads(body))):
+        raise _unreadable(body)
+    return readings
+
+
+def _lm15_reading(response: lm15.Response, dialect: str | None) -> Reading:
+    body = response.provider_data
+    finish = None
+    if body is not None:
+        reader = _reader_of(body) if dialect is None else _named(dialect)
+        readings = reader.read(body) if reader else []
+        if readings and accounts_for(readings[0], response):
+            return as_shown(readings[0], response)
+        reader = _stream_reader_of([body])
+        last = reader.read(reader.join([body])) if reader else []
+        finish = last[0].finish if last else None
+    return openai_chat.read(body_of_parts(response, finish))[0]
+
+
+def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
+    answered, error = until_error(events)
+    reader = _stream_reader_of(answered) if dialect is None else _named(dialect)
+    if reader is None:
+        if len(answered) == 1 and error is None:  # an answer that was not streamed
+            return _readings(answered[0], None)
+        raise _unreadable({"error": error} if error else answered[0] if answered else {})
+    body = reader.join(answered)
+    readings, error = reader.read(body), error or error_in(body)
+    if _says_something(readings):
+        return [reading._replace(finish="error") for reading in readings] if error else readings
+    if error or not readings or not any(map(reader.opens, answered)):
+        raise _unreadable({"error": error} if error else answered[0] if answered else {})
+    return readings
+
+
+def _says_something(readings: list[Reading]) -> bool:
+    return any(reading.text or reading.reasoning or reading.calls for reading in readings)
+
+
+def _reader_of(body: Json) -> Reader | None:
+    for reader in READERS:
+        if reader.reads(body):
+            return reader
+    return None
+
+
+def _stream_reader_of(events: Sequence[Json]) -> Reader | None:
+    return next((reader for event in events for reader in READERS if reader.opens(event)), None)
+
+
+def _named(dialect: str) -> Reader:
+    for reader in READERS:
+        if dialect == reader.DIALECT:
+            return reader
+    known = ", ".join(reader.DIALECT for reader in READERS)
+    raise InvalidOption(f"{dialect!r} is no known dialect", field="dialect", fix=f"Use one of {known}.")
+
+
+def _unreadable(body: Json) -> UnreadableResponse:
+    error = error_in(body)
+    if error is not None:
+        return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
+    keys = ", ".join(repr(key) for key in list(body)[:12]) or "nothing"
+    return UnreadableResponse(
+        f"holding {keys}, this is no answer in a known wire format",
+        fix="Pass a provider's whole body, or say which wire it is of by dialect=.",
+    )

@@ -1,0 +1,66 @@
+"""A `dspy.lm15.Response` beside the provider's body it was made from: which to read, and how.
+
+lm15 keeps the provider's body as `provider_data`, and that is what to read: the message parts are made
+from it by decoding the arguments and rewriting those it cannot decode (DESIGN section 5). But a streamed
+answer keeps only its last event there, and a cached or custom one may keep nothing. Then the parts are
+all there is, put into the shape of a chat completion.
+"""
+
+from typing import Any
+
+from dspy import lm15
+
+from sigadapt.adapters.readers.reading import Json, JsonText, Reading, joined
+from sigadapt.signatures.arguments import parse_arguments
+
+
+def accounts_for(reading: Reading, response: lm15.Response) -> bool:
+    """Whether what was read of `provider_data` is the whole answer: the same calls, and all of the text.
+
+    The last event of a streamed answer may look like a body (Gemini's does), and holds only the end of it.
+    """
+    parts = response.message.parts
+    names = [part.name for part in parts if part.type == "tool_call"]
+    return [name for _, name, _ in reading.calls] == names and (_text(parts) or "") in (reading.text or "")
+
+
+def as_shown(reading: Reading, response: lm15.Response) -> Reading:
+    """A body's reading, its text cut where DSPy cut the answer at a stop sequence."""
+    text = _text(response.message.parts)
+    return reading._replace(text=text) if text and (reading.text or "").startswith(text) else reading
+
+
+def body_of_parts(response: lm15.Response, finish: str | None) -> Json:
+    """The chat completion that the message parts amount to.
+
+    Arguments that lm15 could not decode, `{"partial_json": text}`, are that text again. What it wrote as
+    `{"value": ...}` for arguments that are no object cannot be told from an object.
+
+    Args:
+        response: the response.
+        finish: the provider's finish reason where its last event tells; lm15 writes `tool_call` over
+            `length`.
+    """
+    parts = response.message.parts
+    calls = [
+        {"id": part.id, "function": {"name": part.name, "arguments": _arguments(part.input)}}
+        for part in parts
+        if part.type == "tool_call"
+    ]
+    thinking = joined(part.text for part in parts if part.type == "thinking")
+    message = {"content": _text(parts), "reasoning_content": thinking, "tool_calls": calls}
+    finish = finish or response.finish_reason
+    return {
+        "choices": [{"message": message, "finish_reason": "tool_calls" if finish == "tool_call" else finish}]
+    }
+
+
+def _text(parts: Any) -> str | None:
+    return joined(part.text for part in parts if part.type in {"text", "refusal"})
+
+
+def _arguments(sent: Json) -> Any:
+    text = sent.get("partial_json")
+    if len(sent) == 1 and isinstance(text, str) and not isinstance(parse_arguments(text), dict):
+        return JsonText(text)
+    return sent

@@ -1,0 +1,68 @@
+"""What an adapter was told about tool calling: options beyond DSPy's own, checked once, at construction."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from sigadapt.errors import InvalidOption
+
+ToolCalling: TypeAlias = Literal["auto", "native"]
+OnInvalid: TypeAlias = Literal["raise", "keep"]
+ToolChoice: TypeAlias = str | Sequence[str] | dict[str, Any]
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "tool_calling": get_args(ToolCalling),
+    "on_invalid": get_args(OnInvalid),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one adapter.
+
+    Args:
+        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
+            that the model supports function calling and refuses, with the reason, where it does not.
+        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the
+        provider. parallel_tool_calls: whether one answer may hold several calls; None leaves it to the
+        provider. on_invalid: `raise` a ToolCallParseError for a bad call, or `keep` bad calls in
+        `ToolCalls.invalid`. validate_args: whether calls are checked against the declarations.
+
+    Raises:
+        InvalidOption: naming the option and what it takes.
+
+    Example:
+        >>> Options(on_invalid="drop")
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is no value of it. Use 'raise' or 'keep'.
+    """
+
+    tool_calling: ToolCalling = "auto"
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    on_invalid: OnInvalid = "raise"
+    validate_args: bool = True
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            value = getattr(self, name)
+            if value not in words:
+                raise InvalidOption(
+                    f"{value!r} is no value of it", field=name, fix=f"Use {_either(words)}."
+                )
+        for name, kinds in (("parallel_tool_calls", (bool, type(None))), ("validate_args", (bool,))):
+            if not isinstance(getattr(self, name), kinds):
+                raise InvalidOption(f"{getattr(self, name)!r} is not a boolean", field=name)
+
+
+def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise InvalidOption for a keyword the adapter does not have, with the nearest it has."""
+    for name in [name for name in given if name not in known]:
+        near = difflib.get_close_matches(name, known, n=1)
+        fix = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(known)}."
+        raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return " or ".join(repr(word) for word in words)

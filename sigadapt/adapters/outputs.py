@@ -1,0 +1,114 @@
+"""From what the model said to the signature's output values (Choice -> outputs).
+
+Rule 7 lives here: required is required; on a turn with calls the other outputs are what the text holds,
+else None; and text is never dropped: without field markers it is the one text output there is, or an error.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from dspy.adapters.utils import apply_output_field_defaults
+from dspy.signatures.signature import SignatureMeta
+from dspy.utils.exceptions import AdapterParseError
+
+from sigadapt.adapters.choice import Choice
+from sigadapt.adapters.plan import Plan
+from sigadapt.errors import MissingToolCalls, ToolCallParseError
+from sigadapt.signatures.arguments import shown
+from sigadapt.signatures.calls import ToolCalls, Turn
+
+if TYPE_CHECKING:
+    from sigadapt.adapters.tool_adapter import ToolAdapter
+
+
+def refuse_bad_calls(choice: Choice, plan: Plan, signature: SignatureMeta) -> None:
+    """Raise ToolCallParseError for the choice's bad calls, all of them named (rule 5)."""
+    calls = choice.tool_calls
+    if calls is None or not calls.invalid:
+        return
+    bad = calls.invalid
+    told = "; ".join(f"{call.id} ({call.name or 'no name'}): {call.message}" for call in bad)
+    raise ToolCallParseError(
+        f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {told}",
+        choice=choice,
+        code=bad[0].code,
+        field=plan.calls,
+        tool=bad[0].name,
+        path=bad[0].path,
+        fix="The error's .choice holds every call; on_invalid='keep' returns them instead.",
+        signature=signature,
+    )
+
+
+def outputs_of(
+    adapter: "ToolAdapter", plan: Plan, signature: SignatureMeta, choice: Choice
+) -> dict[str, Any]:
+    """The output fields' values, in the signature's order.
+
+    Raises:
+        MissingToolCalls: a required calls field and no call (rule 7).
+        AdapterParseError: text that does not hold the other outputs, on a turn without calls.
+    """
+    calls: Any = choice.tool_calls
+    if calls is not None:
+        values = _beside_calls(adapter, plan, choice.text)
+    elif plan.calls_required:
+        raise _missing(choice, plan, signature)
+    else:
+        values, calls = _without_calls(adapter, plan, signature, choice)
+    values = apply_output_field_defaults(cast("Any", plan.rest), values)
+    return {name: calls if name == plan.calls else values.get(name) for name in signature.output_fields}
+
+
+def _missing(choice: Choice, plan: Plan, signature: SignatureMeta) -> MissingToolCalls:
+    said = shown(choice.text) if choice.text else "nothing"
+    return MissingToolCalls(
+        f"a tool call is required and none came; the model said: {said}",
+        choice=choice,
+        field=plan.calls,
+        fix="Declare the field as `ToolCalls | None` if a call is optional, or ask for one with tool_choice.",
+        signature=signature,
+    )
+
+
+def _beside_calls(adapter: "ToolAdapter", plan: Plan, text: str | None) -> dict[str, Any]:
+    """What the text beside calls holds; the whole of it stays in `ToolCalls.text`."""
+    if not text or not adapter.holds_fields(plan.rest, text):
+        return {}
+    try:
+        return adapter.parse(plan.rest, text)
+    except AdapterParseError as error:
+        return cast("dict[str, Any]", error.parsed_result or {})
+
+
+def _without_calls(
+    adapter: "ToolAdapter", plan: Plan, signature: SignatureMeta, choice: Choice
+) -> tuple[dict[str, Any], Any]:
+    """The other outputs, and what the optional calls field gets; text that no field takes stays in it."""
+    text = choice.text
+    if not text:
+        raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
+    if not plan.rest.output_fields:
+        return {}, ToolCalls(tool_calls=[], turn=Turn(text=text, reasoning=choice.reasoning))
+    if adapter.holds_fields(plan.rest, text):
+        return adapter.parse(plan.rest, text), plan.missing_calls()
+    sole = _sole_text_field(plan.rest)
+    if sole is None:
+        raise _unparsed(adapter, signature, text, "The text holds none of the output fields.")
+    return {sole: text}, plan.missing_calls()
+
+
+def _sole_text_field(rest: SignatureMeta) -> str | None:
+    """The one output there is, if it takes text: what a model that answers in plain words means."""
+    if len(rest.output_fields) != 1:
+        return None
+    ((name, field),) = rest.output_fields.items()
+    return name if field.annotation in (str, str | None) else None
+
+
+def _unparsed(adapter: "ToolAdapter", signature: SignatureMeta, text: str, message: str) -> AdapterParseError:
+    return AdapterParseError(
+        adapter_name=type(adapter).__name__,
+        signature=cast("Any", signature),
+        lm_response=text,
+        message=message,
+    )

@@ -1,0 +1,158 @@
+"""A signature compiled once: which of its fields are tool fields, and what is left for text.
+
+The first step of the flow (Signature -> Plan). A plan is made once per signature class and held weakly,
+because taking fields out of a signature builds a new pydantic model, which costs more than the rest of a
+call together.
+"""
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Union, get_args, get_origin
+from weakref import WeakKeyDictionary, WeakSet
+
+import dspy
+from dspy.signatures.signature import SignatureMeta
+from pydantic.fields import FieldInfo
+
+from sigadapt.errors import InvalidSignature
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.decls import ToolDecls
+
+_TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
+_CALLS = (ToolCalls, dspy.ToolCalls)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the pipeline needs to know about a signature with tool fields.
+
+    Args:
+        tools: the input field that holds the declarations.
+        tools_required: whether it must be given.
+        calls: the output field that receives the calls.
+        calls_required: whether an answer without a call is an error (rule 7).
+        missing_calls: the value of an optional calls field where no call came.
+        rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
+        instructions: the signature's instructions when it was compiled; they can be changed in place.
+    """
+
+    tools: str
+    tools_required: bool
+    calls: str
+    calls_required: bool
+    missing_calls: Callable[[], Any]
+    rest: SignatureMeta
+    instructions: str | None
+
+
+_PLANS: WeakKeyDictionary[SignatureMeta, Plan | None] = WeakKeyDictionary()
+_RESTS: WeakSet[SignatureMeta] = WeakSet()
+
+
+def plan_of(signature: SignatureMeta) -> Plan | None:
+    """The signature's plan; None for a signature without tool fields (rule 2).
+
+    Raises:
+        InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
+            two of either; names the fields and the fix.
+
+    Example:
+        >>> class Ask(dspy.Signature):
+        ...     question: str = dspy.InputField()
+        ...     tools: ToolDecls = dspy.InputField()
+        ...     calls: ToolCalls | None = dspy.OutputField()
+        >>> plan = plan_of(Ask)
+        >>> plan.tools, plan.calls, plan.calls_required, list(plan.rest.fields)
+        ('tools', 'calls', False, ['question'])
+        >>> plan_of(dspy.Signature("question -> answer")) is None
+        True
+    """
+    try:
+        plan = _PLANS[signature]
+    except KeyError:
+        plan = None
+    else:
+        if plan is None or plan.instructions == signature.__doc__:
+            return plan
+    plan = _PLANS[signature] = _compile(signature)
+    if plan is not None:
+        _RESTS.add(plan.rest)
+    return plan
+
+
+def is_rest(signature: SignatureMeta) -> bool:
+    """Whether this is what a plan left of a signature, so that its prompt belongs to a request with tools."""
+    return signature in _RESTS
+
+
+def reduced(plan: Plan, rest: SignatureMeta) -> Plan:
+    """The plan with still fewer fields left for text."""
+    _RESTS.add(rest)
+    return replace(plan, rest=rest)
+
+
+def _compile(signature: SignatureMeta) -> Plan | None:
+    tools = [name for name, field in signature.input_fields.items() if _is_one_of(field, _TOOLS)]
+    calls = [name for name, field in signature.output_fields.items() if _is_one_of(field, _CALLS)]
+    if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
+        return None
+    _refuse_misfits(signature.__name__, tools, calls)
+    field = signature.output_fields[calls[0]]
+    lenient = _is_one_of(field, (dspy.ToolCalls,))
+    optional = not field.is_required() or _allows_none(field.annotation)
+    return Plan(
+        tools=tools[0],
+        tools_required=not _is_optional(signature.input_fields[tools[0]]),
+        calls=calls[0],
+        calls_required=not (optional or lenient),
+        missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
+        rest=signature.delete(calls[0]).delete(tools[0]),
+        instructions=signature.__doc__,
+    )
+
+
+def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
+    if not tools:
+        raise InvalidSignature(
+            f"{signature} has a calls field and no tools field",
+            field=calls[0],
+            fix="Add an input field `tools: sigadapt.ToolDecls`.",
+        )
+    if not calls:
+        raise InvalidSignature(
+            f"{signature} has a tools field and no field for the calls",
+            field=tools[0],
+            fix="Add an output field `calls: sigadapt.ToolCalls` (or `ToolCalls | None`).",
+        )
+    for names, what in ((tools, "tools"), (calls, "calls")):
+        if len(names) > 1:
+            raise InvalidSignature(
+                f"{signature} has {len(names)} {what} fields: {', '.join(names)}",
+                field=names[1],
+                fix=f"Keep one {what} field; one ToolDecls holds any number of tools."
+                if what == "tools"
+                else "Keep one calls field; one ToolCalls holds any number of calls.",
+            )
+
+
+def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:
+    return any(member in kinds for member in _members(field.annotation))
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(arg for arg in get_args(annotation) if arg is not type(None))
+    return (annotation,)
+
+
+def _allows_none(annotation: Any) -> bool:
+    return type(None) in get_args(annotation)
+
+
+def _is_optional(field: FieldInfo) -> bool:
+    return not field.is_required() or _allows_none(field.annotation)
+
+
+def _none() -> None:
+    return None

@@ -1,0 +1,49 @@
+"""What a provider's error says, in a body or in the middle of a stream.
+
+Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google, Ollama
+and OpenRouter; ConverseStream's exceptions in Bedrock's service model.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sigadapt.adapters.decoded import spelled
+from sigadapt.adapters.readers.reading import Json, an_object, is_text
+from sigadapt.signatures.arguments import shown
+
+_BEDROCK = {
+    "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
+    "throttlingException", "validationException",
+}  # fmt: skip
+
+
+def error_in(body: Json) -> str | None:
+    """The message of the error that a body or a stream's event holds; None where it holds none.
+
+    Example:
+        >>> error_in({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+        'Overloaded'
+        >>> error_in({"error": None, "choices": []})
+    """
+    error = body.get("error")
+    if error:
+        return _message(error)
+    if body.get("type") == "error":
+        return _message(body)
+    if _BEDROCK.isdisjoint(body):
+        return None
+    return _message(next(body[key] for key in body if key in _BEDROCK))
+
+
+def until_error(events: Sequence[Json]) -> tuple[Sequence[Json], str | None]:
+    """The events before the first error and that error's message; without an error all events and None."""
+    for n, event in enumerate(events):
+        message = error_in(event)
+        if message is not None:
+            return events[:n], message
+    return events, None
+
+
+def _message(error: Any) -> str:
+    said = an_object(error).get("message", error)
+    return said if is_text(said) else shown(spelled(error))

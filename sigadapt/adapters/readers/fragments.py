@@ -1,0 +1,128 @@
+"""Which call a streamed fragment belongs to, where servers disagree on how to say so.
+
+OpenAI gives every fragment its call's `index`, and the id and name once. Compatible servers leave the
+index out, send 0 for every call, repeat id and name in each chunk, or count the index up within one call.
+Two calls must never become one, and one never two (rule 12), so a fragment opens a call where any of this
+holds:
+
+ a. it carries an index not seen before, and an id or a name;
+ b. it carries an id other than that of the call it would continue, and no call has that id;
+ c. it carries a name other than that call's;
+ d. it carries a name, but no id or one that the call lacks, and the call came whole in one fragment.
+
+Else it continues a call: the one with its index, or its id, or else the latest. Where a server says less
+than that, fragments of two calls end up in one text, which is then no JSON: a bad call with all of the
+text, never a good one with the wrong arguments.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sigadapt.adapters.readers.reading import CutOff, Json, an_object, is_text, json_text
+from sigadapt.signatures.arguments import parse_arguments
+
+
+class _Call:
+    """A call as far as its fragments have arrived."""
+
+    def __init__(self, fragment: Json) -> None:
+        self.head = fragment
+        self.id: str | None = None
+        self.name: str | None = None
+        self.pieces: list[Any] = []
+        self.came_whole = False
+
+    def add(self, fragment: Json) -> None:
+        self.id = self.id or _id(fragment)
+        self.name = self.name or _name(fragment)
+        piece = _arguments(fragment)
+        if piece is not None and piece != "":
+            self.came_whole = not self.pieces and _is_whole(json_text([piece]))
+            self.pieces.append(piece)
+
+    def whole(self, *, ended: bool) -> Json:
+        kind, key = _place(self.head)
+        arguments = json_text(self.pieces)
+        function = {"name": self.name, key: arguments if ended else CutOff(arguments)}
+        return {**self.head, "id": self.id, kind: function}
+
+
+def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
+    """The whole calls that a message's `tool_calls` fragments amount to.
+
+    Args:
+        fragments: the fragments in the order they came.
+        ended: whether the answer said that it is over; else each call may lack its end.
+
+    Returns:
+        Calls in the form of an unstreamed message's `tool_calls`, in the order they were opened.
+
+    Example:
+        >>> fold(
+        ...     [
+        ...         {"index": 0, "id": "c1", "function": {"name": "now", "arguments": ""}},
+        ...         {"index": 0, "function": {"arguments": "{}"}},
+        ...     ],
+        ...     ended=True,
+        ... )
+        [{'index': 0, 'id': 'c1', 'function': {'name': 'now', 'arguments': '{}'}}]
+    """
+    calls: list[_Call] = []
+    by_index: dict[Any, _Call] = {}
+    by_id: dict[str, _Call] = {}
+    for fragment in fragments:
+        index = fragment.get("index")
+        slot = index if isinstance(index, int) else None
+        call = _continued(fragment, slot, by_index, by_id, calls[-1] if calls else None)
+        if call is None:
+            call = _Call(fragment)
+            calls.append(call)
+        call.add(fragment)
+        if slot is not None:
+            by_index[slot] = call
+        if call.id is not None:
+            by_id[call.id] = call
+    return [call.whole(ended=ended) for call in calls]
+
+
+def _continued(
+    fragment: Json,
+    slot: int | None,
+    by_index: dict[Any, _Call],
+    by_id: dict[str, _Call],
+    latest: _Call | None,
+) -> _Call | None:
+    call_id, name = _id(fragment), _name(fragment)
+    call = by_index.get(slot) if slot is not None else by_id.get(call_id or "", latest)
+    if call is None:
+        return None if call_id or name else latest
+    if call_id and call.id and call_id != call.id:
+        return by_id.get(call_id)
+    if name and call.name and name != call.name:
+        return None
+    return None if name and call.came_whole and (not call_id or call_id != call.id) else call
+
+
+def _place(fragment: Json) -> tuple[str, str]:
+    """Where a call keeps its name and arguments: custom tools have a place of their own."""
+    is_custom = isinstance(fragment.get("custom"), dict) and not isinstance(fragment.get("function"), dict)
+    return ("custom", "input") if is_custom else ("function", "arguments")
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
+
+
+def _id(fragment: Json) -> str | None:
+    value = fragment.get("id")
+    return value if is_text(value) else None
+
+
+def _name(fragment: Json) -> str | None:
+    value = an_object(fragment.get(_place(fragment)[0])).get("name")
+    return value if is_text(value) else None
+
+
+def _arguments(fragment: Json) -> Any:
+    kind, key = _place(fragment)
+    return an_object(fragment.get(kind)).get(key)

@@ -1,0 +1,160 @@
+"""OpenAI Chat Completions, and the many servers that speak it.
+
+Sources: OpenAI's API reference (the chat completion object and its chunk), and for what others add to it
+    their
+recorded answers: Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake, Ollama.
+
+Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (OpenRouter, Groq, Ollama),
+else the texts of `reasoning_details` (OpenRouter, Snowflake); Mistral's `thinking` content parts are
+reasoning too. A `custom` tool call carries free text where a function carries JSON: it is a call, and the
+text its arguments. The deprecated `function_call` is a call without an id. Legacy text completions have
+`text` for a message.
+"""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from sigadapt.adapters.readers.fragments import fold
+from sigadapt.adapters.readers.reading import (
+    CutOff,
+    Json,
+    RawCall,
+    Reading,
+    an_object,
+    cut_last,
+    is_text,
+    joined,
+    json_text,
+    objects,
+    word,
+)
+
+DIALECT = "openai-chat"
+
+_FINISH = {
+    "function_call": "tool_calls",
+    "model_length": "length",  # Mistral: the model's context is full
+}
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_LISTS = ("reasoning_details", "annotations")
+
+
+def reads(body: Json) -> bool:
+    """Whether a body is a chat completion."""
+    return "choices" in body
+
+
+def read(body: Json) -> list[Reading]:
+    """One reading a choice."""
+    return [_candidate(choice) for choice in objects(body.get("choices"))]
+
+
+def _candidate(choice: Json) -> Reading:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        message = {"content": choice.get("text")}
+    message = cast("Json", message)
+    finish = word(choice.get("finish_reason"), _FINISH)
+    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    if "function_call" in message:
+        calls += _function_call(message["function_call"])
+    text, thinking = message.get("content"), None
+    if isinstance(text, list):
+        parts = objects(cast("list[Any]", text))
+        text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
+    if message.get("refusal"):
+        text = joined([text, message["refusal"]])
+    text = text or None if isinstance(text, str) else None
+    return Reading(text, _reasoning(message) or thinking, cut_last(calls, finish), finish)
+
+
+def _call(call: Json) -> RawCall:
+    function = call.get("function")
+    if isinstance(function, dict):
+        function = cast("Json", function)
+        return call.get("id"), function.get("name"), function.get("arguments")
+    custom = an_object(call.get("custom"))
+    return call.get("id"), custom.get("name"), custom.get("input")
+
+
+def _function_call(value: Any) -> list[RawCall]:
+    """Snowflake sends an empty one beside the real calls."""
+    function = an_object(value)
+    name, arguments = function.get("name"), function.get("arguments")
+    return [(None, name, arguments)] if name or arguments else []
+
+
+def _part_text(part: Json) -> Any:
+    return part.get("refusal") if part.get("type") == "refusal" else part.get("text")
+
+
+def _part_thinking(part: Json) -> Any:
+    thinking = part.get("thinking")
+    return thinking if isinstance(thinking, str) else joined(piece.get("text") for piece in objects(thinking))
+
+
+def _reasoning(message: Json) -> str | None:
+    shown = message.get("reasoning_content") or message.get("reasoning")
+    if shown is None and "reasoning_details" in message:
+        return joined(
+            part.get("text") or part.get("summary") for part in objects(message["reasoning_details"])
+        )
+    return shown or None if isinstance(shown, str) else None
+
+
+def opens(event: Json) -> bool:
+    """Whether an event is a chat completion chunk."""
+    return "choices" in event
+
+
+def join(events: Iterable[Json]) -> Json:
+    """The chat completion that chunks amount to."""
+    body: Json = {}
+    choices: dict[int, list[Json]] = {}
+    for event in events:
+        body.update({key: value for key, value in event.items() if key != "choices"})
+        for choice in objects(event.get("choices")):
+            index = choice.get("index")
+            choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
+    return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
+
+
+def _whole_choice(chunks: list[Json]) -> Json:
+    whole: Json = {}
+    fields: dict[str, list[Any]] = {}
+    for chunk in chunks:
+        whole.update({key: value for key, value in chunk.items() if value is not None})
+        # A server that does not stream what was asked to stream sends the message itself.
+        delta = an_object(chunk.get("delta") or chunk.get("message")) or {"content": chunk.get("text")}
+        for key, value in delta.items():
+            if value is not None:
+                fields.setdefault(key, []).append(value)
+    ended = is_text(whole.get("finish_reason"))
+    message = {key: _whole_field(key, values) for key, values in fields.items()}
+    if "tool_calls" in fields:
+        fragments = [call for calls in fields["tool_calls"] for call in objects(calls)]
+        message["tool_calls"] = fold(fragments, ended=ended)
+    if "function_call" in fields:
+        message["function_call"] = _whole_function_call(objects(fields["function_call"]), ended=ended)
+    whole.pop("delta", None)
+    return {**whole, "message": message}
+
+
+def _whole_field(key: str, values: list[Any]) -> Any:
+    if key in _TEXTS and all(isinstance(value, str) for value in values):
+        return "".join(values)
+    if key in _LISTS or key in _TEXTS:
+        return [part for value in values for part in _parts(value)]
+    return values[-1]
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return [{"type": "text", "text": value}]
+
+
+def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
+    name = next((fragment["name"] for fragment in fragments if fragment.get("name")), None)
+    arguments = json_text(fragment.get("arguments") for fragment in fragments)
+    return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}

@@ -1,0 +1,154 @@
+"""OpenAI Responses, and the servers that speak it.
+
+Sources: OpenAI's API reference (the response object, its output items, the streaming events) and recorded
+    answers
+of OpenAI, DeepSeek and Bedrock's compatible door.
+
+Calls are `function_call` items, by their `call_id`, and `custom_tool_call` items, whose free text is the
+arguments. Every other item (web, file and tool search, code interpreter, MCP, computer, shell and patch
+calls) stays in `raw`: the provider ran it, or it is no function of the caller's. Reasoning is the
+`reasoning` items' content, else their summary. A stream ends with the whole response; what came before is
+read only where that is missing or empty.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from sigadapt.adapters.readers.blocks import Blocks
+from sigadapt.adapters.readers.reading import (
+    CutOff,
+    Json,
+    RawCall,
+    Reading,
+    an_object,
+    cut_last,
+    joined,
+    json_text,
+    objects,
+    word,
+)
+
+DIALECT = "openai-responses"
+
+_FINISH = {
+    "completed": "stop",
+    "failed": "error",
+    "max_output_tokens": "length",
+}
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+_TEXT_DELTAS = {  # the item's field, the part's type, the event's key of the part's position
+    "response.output_text.delta": ("content", "output_text", "content_index"),
+    "response.refusal.delta": ("content", "refusal", "content_index"),
+    "response.reasoning_text.delta": ("content", "reasoning_text", "content_index"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_text", "summary_index"),
+}
+_FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+
+
+def reads(body: Json) -> bool:
+    """Whether a body is a response object."""
+    return body.get("object") == "response" or isinstance(body.get("output"), list)
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a response object."""
+    items = objects(body.get("output"))
+    finish = _finish(body)
+    calls = [_call(item) for item in items if item.get("type") in _ARGUMENTS]
+    if items and items[-1].get("type") in _ARGUMENTS:
+        calls = cut_last(calls, finish)
+    parts = [part for item in items if item.get("type") == "message" for part in objects(item.get("content"))]
+    text = joined(
+        part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
+    )
+    thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
+    return [Reading(text, thinking, calls, finish)]
+
+
+def _finish(body: Json) -> str | None:
+    status = body.get("status")
+    if status == "incomplete":
+        reason = an_object(body.get("incomplete_details")).get("reason")
+        return word(reason, _FINISH) or "incomplete"
+    return word(status, _FINISH)
+
+
+def _call(item: Json) -> RawCall:
+    arguments = item.get(_ARGUMENTS[item["type"]])
+    if item.get("status") in {"incomplete", "in_progress"}:
+        arguments = CutOff(arguments)
+    return (item.get("call_id"), item.get("name"), arguments)
+
+
+def _thinking(item: Json) -> str | None:
+    content = joined(part.get("text") for part in objects(item.get("content")))
+    return content or joined(part.get("text") for part in objects(item.get("summary")))
+
+
+def opens(event: Json) -> bool:
+    """Whether an event is one of the Responses stream."""
+    kind = event.get("type")
+    return isinstance(kind, str) and kind.startswith("response.")
+
+
+class _Item:
+    """An output item as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.item: Json = {}
+        self.done = False
+        self.arguments: list[Any] = []
+        self.texts: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+
+    def take(self, kind: str, event: Json) -> None:
+        if kind == "response.output_item.done":
+            self.item, self.done = an_object(event.get("item")), True
+        elif kind in _ARGUMENT_DELTAS:
+            self.arguments.append(event.get("delta"))
+        elif kind in _TEXT_DELTAS:
+            field, part, index = _TEXT_DELTAS[kind]
+            self.texts[field, part, str(event.get(index))].append(event.get("delta"))
+
+    def whole(self, *, ended: bool) -> Json:
+        if self.done:
+            return self.item
+        item: Json = {"type": self._kind(), **self.item, "status": "completed" if ended else "in_progress"}
+        key = _ARGUMENTS.get(str(item["type"]))
+        if key is not None:
+            item[key] = json_text([item.get(key), *self.arguments])
+        for (field, part, _), deltas in self.texts.items():
+            whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
+            item[field] = [*objects(item.get(field)), whole]
+        return item
+
+    def _kind(self) -> str:
+        if self.arguments:
+            return "function_call"
+        return (
+            "reasoning"
+            if any(part.startswith(("reasoning", "summary")) for _, part, _ in self.texts)
+            else "message"
+        )
+
+
+def join(events: Iterable[Json]) -> Json:
+    """The response object that the stream's events amount to."""
+    body: Json = {"object": "response"}
+    items = Blocks(_Item)
+    ended = False
+    for event in events:
+        kind, index = str(event.get("type")), event.get("output_index")
+        if "response" in event:
+            body.update(an_object(event["response"]))
+            ended = ended or kind in _FINAL
+        elif kind == "response.output_item.added":
+            items.open(index).item = an_object(event.get("item"))
+        elif index is not None:
+            items.at(index).take(kind, event)
+    if not ended:
+        body["status"] = None
+    if not (ended and objects(body.get("output"))):
+        body["output"] = [item.whole(ended=ended) for item in items.all]
+    return body

@@ -1,0 +1,134 @@
+"""The canonical Request: one OpenAI-like dict for every provider (Plan -> Request).
+
+    {"model": ..., "messages": [...], "tools": [{"type": "function", "function": {...}}],
+     "tool_choice": ..., "parallel_tool_calls": ..., "temperature": ..., ...}
+
+`messages` are OpenAI chat messages. Two keys go beyond that shape, because it has no place for them:
+`is_error` on a tool message, and `turn` on an assistant message, the `signatures.calls.Turn` that it
+replays. The provider's own shape is the business of lm15 and LiteLLM, behind `transport.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict, cast
+
+from sigadapt.adapters.options import Options, ToolChoice
+from sigadapt.adapters.plan import Plan
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.signatures.decls import ToolDecls
+
+
+class Request(TypedDict, total=False):
+    """A canonical request; generation settings (`temperature`, `max_tokens`, ...) are further keys of it."""
+
+    model: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    tool_choice: str | dict[str, Any]
+    parallel_tool_calls: bool
+
+
+_MODES = ("auto", "required", "none")
+
+
+def decls_of(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls:
+    """The declarations of this call, whatever form they were given in.
+
+    Raises:
+        InvalidToolDecl: for anything that declares no tool (rule 4), or none where a call is required.
+    """
+    given = inputs.get(plan.tools)
+    if given is None and plan.tools_required:
+        raise InvalidToolDecl(
+            "no tools were given", code="missing_tools", field=plan.tools, fix=f"Pass {plan.tools}=[...]."
+        )
+    decls = given if type(given) is ToolDecls else ToolDecls(() if given is None else given)
+    if not decls and plan.calls_required:
+        raise InvalidToolDecl(
+            f"no tool is declared and {plan.calls!r} requires a call",
+            code="missing_tools",
+            field=plan.tools,
+            fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",
+        )
+    return decls
+
+
+def build_request(
+    model: str,
+    messages: list[dict[str, Any]],
+    decls: ToolDecls,
+    options: Options,
+    generation: Mapping[str, Any],
+) -> Request:
+    """Put messages, declarations and generation settings into one canonical request.
+
+    Args:
+        model: the language model's name, as `dspy.LM` has it.
+        messages: the conversation as OpenAI chat messages.
+        decls: the declared tools; sent exactly as written.
+        options: the adapter's options; a call's own `tool_choice` and `parallel_tool_calls` come first.
+        generation: `temperature` and the like, the call's over the model's own defaults.
+
+    Returns:
+        The request. `tools` is absent where nothing is declared.
+
+    Raises:
+        InvalidOption: for a tool choice that names no declared tool, or any choice without tools (rule 4).
+    """
+    request: dict[str, Any] = {**generation, "model": model, "messages": messages}
+    choice = request.pop("tool_choice", None) or options.tool_choice
+    parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
+    if decls:
+        request["tools"] = decls.to_openai()
+    if choice is not None:
+        request["tool_choice"] = canonical_choice(choice, decls)
+    if parallel is not None and decls:
+        request["parallel_tool_calls"] = parallel
+    return cast("Request", request)
+
+
+def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
+    """A tool choice in OpenAI's form, checked against the declarations.
+
+    Source: the chat completions reference of OpenAI (`tool_choice`, `allowed_tools`).
+
+    Example:
+        >>> decls = ToolDecls([{"name": "search", "parameters": {"type": "object", "properties": {}}}])
+        >>> canonical_choice("search", decls)
+        {'type': 'function', 'function': {'name': 'search'}}
+        >>> canonical_choice("required", decls)
+        'required'
+    """
+    if isinstance(choice, str) and choice in _MODES:
+        if not decls and choice == "required":
+            raise InvalidOption("'required' was asked for and no tool is declared", field="tool_choice")
+        return choice
+    names = _chosen_names(choice)
+    for name in names:
+        if name not in decls:
+            raise InvalidOption(
+                f"no tool {name!r} is declared",
+                field="tool_choice",
+                tool=name,
+                fix=f"Declared: {', '.join(decl.name for decl in decls) or 'none'}.",
+            )
+    functions = [{"type": "function", "function": {"name": name}} for name in names]
+    if len(functions) == 1:
+        return functions[0]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": functions}}
+
+
+def _chosen_names(choice: ToolChoice) -> list[str]:
+    if isinstance(choice, str):
+        return [choice]
+    if isinstance(choice, Mapping):
+        named = choice.get("function")
+        if isinstance(named, Mapping) and isinstance(
+            name := cast("Mapping[str, Any]", named).get("name"), str
+        ):
+            return [name]
+        raise InvalidOption(
+            f"{choice!r} is no tool choice",
+            field="tool_choice",
+            fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
+        )
+    return list(choice)

@@ -1,0 +1,140 @@
+"""What the adapters of this package share: where a signature has tool fields, sigadapt's pipeline runs.
+
+Everything else is DSPy's: a signature without tool fields takes DSPy's own path from the first line to the
+last (rule 2). Each adapter is this class over DSPy's of the same name, plus how its text marks a field.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypedDict, cast
+
+from dspy.adapters.types.base_type import Type
+from dspy.clients.base_lm import BaseLM
+from dspy.signatures.signature import SignatureMeta
+from dspy.utils.callback import with_callbacks
+from dspy.utils.exceptions import AdapterParseError
+
+from sigadapt.adapters import pipeline
+from sigadapt.adapters.conversation import messages_of
+from sigadapt.adapters.options import OnInvalid, Options, ToolCalling, ToolChoice, refuse_unknown
+from sigadapt.adapters.plan import Plan, is_rest, plan_of
+from sigadapt.adapters.transport import fallback_scope, with_capability_planning
+from sigadapt.errors import ToolCallParseError
+
+
+class ToolOptions(TypedDict, total=False):
+    """The keywords an adapter takes beyond DSPy's; `options.Options` says what each means."""
+
+    tool_calling: ToolCalling
+    tool_choice: ToolChoice | None
+    on_invalid: OnInvalid
+    validate_args: bool
+
+
+class _Prompt:
+    """The one formatting step that DSPy's callbacks (`on_adapter_format_*`) see on a call with tools."""
+
+    @with_callbacks
+    def format(
+        self, signature: SignatureMeta, demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        return messages_of(cast("ToolAdapter", self), signature, demos, inputs)
+
+
+class ToolAdapter:
+    """The tool-calling half of an adapter; mixed in before a DSPy adapter, which is the other half."""
+
+    options: Options
+    callbacks: list[Any]
+    native_response_types: list[type[Type]]
+    use_json_adapter_fallback: bool
+    field_marker: ClassVar[str]
+    """How this adapter's text names an output field, with `{}` for the name."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Not DSPy's own: that wraps inherited methods once more, and its callbacks would fire once more.
+        for name in ("format", "parse"):
+            if name in vars(cls):
+                setattr(cls, name, with_callbacks(vars(cls)[name]))
+
+    def _configure(self, parallel_tool_calls: bool | None, options: Mapping[str, Any]) -> None:  # noqa: FBT001
+        refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
+        self.options = Options(parallel_tool_calls=parallel_tool_calls, **options)
+
+    @with_capability_planning
+    def __call__(
+        self,
+        lm: BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: SignatureMeta,
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        plan = plan_of(signature)
+        if plan is None:
+            return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
+        call = pipeline.Call(lm, dict(lm_kwargs), signature, plan, demos, inputs)
+        with fallback_scope() as progress:
+            try:
+                return pipeline.run(self, call)
+            except AdapterParseError as error:
+                fallback = self._fallback(error, emitted=progress.emitted)
+                if fallback is None:
+                    raise
+                return fallback(lm, lm_kwargs, signature, demos, inputs)
+
+    @with_capability_planning
+    async def acall(
+        self,
+        lm: BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: SignatureMeta,
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        plan = plan_of(signature)
+        if plan is None:
+            return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
+        call = pipeline.Call(lm, dict(lm_kwargs), signature, plan, demos, inputs)
+        with fallback_scope() as progress:
+            try:
+                return await pipeline.arun(self, call)
+            except AdapterParseError as error:
+                fallback = self._fallback(error, emitted=progress.emitted)
+                if fallback is None:
+                    raise
+                return await fallback.acall(lm, lm_kwargs, signature, demos, inputs)
+
+    def _fallback(self, error: AdapterParseError, *, emitted: bool) -> "ToolAdapter | None":
+        """The adapter that asks again after a text that did not parse; never after a bad call (rule 5)."""
+        if isinstance(error, ToolCallParseError) or emitted or not self.use_json_adapter_fallback:
+            return None
+        return self._json_fallback()
+
+    def _json_fallback(self) -> "ToolAdapter | None":
+        raise NotImplementedError
+
+    def format(
+        self, signature: SignatureMeta, demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The messages for these inputs, as DSPy's `format`; tools are in the request, not in the words.
+
+        Args:
+            signature: the signature, or what its plan leaves of it.
+            demos: few-shot examples.
+            inputs: the input fields' values.
+        """
+        rest = _rest_of(signature)
+        if rest is None:
+            return cast("Any", super()).format(signature, demos, inputs)
+        return _Prompt.format(cast("Any", self), rest, demos, inputs)
+
+    def holds_fields(self, rest: SignatureMeta, text: str) -> bool:
+        """Whether a text names any of the output fields in this adapter's form."""
+        return any(self.field_marker.format(name) in text for name in rest.output_fields)
+
+
+def _rest_of(signature: SignatureMeta) -> SignatureMeta | None:
+    if is_rest(signature):
+        return signature
+    plan: Plan | None = plan_of(signature)
+    return None if plan is None else plan.rest

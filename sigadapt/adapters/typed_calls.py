@@ -1,0 +1,111 @@
+"""From the calls a reader found to typed ToolCalls: ids, decoding, and a code for each bad call.
+
+Rules it enforces:
+
+ a. Each raw call comes out once, as a ToolCall or as an InvalidToolCall, with its raw text (rule 3).
+ b. The provider's id is kept. A missing one is `call_<n>`, n the call's position from 1, or the next number
+    free in the answer; an id the answer used before is replaced likewise and the call marked `renumbered`
+    (rule 6).
+ c. A call without a name is `missing_name`, whatever its arguments.
+ d. Arguments that were cut off are good only as the text of a complete object. Decoded ones, which an SDK or
+    the provider may have closed, are `truncated`.
+"""
+
+from typing import Any, TypeAlias, TypeVar
+
+import pydantic
+
+from sigadapt.adapters.decoded import judge
+from sigadapt.adapters.readers.reading import CutOff, RawCall, Reading
+from sigadapt.signatures.arguments import Flaw, parse_arguments, shown
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+
+Verdict: TypeAlias = "tuple[str, dict[str, Any] | Flaw]"
+"""A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
+
+_M = TypeVar("_M", bound=pydantic.BaseModel)
+
+
+def verdict(sent: Any) -> Verdict:
+    """Decode the arguments of a raw call, text or decoded, cut off or not. Never raises.
+
+    Example:
+        >>> verdict('{"city": "Paris"}')[1], verdict(CutOff('{"city": "Par'))[1].code
+        ({'city': 'Paris'}, 'truncated')
+    """
+    if isinstance(sent, str):
+        return str(sent), parse_arguments(sent)
+    if type(sent) is not CutOff:
+        return judge(sent)
+    if isinstance(sent.sent, str):
+        return str(sent.sent), parse_arguments(sent.sent, cut_off=True)
+    text, _ = judge(sent.sent)
+    return text, Flaw("truncated", f"the answer was cut off in this call: {shown(text, from_end=True)}")
+
+
+def typed_calls(reading: Reading, verdicts: list[Verdict]) -> ToolCalls:
+    """The calls of one candidate, from what was found and what became of each call's arguments.
+
+    Example:
+        >>> reading = Reading("Let me look.", None, [(None, "now", "{}"), ("c", "now", "{")], "tool_calls")
+        >>> calls = typed_calls(reading, [verdict(sent) for _, _, sent in reading.calls])
+        >>> calls[0].id, calls.invalid[0].code, calls.text
+        ('call_1', 'invalid_json', 'Let me look.')
+    """
+    turn = _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": None})
+    good: list[ToolCall] = []
+    bad: list[InvalidToolCall] = []
+    ids, renumbered = _ids(reading.calls)
+    for index, ((_, name, _), (text, args)) in enumerate(zip(reading.calls, verdicts, strict=True)):
+        named = isinstance(name, str) and name != ""
+        if named and isinstance(args, dict):
+            altered = ("renumbered",) if index in renumbered else ()
+            values = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
+            good.append(_trusted(ToolCall, {**values, "altered": altered, "turn": turn}))
+        else:
+            flaw = args if named and isinstance(args, Flaw) else Flaw("missing_name", _nameless(text))
+            values = {"id": ids[index], "name": name if named else None, "arguments": text, "index": index}
+            bad.append(_trusted(InvalidToolCall, {**values, **flaw._asdict()}))
+    values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
+    return _trusted(ToolCalls, values)
+
+
+def _nameless(arguments: str) -> str:
+    return f"the call has no name; its arguments: {shown(arguments)}"
+
+
+def _trusted(cls: type[_M], values: dict[str, Any]) -> _M:
+    """A model of values that are right by construction, all of them given and in the fields' order.
+
+    Validation would cost several times as much, and refuse a text that holds half of a surrogate pair.
+    """
+    made = cls.__new__(cls)
+    object.__setattr__(made, "__dict__", values)
+    object.__setattr__(made, "__pydantic_fields_set__", set(values))
+    object.__setattr__(made, "__pydantic_extra__", None)
+    object.__setattr__(made, "__pydantic_private__", None)
+    return made
+
+
+def _ids(calls: list[RawCall]) -> tuple[list[str], set[int]]:
+    """An id a call, each only once, and the calls whose own id was used before."""
+    used = {call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id}
+    kept: set[str] = set()
+    ids: list[str] = []
+    renumbered: set[int] = set()
+    for index, (call_id, _, _) in enumerate(calls):
+        if isinstance(call_id, str) and call_id and call_id not in kept:
+            kept.add(call_id)
+            ids.append(call_id)
+            continue
+        if isinstance(call_id, str) and call_id:
+            renumbered.add(index)
+        ids.append(_free_id(index + 1, used))
+    return ids, renumbered
+
+
+def _free_id(number: int, used: set[str]) -> str:
+    while f"call_{number}" in used:
+        number += 1
+    used.add(f"call_{number}")
+    return f"call_{number}"

@@ -1,0 +1,248 @@
+"""The typed calls of one model turn: ToolCall, InvalidToolCall and the ToolCalls that holds them.
+
+`ToolCalls` is a `dspy.ToolCalls`, so DSPy's own modules take it as it is. Two things differ. Bad calls are
+kept beside the good ones, each with a code (rule 3). And the turn the calls came from (its text, reasoning
+and provider state) rides on every single call, because `dspy.ReActV2` rebuilds the collection from the
+calls it got and keeps nothing else (DESIGN section 5).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import dspy
+import pydantic
+
+from sigadapt.errors import CallCode
+from sigadapt.signatures.arguments import compact
+
+if TYPE_CHECKING:
+    from sigadapt.signatures.decls import ToolDecls
+
+
+class Turn(pydantic.BaseModel):
+    """What the model said in the turn that made the calls, and what its provider wants back next time.
+
+    Args:
+        text: the text beside the calls.
+        reasoning: the thinking that the provider showed.
+        state: opaque provider data to replay on the next turn, as JSON values.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    text: str | None = None
+    reasoning: str | None = None
+    state: dict[str, Any] | None = None
+
+
+_NO_TURN = Turn()
+
+
+class ToolCall(dspy.ToolCalls.ToolCall):
+    """One call the model made, decoded and never altered unless `altered` says so.
+
+    Args:
+        id: the provider's id, or a synthesised `call_<n>` (rule 6).
+        name: the declared tool's name.
+        args: the decoded arguments.
+        arguments: the JSON text exactly as sent; where the provider sent an object, its compact form.
+        index: the position among all calls of the answer, bad ones counted.
+        altered: what was changed on request: `repaired`, `unwrapped`, `recovered`, `renumbered`.
+        turn: what the model said in the turn that made the call.
+
+    Example:
+        >>> call = ToolCall(name="get_weather", args={"city": "Paris"}, id="call_1")
+        >>> call.arguments
+        '{"city":"Paris"}'
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    id: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]  (rule 6)
+    arguments: str = ""
+    index: int = 0
+    altered: tuple[str, ...] = ()
+    turn: Turn = _NO_TURN
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _text_of_args(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "arguments" not in data and "args" in data:
+            return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
+        return cast("Any", data)
+
+    @pydantic.model_serializer()
+    def serialize_model(self) -> dict[str, Any]:
+        """The call whole, its turn included; `format` is the short form for prompts."""
+        return {**_plain(self), **({} if self.turn == _NO_TURN else {"turn": self.turn.model_dump()})}
+
+
+class InvalidToolCall(pydantic.BaseModel):
+    """One call the model made that cannot be used, kept whole.
+
+    Args:
+        id: the provider's id, or a synthesised one, so that an error can be sent back for it.
+        name: the name the model gave, if it gave one.
+        arguments: the arguments' text exactly as sent.
+        index: the position among all calls of the answer.
+        code: what is wrong (`errors.CallCode`).
+        message: the same in a sentence, with the text sent cut to a readable length.
+        path: a JSON Pointer into the arguments, where the flaw has a place.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    id: str
+    name: str | None
+    arguments: str
+    index: int
+    code: CallCode
+    message: str
+    path: str | None = None
+
+
+class ToolCalls(dspy.ToolCalls):
+    """The calls of one turn. `len`, iteration, indexing and truth are over the good ones, in order.
+
+    Args:
+        tool_calls: the good calls.
+        invalid: the bad ones, each with its code and raw text.
+        turn: what the model said beside them; read it through `.text` and `.reasoning`.
+
+    Example:
+        >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
+        >>> len(calls), calls[0].name, calls.invalid, calls.text
+        (1, 'now', (), None)
+        >>> ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+        True
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    tool_calls: list[ToolCall]  # pyright: ignore[reportIncompatibleVariableOverride]
+    invalid: tuple[InvalidToolCall, ...] = ()
+    turn: Turn = _NO_TURN
+
+    @property
+    def text(self) -> str | None:
+        """What the model said beside the calls."""
+        return self.turn.text
+
+    @property
+    def reasoning(self) -> str | None:
+        """The thinking that the provider showed."""
+        return self.turn.reasoning
+
+    def __len__(self) -> int:
+        return len(self.tool_calls)
+
+    def __iter__(self) -> Iterator[ToolCall]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return iter(self.tool_calls)
+
+    def __getitem__(self, index: int) -> ToolCall:
+        return self.tool_calls[index]
+
+    def validated(self, decls: "ToolDecls") -> "ToolCalls":
+        """These calls checked against the declarations, without running anything.
+
+        Args:
+            decls: the tools that were declared for the turn.
+
+        Returns:
+            New ToolCalls. A call of no declared tool becomes an InvalidToolCall `unknown_tool`; one whose
+            arguments its tool's schema refuses becomes `schema_mismatch`, with the path. Order is kept.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="rm_rf", args={})])
+            >>> calls.validated(ToolDecls([])).invalid[0].code
+            'unknown_tool'
+        """
+        good: list[ToolCall] = []
+        bad = list(self.invalid)
+        for call in self.tool_calls:
+            flaw = decls.flaw_of(call.name, call.args)
+            if flaw is None:
+                good.append(call)
+            else:
+                bad.append(
+                    InvalidToolCall(
+                        id=call.id,
+                        name=call.name,
+                        arguments=call.arguments,
+                        index=call.index,
+                        code=flaw.code,
+                        message=flaw.message,
+                        path=flaw.path,
+                    )
+                )
+        if len(bad) == len(self.invalid):
+            return self
+        bad.sort(key=lambda call: call.index)
+        return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def validate_input(cls, data: Any) -> Any:
+        """Take ToolCalls, what `model_dump` wrote, or a list of calls; the turn goes onto every call."""
+        if isinstance(data, cls):
+            return data
+        if isinstance(data, dspy.ToolCalls):
+            data = {"tool_calls": data.tool_calls, "tool_call_results": data.tool_call_results}
+        elif not isinstance(data, Mapping) and isinstance(data, Iterable):
+            data = {"tool_calls": list(cast("Iterable[Any]", data))}
+        if not isinstance(data, Mapping) or not isinstance(data.get("tool_calls"), Sequence):
+            raise ValueError("ToolCalls takes a mapping with a list `tool_calls`, or a list of calls")
+        known = cast("Mapping[str, Any]", data)
+        turn = Turn.model_validate(known.get("turn") or _NO_TURN)
+        calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
+        return {
+            **known,
+            "tool_calls": calls,
+            "turn": turn if turn != _NO_TURN or not calls else calls[0].turn,
+        }
+
+    @pydantic.model_serializer()
+    def serialize_model(self) -> dict[str, Any]:
+        """Everything that `model_validate` needs to build an equal object; the turn once, not per call."""
+        data: dict[str, Any] = {"tool_calls": [_plain(call) for call in self.tool_calls]}
+        if self.invalid:
+            data["invalid"] = [call.model_dump() for call in self.invalid]
+        if self.turn != _NO_TURN:
+            data["turn"] = self.turn.model_dump()
+        if self.tool_call_results is not None:
+            data["tool_call_results"] = _jsonable(self.tool_call_results)
+        return data
+
+
+def _plain(call: ToolCall) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": call.id,
+        "name": call.name,
+        "args": call.args,
+        "arguments": call.arguments,
+        "index": call.index,
+    }
+    return {**data, "altered": list(call.altered)} if call.altered else data
+
+
+def _call(item: Any, turn: Turn, position: int) -> ToolCall:
+    if isinstance(item, ToolCall):
+        return item if turn == _NO_TURN or item.turn == turn else item.model_copy(update={"turn": turn})
+    if isinstance(item, dspy.ToolCalls.ToolCall):
+        item = {"id": item.id, "name": item.name, "args": item.args}
+    if not isinstance(item, Mapping):
+        raise ValueError(f"a call is a mapping with `name` and `args`, not {type(item).__name__}")
+    known = cast("Mapping[str, Any]", item)
+    return ToolCall.model_validate(
+        {
+            "index": position,
+            **({} if turn == _NO_TURN else {"turn": turn}),
+            **known,
+            "id": known.get("id") or f"call_{position + 1}",
+        }
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    return pydantic.TypeAdapter[Any](type(value)).dump_python(value, mode="json")

@@ -1,0 +1,417 @@
+"""Tool declarations: ToolDecl, what one tool is, and ToolDecls, the collection a signature's field takes.
+
+A declaration is checked when it is made (rule 4) and cannot be changed. Its schema is the object its author
+gave, not a copy: changing that object afterwards changes what is declared, unchecked. The dicts around the
+schema that `to_openai` returns are new ones on every call, so a caller may edit those.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import jsonschema_rs
+import pydantic
+from pydantic_core import core_schema
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.arguments import Flaw, shown
+from sigadapt.signatures.schema import check, check_json, compiled, flaw_in
+from sigadapt.signatures.sources import is_source, read_source, unknown_source
+from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.subschemas import Json
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(pydantic.BaseModel)
+
+_MOST_NESTED = 16
+_MOST_NAMES_TOLD = 20
+
+
+def _no_arguments() -> Json:
+    return {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True)
+class ToolDecl:
+    """One tool as a model is told of it.
+
+    Args:
+        name: the name, kept as given; what a provider would refuse travels under an alias (rule 10).
+        description: what the tool is for.
+        parameters: the arguments' JSON Schema, of an object. A missing or empty one declares a tool without
+            arguments and becomes `{"type": "object", "properties": {}}`; any other is kept as it is.
+        returns: the result's JSON Schema, where it is known.
+        strict: whether a provider's strict mode is asked for; None says nothing (rule 9).
+        long_running: whether the tool only starts something, whose result comes later.
+        requires_confirmation: whether a person must agree to each call, or a function of the arguments that
+            says so. Saved, a function becomes True.
+        extras: what the source said beside the function, such as `cache_control` or MCP annotations.
+        func: the Python object behind the tool, for the caller. Never called, saved or compared.
+
+    Raises:
+        InvalidToolDecl: `missing_name`, `invalid_field`, `invalid_schema` or `remote_ref`.
+
+    Example:
+        >>> decl = ToolDecl("now", "The time.")
+        >>> decl.to_openai()["function"]["parameters"]
+        {'type': 'object', 'properties': {}}
+    """
+
+    name: str
+    description: str = ""
+    parameters: Json = field(default_factory=_no_arguments)
+    returns: Json | None = None
+    strict: bool | None = None
+    long_running: bool = False
+    requires_confirmation: bool | Callable[..., Any] = False
+    extras: Json | None = None
+    func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_fields(self)
+        if self.parameters in (None, {}):
+            object.__setattr__(self, "parameters", _no_arguments())
+        self.__dict__["_validator"] = check(self.parameters, tool=self.name)
+        for part in (self.returns, self.extras):
+            check_json(part, tool=self.name)
+
+    @classmethod
+    def of(
+        cls,
+        source: object,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Json | None = None,
+        returns: Json | None = None,
+        strict: bool | None = None,
+        long_running: bool = False,
+        requires_confirmation: bool | Callable[..., Any] = False,
+    ) -> "ToolDecl":
+        """Declare the tool that a source is, with whatever is given in place of what the source says.
+
+        Args:
+            source: a callable, a pydantic model class, a `dspy.Tool`, an MCP or LangChain tool, a dict in a
+                provider's shape, or a ToolDecl.
+            name: as in ToolDecl, and so the others.
+            description: see ToolDecl.
+            parameters: see ToolDecl; the source's own schema is then not looked at.
+            returns: see ToolDecl.
+            strict: see ToolDecl.
+            long_running: see ToolDecl; adds to what the source says.
+            requires_confirmation: see ToolDecl; adds to what the source says.
+
+        Raises:
+            InvalidToolDecl: also `unknown_source`, and `underivable` for a signature without a JSON Schema.
+
+        Example:
+            >>> def book(room: int, note: str = "") -> bool:
+            ...     '''Book a room.'''
+            >>> ToolDecl.of(book, name="book_room").name
+            'book_room'
+        """
+        given = {
+            "name": name,
+            "description": description,
+            "parameters": parameters,
+            "returns": returns,
+            "strict": strict,
+            "long_running": long_running or None,
+            "requires_confirmation": requires_confirmation or None,
+        }
+        given = {key: value for key, value in given.items() if value is not None}
+        if isinstance(source, ToolDecl):
+            return replace(source, **given) if given else source
+        facts = read_source(source, parameters)
+        if facts is None:
+            raise unknown_source(source)
+        if len(facts) != 1:
+            reason = f"it declares {len(facts)} tools, not one"
+            raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
+        derived = facts[0].derived and "returns" not in given
+        return _declared(facts[0]._replace(**given, derived=derived))
+
+    def to_openai(self) -> Json:
+        """The declaration as OpenAI's chat completions take it; `strict` only where it was asked for.
+
+        Returns:
+            New dicts around this declaration's own schema.
+
+        Example:
+            >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
+            False
+        """
+        function: Json = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        if self.strict is not None:
+            function["strict"] = self.strict
+        return {"type": "function", "function": function}
+
+    def flaw_of(self, args: Json) -> Flaw | None:
+        """Say what keeps arguments from fitting the schema: None, or a Flaw `schema_mismatch`."""
+        return flaw_in(args, self._validator, self.name)
+
+    @cached_property
+    def _validator(self) -> jsonschema_rs.Validator:
+        return compiled(self.parameters, tool=self.name)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.description))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ToolDecl":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ToolDecl.of, (_saved(self),)  # as JSON has it: without functions
+
+
+def _declared(facts: Facts) -> ToolDecl:
+    fields = facts._asdict()
+    if fields["description"] is None:
+        fields["description"] = ""
+    if not fields.pop("derived"):
+        return ToolDecl(**fields)
+    decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
+    decl.__dict__.update(fields)
+    _check_fields(decl)
+    return decl
+
+
+def _saved(decl: ToolDecl) -> Json:
+    """The declaration in the bare shape that `wire_shapes.py` reads, without what is at its default."""
+    saved: Json = {"name": decl.name, "description": decl.description, "parameters": decl.parameters}
+    if decl.strict is not None:
+        saved["strict"] = decl.strict
+    if decl.requires_confirmation:
+        saved["requires_confirmation"] = True
+    for key in ("returns", "long_running", "extras"):
+        if getattr(decl, key):
+            saved[key] = getattr(decl, key)
+    return saved
+
+
+_FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+    ("name", str),
+    ("description", str),
+    ("returns", (dict, type(None))),
+    ("strict", (bool, type(None))),
+    ("long_running", bool),
+    ("extras", (dict, type(None))),
+)
+
+
+def _check_fields(decl: ToolDecl) -> None:
+    if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
+        raise InvalidToolDecl(
+            "a tool has no name", code="missing_name", fix="Give it one: ToolDecl.of(source, name=...)."
+        )
+    for key, kinds in _FIELDS:
+        value = getattr(decl, key)
+        if not isinstance(value, kinds):
+            _refuse_field(decl, f"its {key} cannot be {shown(repr(value))} ({type(value).__name__})")
+        if isinstance(value, str) and not value.isascii():
+            _check_text(decl, key, value)
+    if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
+        _refuse_field(decl, "its requires_confirmation is neither true, false nor a function")
+
+
+def _check_text(decl: ToolDecl, key: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        _refuse_field(decl, f"its {key} is no text ({error.reason})")
+
+
+def _refuse_field(decl: ToolDecl, reason: str) -> NoReturn:
+    raise InvalidToolDecl(reason, code="invalid_field", tool=ascii(decl.name)[1:-1])
+
+
+class _TakesSources(ModelMetaclass):
+    """What makes `isinstance(value, ToolDecls)` true for everything that a ToolDecls field takes.
+
+    DSPy's Predict asks this of every input before any adapter runs and logs a warning where the answer is no.
+    For a list of functions that would be a warning on every call, and there is no other hook. So the class
+    says yes to itself, to a source, and to lists and other iterables of sources; and no to the rest, which it
+    refuses as an input as well. Code that must know whether a value is a ToolDecls asks for its type, as this
+    file does. Pydantic does not ask, because ToolDecls brings its own core schema.
+    """
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return issubclass(type(instance), self) or _could_be_tools(instance, _MOST_NESTED)
+
+
+def _could_be_tools(value: object, levels: int) -> bool:
+    if issubclass(type(value), (ToolDecl, ToolDecls)) or is_source(value):
+        return True
+    if isinstance(value, (list, tuple)):
+        return levels > 0 and all(
+            _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
+        )
+    return _is_iterable(value)  # an iterator would be used up by a look inside
+
+
+def _is_iterable(value: object) -> bool:
+    refused = (str, bytes, bytearray, Mapping, AbstractSet, type, pydantic.BaseModel)
+    return isinstance(value, Iterable) and not isinstance(value, refused)
+
+
+class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
+    """The tools declared for a turn, in order. Immutable.
+
+    A signature's input field of this type takes a ToolDecls, one source, or an iterable of sources; iterables
+    may hold iterables and other ToolDecls. Saved, it is a list of dicts, which it takes back.
+
+    Args:
+        sources: one source (see `ToolDecl.of`; a dict in Gemini's shape may declare several tools), or an
+            iterable of them. A set is refused: it has no order, and the same tools are to give the same
+            request.
+
+    Raises:
+        InvalidToolDecl: as ToolDecl and ToolDecl.of; `duplicate_name` for two tools of one name. It is this
+            error in a pydantic model's field too, not a ValidationError.
+
+    Example:
+        >>> decls = ToolDecls([{"name": "now"}, {"name": "search", "parameters": {"type": "object"}}])
+        >>> len(decls), decls["now"].description, "search" in decls
+        (2, '', True)
+        >>> ToolDecls.model_validate_json(decls.model_dump_json()) == decls
+        True
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    tools: tuple[ToolDecl, ...]
+    """The declarations, in order."""
+
+    def __init__(self, sources: object = (), /) -> None:
+        tools = tuple(_flat(sources))
+        by_name = {decl.name: decl for decl in tools}
+        if len(by_name) != len(tools):
+            _refuse_duplicate(tools)
+        # BaseModel's own constructor would validate and copy what was just made.
+        object.__setattr__(self, "__dict__", {"tools": tools, "_by_name": by_name})
+        object.__setattr__(self, "__pydantic_fields_set__", {"tools"})
+        object.__setattr__(self, "__pydantic_extra__", None)
+        object.__setattr__(self, "__pydantic_private__", None)
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __iter__(self) -> Iterator[ToolDecl]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return iter(self.tools)
+
+    def __getitem__(self, name: str) -> ToolDecl:
+        return self.__dict__["_by_name"][name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__dict__["_by_name"]
+
+    def to_openai(self) -> list[Json]:
+        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` gives it.
+
+        Example:
+            >>> [tool["function"]["name"] for tool in ToolDecls([{"name": "now"}]).to_openai()]
+            ['now']
+        """
+        return [decl.to_openai() for decl in self.tools]
+
+    def flaw_of(self, name: str, args: Json) -> Flaw | None:
+        """Say why a call of a tool by that name with those arguments cannot be used, without running it.
+
+        Args:
+            name: the name that the model gave.
+            args: the decoded arguments.
+
+        Returns:
+            None for a good call; else a Flaw `unknown_tool`, which names what is declared, or
+            `schema_mismatch`, which tells every error and the path of the first.
+
+        Example:
+            >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
+            "no tool 'serach' is declared, only 'search'. Did the model mean 'search'?"
+        """
+        decl = self.__dict__["_by_name"].get(name)
+        return (
+            Flaw("unknown_tool", _unknown(name, list(self.__dict__["_by_name"])))
+            if decl is None
+            else decl.flaw_of(args)
+        )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
+        """The same object, which cannot change; with `update={"tools": ...}`, a new one of those."""
+        return type(self)(update["tools"]) if update else self
+
+    def __copy__(self) -> "ToolDecls":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "ToolDecls":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tools,)
+
+    def __eq__(self, other: object) -> bool:
+        return issubclass(type(other), ToolDecls) and self.tools == cast("ToolDecls", other).tools
+
+    def __hash__(self) -> int:
+        return hash(self.tools)
+
+    def __repr__(self) -> str:
+        return f"ToolDecls({[decl.name for decl in self.tools]})"
+
+    __str__ = __repr__
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: pydantic.GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        dicts = core_schema.list_schema(core_schema.dict_schema(core_schema.str_schema()))
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if issubclass(type(value), cls) else cls(value),
+            json_schema_input_schema=dicts,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda decls: [_saved(decl) for decl in decls.tools], return_schema=dicts
+            ),
+        )
+
+
+def _flat(sources: object) -> Iterator[ToolDecl]:
+    pending: list[Iterator[object]] = [iter((sources,))]
+    while pending:
+        item = next(pending[-1], pending)
+        if item is pending:  # the iterator's end
+            pending.pop()
+        elif isinstance(item, ToolDecl):
+            yield item
+        elif issubclass(type(item), ToolDecls):
+            yield from cast("ToolDecls", item).tools
+        elif (facts := read_source(item)) is not None:
+            yield from map(_declared, facts)
+        elif not _is_iterable(item):
+            raise unknown_source(item)
+        elif len(pending) > _MOST_NESTED:
+            raise InvalidToolDecl(f"sources nested deeper than {_MOST_NESTED} levels", code="unknown_source")
+        else:
+            pending.append(iter(cast("Iterable[object]", item)))
+
+
+def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:
+    seen: set[str] = set()
+    name = next(decl.name for decl in tools if decl.name in seen or seen.add(decl.name))
+    count = sum(decl.name == name for decl in tools)
+    fix = "Rename one: ToolDecl.of(source, name=...)."
+    raise InvalidToolDecl(f"is declared {count} times", code="duplicate_name", tool=name, fix=fix)
+
+
+def _unknown(name: str, declared: list[str]) -> str:
+    if not declared:
+        return f"no tool {shown(repr(name))} is declared, nor any other"
+    told = ", ".join(repr(known) for known in declared[:_MOST_NAMES_TOLD])
+    rest = f" and {len(declared) - _MOST_NAMES_TOLD} more" if len(declared) > _MOST_NAMES_TOLD else ""
+    near = difflib.get_close_matches(name[:200], declared, n=1)
+    hint = f". Did the model mean {near[0]!r}?" if near else ""
+    return f"no tool {shown(repr(name))} is declared, only {told}{rest}{hint}"

@@ -1,0 +1,103 @@
+"""Leniency that was asked for by name, and is always marked: broken JSON repaired, wrapped JSON unwrapped.
+
+Off by default (rule 3). A call touched here says so in `altered`, keeps the text that was sent in `arguments`, and
+is checked against its declaration afterwards like any other. Nothing here brings back what was never sent: a call
+that is `truncated`, or that gives a key twice, stays a bad call.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import json_repair
+
+from sigadapt.signatures.arguments import Flaw, parse_arguments
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.decls import ToolDecl, ToolDecls
+
+_MOST_REPAIRED = 1_000_000  # characters; json_repair takes about 4 us each
+
+
+def repair(calls: ToolCalls) -> ToolCalls:
+    """Bad calls whose arguments json_repair makes an object of become good ones, marked `repaired`.
+
+    Example:
+        >>> bad = InvalidToolCall(id="c", name="f", arguments="{'a': 1}", index=0, code="invalid_json", message="")
+        >>> repair(ToolCalls(tool_calls=[], invalid=(bad,)))[0].args
+        {'a': 1}
+    """
+    return _salvaged(calls, lambda call: _repaired(call) if call.code == "invalid_json" else None, "repaired")
+
+
+def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
+    """Arguments encoded once too often are decoded, where what comes out fits the schema; marked `unwrapped`.
+
+    Two shapes: the whole object sent as a JSON string, and single arguments sent as a JSON string although their
+    schema takes no string.
+
+    Example:
+        >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        >>> calls = ToolCalls(tool_calls=[ToolCall(id="c", name="f", args={"n": "3"})])
+        >>> unwrap(calls, ToolDecls({"name": "f", "parameters": schema}))[0].args
+        {'n': 3}
+    """
+    calls = _salvaged(calls, lambda call: _decoded(call, decls), "unwrapped")
+    return calls.model_copy(update={"tool_calls": [_unwrapped(call, decls) for call in calls]})
+
+
+def _salvaged(
+    calls: ToolCalls, salvage: Callable[[InvalidToolCall], dict[str, Any] | None], mark: str
+) -> ToolCalls:
+    good, bad = list(calls.tool_calls), list[InvalidToolCall]()
+    for call in calls.invalid:
+        args = salvage(call) if call.name else None
+        if args is None:
+            bad.append(call)
+        else:
+            good.append(_marked(call, args, mark, calls))
+    if len(bad) == len(calls.invalid):
+        return calls
+    good.sort(key=lambda call: call.index)
+    return calls.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
+
+
+def _marked(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolCalls) -> ToolCall:
+    return ToolCall(
+        id=call.id,
+        name=call.name or "",
+        args=args,
+        arguments=call.arguments,
+        index=call.index,
+        altered=(mark,),
+        turn=calls.turn,
+    )
+
+
+def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
+    if len(call.arguments) > _MOST_REPAIRED:
+        return None
+    try:
+        value: Any = json_repair.loads(call.arguments)
+    except (RecursionError, ValueError):
+        return None
+    return value if isinstance(value, dict) and value else None
+
+
+def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
+    """The object inside a JSON string that holds one, if its tool takes it."""
+    if call.code != "not_an_object" or not call.arguments.lstrip().startswith('"'):
+        return None
+    wrapped = parse_arguments(f'{{"_":{call.arguments}}}')
+    inner = parse_arguments(wrapped["_"]) if isinstance(wrapped, dict) else wrapped
+    return None if isinstance(inner, Flaw) or decls.flaw_of(call.name or "", inner) else inner
+
+
+def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
+    decl = decls[call.name] if call.name in decls else None
+    if decl is None or decls.flaw_of(call.name, call.args) is None:
+        return call
+    changed = {name: value for name, value in _fitting(decl, call.args)}
+    if not changed:
+        return call
+    return call.model_copy(
+        update={"args": {**call.args, **changed}, "altered": (*call.altered, "unwrapped")}
+    )

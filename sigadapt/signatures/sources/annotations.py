@@ -1,0 +1,220 @@
+"""Python types to JSON Schema: by a table for the plain ones, by pydantic for all others.
+
+The table gives what pydantic would (the tests compare them), without its cost. Titles that pydantic makes up
+from names are left out: they cost tokens in every request and say nothing that the name does not.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin
+
+import pydantic
+import pydantic_core
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.schema import check_json
+from sigadapt.signatures.subschemas import Json
+
+UNDERIVABLE = (
+    pydantic.errors.PydanticUserError,
+    pydantic.errors.PydanticUndefinedAnnotation,
+    pydantic_core.SchemaError,
+    NameError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What pydantic raises for a type that has no JSON Schema; a type's own hooks raise the general ones."""
+
+_PLAIN: dict[Any, Json] = {
+    Any: {},
+    object: {},
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    None: {"type": "null"},
+    NoneType: {"type": "null"},
+    list: {"type": "array", "items": {}},
+    dict: {"type": "object", "additionalProperties": True},
+}
+
+
+_NO_KEY = re.compile(r"[^a-zA-Z0-9.\-_]")  # what pydantic replaces where a name becomes a key of `$defs`
+
+
+class Schemas(NamedTuple):
+    """The schemas of several types under their names, the definitions they share, and what went wrong."""
+
+    properties: dict[str, Json]
+    defs: Json
+    problems: dict[str, str]
+    used_pydantic: bool
+
+
+def schemas_of(types: Mapping[str, Any]) -> Schemas:
+    """Derive the JSON Schemas of named types, with at most one run of pydantic.
+
+    Args:
+        types: annotations by name, resolved to objects.
+
+    Returns:
+        A schema for each type, in order, except for those in `problems`, which says why they have none.
+
+    Example:
+        >>> schemas_of({"city": str, "tags": list[str] | None}).properties["tags"]
+        {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}]}
+    """
+    plain = {name: plain_schema(annotation) for name, annotation in types.items()}
+    known = {name: schema for name, schema in plain.items() if schema is not None}
+    others = {name: types[name] for name in types if name not in known}
+    if not others:
+        return Schemas(known, {}, {}, used_pydantic=False)
+    problems: dict[str, str] = {}
+    try:
+        derived, defs = _by_pydantic(others)
+    except UNDERIVABLE as error:
+        each = {name: _problem(annotation) for name, annotation in others.items()}
+        problems = {name: why for name, why in each.items() if why} or dict.fromkeys(
+            others, _first_line(error)
+        )
+        derived, defs = _by_pydantic({name: others[name] for name in others if name not in problems})
+    known.update(derived)
+    properties = {name: known[name] for name in types if name not in problems}
+    return Schemas(properties, defs, problems, used_pydantic=True)
+
+
+def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
+    """Derive the JSON Schema of one type, definitions included.
+
+    Raises:
+        One of `UNDERIVABLE`, where the type has none.
+
+    Example:
+        >>> schema_of(dict[str, int], "serialization")
+        {'type': 'object', 'additionalProperties': {'type': 'integer'}}
+    """
+    plain = plain_schema(annotation)
+    if plain is not None:
+        return plain
+    return schema_by_pydantic(annotation, mode)
+
+
+def plain_schema(annotation: Any) -> Json | None:
+    """The JSON Schema of a type in the table, or of lists, string-keyed dicts, optionals and texts of those.
+
+    Example:
+        >>> plain_schema(Literal["code", "text"])
+        {'enum': ['code', 'text'], 'type': 'string'}
+        >>> plain_schema(set[int])
+    """
+    try:
+        known = _PLAIN.get(annotation)
+    except TypeError:  # an unhashable annotation
+        return None
+    if known is not None:
+        return dict(known)
+    generic = _GENERIC.get(get_origin(annotation))
+    return generic(get_args(annotation)) if generic else None
+
+
+def _list(args: tuple[Any, ...]) -> Json | None:
+    items = plain_schema(args[0])
+    return None if items is None else {"type": "array", "items": items}
+
+
+def _dict(args: tuple[Any, ...]) -> Json | None:
+    values = plain_schema(args[1]) if args[0] is str else None
+    return None if values is None else {"type": "object", "additionalProperties": values or True}
+
+
+def _choice(values: tuple[Any, ...]) -> Json | None:
+    if not all(type(value) is str for value in values):
+        return None
+    if len(values) == 1:
+        return {"const": values[0], "type": "string"}
+    return {"enum": list(values), "type": "string"}
+
+
+def _optional(args: tuple[Any, ...]) -> Json | None:
+    if len(args) != 2 or NoneType not in args:
+        return None
+    schema = plain_schema(args[0] if args[1] is NoneType else args[1])
+    return {"anyOf": [schema, {"type": "null"}]} if schema else None
+
+
+_GENERIC: dict[Any, Callable[[tuple[Any, ...]], Json | None]] = {
+    Literal: _choice,
+    Union: _optional,
+    UnionType: _optional,
+    list: _list,
+    dict: _dict,
+}
+
+
+def jsonable(value: Any) -> Any:
+    """A default as JSON: members of enums by value, dates as text, models as objects; sets in a fixed order.
+
+    Raises:
+        ValueError: it has no JSON form.
+
+    Example:
+        >>> jsonable(frozenset({"b", "a"}))
+        ['a', 'b']
+    """
+    if isinstance(value, (set, frozenset)):
+        value = sorted(cast("set[Any]", value), key=repr)
+    try:
+        encoded = pydantic_core.to_jsonable_python(value, by_alias=True)
+        check_json(encoded, tool=None)
+    except (pydantic_core.PydanticSerializationError, InvalidToolDecl) as error:
+        raise ValueError(str(error)) from error
+    return encoded
+
+
+class _WithoutFieldTitles(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  (pydantic's signature)
+        return False
+
+
+def schema_by_pydantic(annotation: Any, mode: JsonSchemaMode) -> Json:
+    """The JSON Schema that pydantic derives, definitions included, without titles that repeat a name.
+
+    Raises:
+        One of `UNDERIVABLE`.
+    """
+    schema = pydantic.TypeAdapter(annotation).json_schema(mode=mode, schema_generator=_WithoutFieldTitles)
+    _remove_titles(schema.get("$defs", {}))
+    return schema
+
+
+def _by_pydantic(types: dict[str, Any]) -> tuple[dict[str, Json], Json]:
+    adapters = {name: pydantic.TypeAdapter[Any](annotation) for name, annotation in types.items()}
+    inputs: list[tuple[str, JsonSchemaMode, pydantic.TypeAdapter[Any]]]
+    inputs = [(name, "validation", adapter) for name, adapter in adapters.items()]
+    schemas, shared = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=_WithoutFieldTitles)
+    defs: Json = shared.get("$defs", {})
+    _remove_titles(defs)
+    return {name: schemas[name, "validation"] for name in types}, defs
+
+
+def _remove_titles(defs: Json) -> None:
+    for key, definition in defs.items():
+        name = _NO_KEY.sub("_", str(definition.get("title")))
+        if key == name or key.endswith(f"__{name}"):
+            del definition["title"]
+
+
+def _problem(annotation: Any) -> str | None:
+    try:
+        schema_by_pydantic(annotation, "validation")
+    except UNDERIVABLE as error:
+        return _first_line(error)
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

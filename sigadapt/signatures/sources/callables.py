@@ -1,0 +1,273 @@
+"""Python callables as tools: functions, methods, partials and objects with `__call__`, sync or async.
+
+The rules:
+
+ a. A parameter is required if Python has no default for it, and takes any value if it has no annotation.
+ b. What is bound is not asked for: `self`, `cls`, and whatever a `functools.partial` holds. Python lets
+    a call override its keywords, but they are its author's choice and may be secrets.
+ c. `*args` and `**kwargs` are left out; with `**kwargs` other arguments are allowed, else they are refused.
+ d. A parameter's description is its `Field`'s, else its docstring's. The tool's is the docstring's without
+    the sections that describe parameters, result and exceptions.
+ e. A default is told as JSON. One that has no JSON form makes its parameter optional and is not told.
+ f. A parameter that no call by name can give, or whose type has no JSON Schema, is a problem. All problems of
+    a signature are raised at once, with the callable's qualified name.
+ g. What was derived is kept, weakly, by function, and derived again when its docstring changes. It is kept as
+    text, so that each declaration has a schema of its own.
+"""
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import FunctionType, MethodType
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, cast, get_args, get_origin
+from weakref import WeakKeyDictionary
+
+import dspy
+import jiter
+from pydantic.fields import FieldInfo
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.arguments import compact
+from sigadapt.signatures.schema import check
+from sigadapt.signatures.sources import docstrings
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
+from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.subschemas import Json
+
+_Function: TypeAlias = Callable[..., Any]
+
+
+class _Derived(NamedTuple):
+    doc: str | None
+    description: str
+    parameters: bytes
+    returns: bytes | None
+
+
+class _Signature(NamedTuple):
+    parameters: dict[str, inspect.Parameter]
+    open: bool
+    returns: Any
+
+
+_PLAIN: WeakKeyDictionary[Any, _Derived] = WeakKeyDictionary()
+_BOUND: WeakKeyDictionary[Any, _Derived] = WeakKeyDictionary()
+
+
+def reads(source: object) -> bool:
+    """Whether the source is a callable that is no class, and no DSPy module (whose call takes anything)."""
+    return callable(source) and not isinstance(source, (type, dspy.Module))
+
+
+def read(source: _Function, parameters: Json | None) -> list[Facts]:
+    """Say what a callable is as a tool. It is never called.
+
+    Args:
+        source: the callable.
+        parameters: a schema to use in place of the derived one; then its signature is not looked at.
+
+    Raises:
+        InvalidToolDecl: `underivable`, with all problems of the signature.
+
+    Example:
+        >>> def book(room: int, note: str = "") -> bool:
+        ...     '''Book a room.'''
+        >>> read(book, None)[0].parameters["properties"]
+        {'room': {'type': 'integer'}, 'note': {'type': 'string', 'default': ''}}
+    """
+    if parameters is not None:
+        description = docstrings.parse(_doc_of(source)).description
+        return [Facts(_name_of(source), description, parameters, func=source)]
+    derived = _derived(source)
+    return [
+        Facts(
+            _name_of(source),
+            derived.description,
+            jiter.from_json(derived.parameters),
+            None if derived.returns is None else jiter.from_json(derived.returns),
+            func=source,
+            derived=True,
+        )
+    ]
+
+
+def _derived(source: _Function) -> _Derived:
+    called = _called(source)
+    cache, key = (_BOUND, called.__func__) if isinstance(called, MethodType) else (_PLAIN, called)
+    cacheable = type(key) in (FunctionType, functools.partial)
+    doc = _doc_of(source)
+    known = cache.get(key) if cacheable else None
+    if known is not None and known.doc == doc:
+        return known
+    made = _derive(source, called, doc)
+    if cacheable:
+        cache[key] = made
+    return made
+
+
+def _derive(source: _Function, called: _Function, doc: str | None) -> _Derived:
+    where = _qualified(source)
+    docs = docstrings.parse(doc)
+    problems: list[str] = []
+    signature = _signature_of(called, where, problems)
+    schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
+    problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
+    if problems:
+        _refuse(problems, where)
+    for name, schema in schemas.properties.items():
+        _complete(schema, signature.parameters[name].default, docs.parameters.get(name))
+    required = [name for name, p in signature.parameters.items() if p.default is p.empty]
+    schema: Json = {
+        "type": "object",
+        "properties": schemas.properties,
+        **({"required": required} if required else {}),
+        **({} if signature.open else {"additionalProperties": False}),
+        **({"$defs": schemas.defs} if schemas.defs else {}),
+    }
+    if schemas.used_pydantic:  # a type's own hooks can say anything
+        check(schema, tool=where)
+    returns = _returns(signature.returns, docs.returns)
+    return _Derived(doc, docs.description, _encoded(schema), None if returns is None else _encoded(returns))
+
+
+def _encoded(schema: Json) -> bytes:
+    return compact(schema).encode()
+
+
+def _complete(schema: Json, default: Any, description: str | None) -> None:
+    if default is not inspect.Parameter.empty:
+        with suppress(ValueError):  # rule e
+            schema["default"] = jsonable(default)
+    if description and "description" not in schema:
+        schema["description"] = description
+
+
+def _returns(annotation: Any, description: str | None) -> Json | None:
+    if annotation is inspect.Parameter.empty:
+        return None
+    try:
+        schema = schema_of(annotation, "serialization")
+    except UNDERIVABLE:
+        return None  # what a tool returns may be any object; only what it takes has to be JSON
+    return {"description": description, **schema} if description else schema
+
+
+def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signature:
+    try:
+        signature = inspect.signature(called)
+    except (ValueError, TypeError, NameError) as error:
+        _refuse([f"Python cannot tell its signature ({error})"], where)
+    partial = _partial(called)
+    bound: Mapping[str, Any] = partial.keywords if partial else {}
+    every = [p for name, p in signature.parameters.items() if name not in bound]
+    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    hints = _hints(called, {p.name: p.annotation for p in named}, problems)
+    told = signature.return_annotation is not signature.empty
+    result = _hints(called, {"return": signature.return_annotation}, []) if told else {}
+    found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
+    problems += [problem for problem in found.values() if problem]
+    return _Signature(
+        {p.name: _with_field(p, hints[p.name]) for p in named if p.name in hints and not found[p.name]},
+        any(p.kind is p.VAR_KEYWORD for p in every),
+        result.get("return", signature.empty),
+    )
+
+
+def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Annotations as objects, whether they were written as such or as text; `Any` where there is none."""
+    function = _function_of(called)
+
+    def holder() -> None: ...
+
+    holder.__annotations__ = {k: Any if v is inspect.Parameter.empty else v for k, v in annotations.items()}
+    setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
+    try:
+        return typing.get_type_hints(holder, getattr(function, "__globals__", {}), include_extras=True)
+    except Exception as error:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
+        if len(annotations) == 1:
+            problems += [f"the annotation of '{name}' cannot be resolved ({error})" for name in annotations]
+            return {}
+    hints: dict[str, Any] = {}
+    for name, annotation in annotations.items():
+        hints |= _hints(called, {name: annotation}, problems)
+    return hints
+
+
+def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
+    field = parameter.default
+    if not isinstance(field, FieldInfo):
+        return parameter.replace(annotation=annotation)
+    default = inspect.Parameter.empty if field.is_required() else field.default
+    return parameter.replace(annotation=Annotated[annotation, field], default=default)
+
+
+def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        return f"'{parameter.name}' is positional-only, and a model's arguments have names"
+    if parameter.name == "self" and type(called) is FunctionType and _is_member(called.__qualname__):
+        return "it is a method without its object: give the bound method"
+    fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
+    if any(isinstance(field, FieldInfo) and (field.alias or field.validation_alias) for field in fields):
+        return f"'{parameter.name}' has an alias, and Python takes it by its own name"
+    return None
+
+
+def _is_member(qualname: str) -> bool:
+    holder = qualname.rpartition(".")[0]
+    return bool(holder) and not holder.endswith("<locals>")
+
+
+def _called(source: _Function) -> _Function:
+    """What Python runs when the source is called: for an object, its bound `__call__`."""
+    if _partial(source) or isinstance(source, (FunctionType, MethodType)):
+        return source
+    if hasattr(source, "__wrapped__") or hasattr(source, "__signature__"):
+        return source  # a decorator's object, which speaks for what it wraps
+    call: object = source.__call__
+    return call if isinstance(call, MethodType) else source
+
+
+def _function_of(called: _Function) -> object:
+    while partial := _partial(called):
+        called = partial.func
+    function = inspect.unwrap(_called(called))
+    return getattr(function, "__func__", function)
+
+
+def _partial(source: object) -> "functools.partial[Any] | None":
+    return cast("functools.partial[Any]", source) if isinstance(source, functools.partial) else None
+
+
+def _doc_of(source: _Function) -> str | None:
+    partial = _partial(source)
+    if partial:
+        return vars(partial).get("__doc__") or _doc_of(partial.func)  # its class has one, which says nothing
+    called = _called(source)
+    return inspect.getdoc(called) or (inspect.getdoc(source) if called is not source else None)
+
+
+def _name_of(source: _Function) -> str | None:
+    partial = _partial(source)
+    if partial and "__name__" not in vars(partial):
+        return _name_of(partial.func)
+    name: str = getattr(source, "__name__", None) or type(source).__name__
+    return None if name == "<lambda>" else name
+
+
+def _qualified(source: _Function) -> str:
+    partial = _partial(source)
+    if partial:
+        return _qualified(partial.func)
+    holder: Any = source if hasattr(source, "__qualname__") else type(source)
+    return f"{holder.__module__}.{holder.__qualname__}"
+
+
+def _refuse(problems: list[str], where: str) -> NoReturn:
+    raise InvalidToolDecl(
+        "; ".join(problems),
+        code="underivable",
+        tool=where,
+        fix="Change its signature, or give its schema: ToolDecl.of(function, parameters=...).",
+    )

@@ -1,0 +1,52 @@
+"""Docstrings in Google, NumPy, Sphinx and Epydoc style: what a tool is for, what each parameter means."""
+
+import re
+from typing import NamedTuple
+
+_TITLES = "Args|Arguments|Params|Parameters|Attributes|Returns|Yields|Raises|Exceptions"
+_SECTIONS = {
+    "GOOGLE": rf"(?:{_TITLES}):[ \t]*$",
+    "NUMPYDOC": rf"(?:{_TITLES}|Other Parameters)[ \t]*\n[ \t]*-{{3,}}[ \t]*$",
+    "REST": r":(?:param|parameter|arg|argument|key|keyword|type|returns?|rtype|yields?|raises?)\b[^:\n]*:",
+    "EPYDOC": r"@(?:param|type|return|rtype|raise)\b[^:\n]*:",
+}
+_STYLE = re.compile(
+    "|".join(rf"(?P<{style}>^[ \t]*{section})" for style, section in _SECTIONS.items()), re.MULTILINE
+)
+
+
+class Docs(NamedTuple):
+    """A docstring taken apart: the description without sections, and those of parameters and result."""
+
+    description: str
+    parameters: dict[str, str]
+    returns: str | None
+
+
+def parse(text: str | None) -> Docs:
+    r"""Take a docstring apart.
+
+    Args:
+        text: the docstring with its indentation cleaned, as `inspect.getdoc` gives it.
+
+    Returns:
+        The description is the text before and between sections. A docstring without sections, and one that
+        only looks as if it had some, is all description.
+
+    Example:
+        >>> docs = parse("Book a room.\n\nArgs:\n    room: Its number,\n        as on the door.")
+        >>> docs.description, docs.parameters
+        ('Book a room.', {'room': 'Its number,\nas on the door.'})
+    """
+    found = _STYLE.search(text) if text else None
+    if text is None or found is None:
+        return Docs((text or "").strip(), {}, None)
+    import docstring_parser  # noqa: PLC0415  (milliseconds, and most docstrings have no sections)
+
+    try:
+        docs = docstring_parser.parse(text, docstring_parser.DocstringStyle[str(found.lastgroup)])
+    except docstring_parser.ParseError:
+        return Docs(text.strip(), {}, None)
+    parameters = {p.arg_name: p.description.strip() for p in docs.params if p.description}
+    returns = docs.returns.description if docs.returns else None
+    return Docs((docs.description or "").strip(), parameters, returns)

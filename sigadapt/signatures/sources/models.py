@@ -1,0 +1,94 @@
+"""Pydantic model classes as tools: the fields are the arguments, the docstring says what the tool is for."""
+
+import inspect
+from typing import Any, TypeGuard, cast
+from weakref import WeakKeyDictionary
+
+import dspy
+import jiter
+import pydantic
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.arguments import compact
+from sigadapt.signatures.schema import check
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_by_pydantic
+from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.subschemas import Json
+
+_DERIVED: WeakKeyDictionary[type[pydantic.BaseModel], bytes] = WeakKeyDictionary()
+
+
+def reads(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
+    """Whether the source is a pydantic model class; a DSPy signature is one only by construction."""
+    return (
+        isinstance(source, type)
+        and issubclass(source, pydantic.BaseModel)
+        and not issubclass(source, dspy.Signature)
+    )
+
+
+def read(source: type[pydantic.BaseModel], parameters: Json | None) -> list[Facts]:
+    """Say what a pydantic model class is as a tool.
+
+    Args:
+        source: the class; calling it with the arguments gives the typed object.
+        parameters: a schema to use in place of the derived one.
+
+    Raises:
+        InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model that
+            is no object.
+
+    Example:
+        >>> class Point(pydantic.BaseModel):
+        ...     '''A point.'''
+        ...
+        ...     x: float
+        >>> read(Point, None)[0].parameters
+        {'properties': {'x': {'type': 'number'}}, 'required': ['x'], 'type': 'object'}
+    """
+    schema = schema_of_model(source) if parameters is None else parameters
+    return [Facts(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
+
+
+def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
+    """The JSON Schema of a model's fields, without generated titles and without the model's own docstring.
+
+    Returns:
+        A schema of the caller's own; what was derived is kept, weakly, by class.
+
+    Raises:
+        InvalidToolDecl: as `read`.
+    """
+    known = _DERIVED.get(model)
+    if known is None:
+        known = _DERIVED[model] = compact(_derive(model)).encode()
+    return cast("Json", jiter.from_json(known))
+
+
+def _derive(model: type[pydantic.BaseModel]) -> Json:
+    try:
+        schema = schema_by_pydantic(model, "validation")
+    except UNDERIVABLE as error:
+        raise InvalidToolDecl(
+            f"its fields have no JSON Schema ({str(error).splitlines()[0]})",
+            code="underivable",
+            tool=f"{model.__module__}.{model.__qualname__}",
+        ) from error
+    schema = _opened(schema)
+    for key, known in (("description", _doc(model)), ("title", model.__name__)):
+        if schema.get(key) == known:
+            del schema[key]  # the tool has it already
+    check(schema, tool=model.__name__)
+    return schema
+
+
+def _opened(schema: Json) -> Json:
+    """A recursive model's schema is a bare reference, which providers refuse at the root: put it in place."""
+    head, _, name = str(schema.get("$ref", "")).rpartition("/")
+    if head != "#/$defs":
+        return schema
+    return {**schema["$defs"][name], "$defs": schema["$defs"]}
+
+
+def _doc(model: type[Any]) -> str:
+    return inspect.cleandoc(model.__doc__ or "")

@@ -1,0 +1,40 @@
+"""A loopback provider for tests and demonstrations: real HTTP, real clients, scripted answers, no network.
+
+It speaks OpenAI chat and responses, Anthropic, Gemini and Ollama (`WIRES`), whole and streamed, to any client
+that takes a base URL.
+
+    >>> import dspy
+    >>> from sigadapt.testing import Answer, Call, LoopbackProvider
+    >>> with LoopbackProvider(
+    ...     [Answer(text="Sunny.", calls=[Call("get_weather", {"city": "Paris"})])]
+    ... ) as provider:
+    ...     lm = dspy.LM(**provider.lm_options("openai", engine="litellm"))
+    ...     response = lm(dspy.lm15.Request(model=lm.model, messages=(dspy.lm15.Message.user("Weather?"),)))
+    >>> response.tool_calls[0].input
+    {'city': 'Paris'}
+    >>> provider.received[0].body["messages"]
+    [{'role': 'user', 'content': 'Weather?'}]
+
+DSPy and LiteLLM each refresh a table of models over the network once a process. The environment variable
+`LITELLM_LOCAL_MODEL_COST_MAP=True`, set before either is imported, makes both use the table they ship.
+"""
+
+from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Reply
+from sigadapt.testing.provider import LoopbackProvider
+from sigadapt.testing.received import Received
+from sigadapt.testing.script import Script
+from sigadapt.testing.wires import WIRES
+from sigadapt.testing.wires.wire import Wire
+
+__all__ = [
+    "WIRES",
+    "Answer",
+    "Call",
+    "Failure",
+    "LoopbackError",
+    "LoopbackProvider",
+    "Received",
+    "Reply",
+    "Script",
+    "Wire",
+]

@@ -1,0 +1,78 @@
+"""One exchange without any I/O: what arrived, read as a `Received`; a reply, written as a `Response`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from sigadapt.testing.answers import Answer, Failure, LoopbackError, Reply, dumps
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires import WIRES
+from sigadapt.testing.wires.wire import Wire
+
+JSON = "application/json"
+
+
+class Response(NamedTuple):
+    """An HTTP response; a stream's body is one chunk an event."""
+
+    status: int
+    content_type: str
+    chunks: list[bytes]
+
+
+def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
+    """The request as a Received; LoopbackError where its body is no JSON object."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise LoopbackError(f"the body sent to {path} is no JSON object", code="unreadable_request")
+    known = cast("dict[str, Any]", body)
+    match = wire.format.PATH.fullmatch(path)
+    return Received(
+        number=number,
+        wire=wire.name,
+        path=path,
+        headers={name.lower(): value for name, value in headers.items()},
+        body=known,
+        model=(match.groupdict() if match else {}).get("model") or str(known.get("model", "")),
+        stream=wire.format.streams(path, known),
+    )
+
+
+def written(reply: Reply, wire: Wire, request: Received) -> Response:
+    """The reply in the wire's format, whole or streamed as the request asked.
+
+    Raises:
+        LoopbackError: for a reply that is none, or an Answer that the wire cannot carry.
+    """
+    form = wire.format
+    if isinstance(reply, Answer):
+        if request.stream:
+            return Response(200, form.STREAM_TYPE, list(form.encode(form.stream(reply, request))))
+        return _json(200, form.render(reply, request))
+    if isinstance(reply, Failure):
+        return _failed(reply, wire)
+    if isinstance(reply, bytes):
+        return Response(200, form.STREAM_TYPE if request.stream else JSON, [reply])
+    if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
+        return _json(200, reply)
+    raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
+
+
+def refused(error: Exception, wire: Wire | None) -> Response:
+    """What the client sees of an error of the script or of the request, in the wire's error shape."""
+    status = {"unknown_path": 404, "unreadable_request": 400}.get(getattr(error, "code", ""), 500)
+    form = (wire or WIRES["openai"]).format
+    return _json(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))
+
+
+def _failed(reply: Failure, wire: Wire) -> Response:
+    if isinstance(reply.body, bytes):
+        return Response(reply.status, JSON, [reply.body])
+    return _json(reply.status, reply.body or wire.format.failure(reply.status, reply.message))
+
+
+def _json(status: int, body: Mapping[str, Any]) -> Response:
+    return Response(status, JSON, [dumps(body).encode()])

@@ -1,0 +1,34 @@
+"""The table of wires a loopback provider speaks. A new wire is one new file beside this and one row here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from sigadapt.testing.wires import anthropic, gemini, ollama, openai_chat, openai_responses
+from sigadapt.testing.wires.wire import Wire
+
+# Measured: dspy.LM's native engine appends only the end of a path to api_base (`/messages`), LiteLLM for
+# Anthropic and Ollama all of it (`/v1/messages`). These suffixes suit both engines.
+# To Ollama the native engine speaks OpenAI chat, so only LiteLLM's reaches Ollama's own wire, and only as
+# `ollama_chat/...`: `ollama/...` goes to /api/generate, which has no tools.
+_ROWS = (
+    Wire("openai", openai_chat, "openai/gpt-4o-mini", "/v1"),
+    Wire("responses", openai_responses, "openai/gpt-5", "/v1", {"model_type": "responses"}),
+    Wire("anthropic", anthropic, "anthropic/claude-sonnet-4-6"),
+    Wire("gemini", gemini, "gemini/gemini-2.5-flash", "/v1beta"),
+    Wire("ollama", ollama, "ollama_chat/llama3.1", options={"engine": "litellm"}),
+)
+
+WIRES: Mapping[str, Wire] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every wire by its name: `openai`, `responses`, `anthropic`, `gemini`, `ollama`."""
+
+
+def wire_at(path: str) -> Wire | None:
+    """The wire that serves a path with its query, or None.
+
+    Example:
+        >>> wire_at("/v1/chat/completions").name
+        'openai'
+        >>> wire_at("/v2/chat") is None
+        True
+    """
+    return next((row for row in _ROWS if row.format.PATH.fullmatch(path)), None)

@@ -1,0 +1,132 @@
+"""Anthropic's messages, whole and streamed.
+
+Source: Anthropic's API reference, "Messages", "Streaming messages" and "Errors". Whole bodies carry a call's
+input as an object, a stream as JSON text: only there can a script send text that is no object.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from sigadapt.testing.answers import Answer
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires import openai_chat
+from sigadapt.testing.wires.framing import SSE, Event, named_sse
+
+PATH = re.compile(r"(/v1)?/messages(\?.*)?")
+STREAM_TYPE = SSE
+
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
+_ERRORS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+# Anthropic signs every thinking block.
+_SIGNATURE = "bG9vcGJhY2s="
+
+streams = openai_chat.streams
+encode = named_sse
+
+
+def render(answer: Answer, request: Received) -> dict[str, Any]:
+    """A `message`."""
+    content: list[dict[str, Any]] = []
+    if _thinks(answer):
+        content.append(
+            {"type": "thinking", "thinking": answer.reasoning or "", "signature": _signature(answer)}
+        )
+    if answer.text is not None:
+        content.append({"type": "text", "text": answer.text})
+    for call_id, call in answer.identified("toolu_", _made(request)):
+        content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
+    return {
+        **_opened(answer, request),
+        "content": content,
+        "stop_reason": _stop(answer),
+        "usage": _usage(answer),
+    }
+
+
+def stream(answer: Answer, request: Received) -> Iterable[Event]:
+    """Each block opened, sent in deltas and closed; at the end why it stopped, and the tokens."""
+    yield {"type": "message_start", "message": _opened(answer, request)}
+    yield {"type": "ping"}
+    for index, (block, deltas) in enumerate(_blocks(answer, request)):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": _stop(answer), "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": _usage(answer)}
+    yield {"type": "message_stop"}
+
+
+def failure(status: int, message: str) -> dict[str, Any]:
+    """Anthropic's error object."""
+    kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any], Iterable[dict[str, str]]]]:
+    if _thinks(answer):
+        yield {"type": "thinking", "thinking": "", "signature": ""}, _thinking(answer)
+    if answer.text is not None:
+        said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
+        yield {"type": "text", "text": ""}, said
+    for call_id, call in answer.identified("toolu_", _made(request)):
+        # The first delta is empty, as Anthropic's is.
+        pieces = ["", *answer.pieces(call.text)]
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        yield {"type": "tool_use", "id": call_id, "name": call.name, "input": {}}, deltas
+
+
+def _thinking(answer: Answer) -> Iterator[dict[str, str]]:
+    for piece in answer.pieces(answer.reasoning):
+        yield {"type": "thinking_delta", "thinking": piece}
+    yield {"type": "signature_delta", "signature": _signature(answer)}
+
+
+def _thinks(answer: Answer) -> bool:
+    return answer.reasoning is not None or answer.signature is not None
+
+
+def _signature(answer: Answer) -> str:
+    return answer.signature or _SIGNATURE
+
+
+def _stop(answer: Answer) -> str:
+    return _STOP_REASONS.get(answer.reason, answer.reason)
+
+
+def _opened(answer: Answer, request: Received) -> dict[str, Any]:
+    return {
+        "id": f"msg_{request.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**_usage(answer), "output_tokens": 1},
+    }
+
+
+def _usage(answer: Answer) -> dict[str, int]:
+    sent, said = answer.usage
+    cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    return {"input_tokens": sent, **cache, "output_tokens": said}
+
+
+def _made(request: Received) -> int:
+    contents = [message["content"] for message in request.body.get("messages") or ()]
+    lists = [cast("list[dict[str, Any]]", content) for content in contents if isinstance(content, list)]
+    return sum(block["type"] == "tool_use" for blocks in lists for block in blocks)

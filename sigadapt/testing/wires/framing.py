@@ -1,0 +1,47 @@
+"""How the events of a stream become bytes: server-sent events or JSON lines.
+
+Sources: the HTML standard, "Server-sent events"; Ollama's API documentation, "Streaming".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from sigadapt.testing.answers import dumps
+
+Event: TypeAlias = Mapping[str, Any]
+
+SSE: str = "text/event-stream"
+JSON_LINES: str = "application/x-ndjson"
+
+
+def sse(events: Iterable[Event]) -> Iterator[bytes]:
+    r"""Server-sent events with data alone.
+
+    Example:
+        >>> list(sse([{"a": 1}]))
+        [b'data: {"a":1}\n\n']
+    """
+    for event in events:
+        yield f"data: {dumps(event)}\n\n".encode()
+
+
+def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
+    r"""Server-sent events whose name is the event's own `type`.
+
+    Example:
+        >>> list(named_sse([{"type": "ping"}]))
+        [b'event: ping\ndata: {"type":"ping"}\n\n']
+    """
+    for event in events:
+        yield f"event: {event['type']}\ndata: {dumps(event)}\n\n".encode()
+
+
+def json_lines(events: Iterable[Event]) -> Iterator[bytes]:
+    r"""One JSON object a line.
+
+    Example:
+        >>> list(json_lines([{"done": True}]))
+        [b'{"done":true}\n']
+    """
+    for event in events:
+        yield f"{dumps(event)}\n".encode()

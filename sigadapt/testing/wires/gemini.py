@@ -1,0 +1,103 @@
+"""Gemini's generateContent and streamGenerateContent (with alt=sse).
+
+Source: the Gemini API reference, "GenerateContentResponse", and google.rpc.Code for the error words. A call
+arrives in one piece, as an object, also in a stream, where parallel calls share one event. Gemini says STOP
+where there are calls, and gives them no id.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from sigadapt.testing.answers import Answer
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires.framing import SSE, Event, sse
+
+PATH = re.compile(
+    r"(/v1|/v1beta|/v1alpha)?/models/(?P<model>[^:/?]+)"
+    r":(generateContent(\?.*)?|streamGenerateContent\?(.*&)?alt=sse(&.*)?)"
+)
+STREAM_TYPE = SSE
+
+_FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_ERRORS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+encode = sse
+
+
+def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+    """Whether the path names the streaming method."""
+    return ":streamGenerateContent" in path
+
+
+def render(answer: Answer, request: Received) -> dict[str, Any]:
+    """A `GenerateContentResponse` with one candidate."""
+    parts = [*_texts(answer, _whole), *_calls(answer)]
+    return _body(parts, _finish(answer), answer, request)
+
+
+def stream(answer: Answer, request: Received) -> Iterable[Event]:
+    """A `GenerateContentResponse` a piece, one for all calls; the last one says why it finished."""
+    texts = [[part] for part in _texts(answer, answer.pieces)]
+    calls = list(_calls(answer))
+    events = [*texts, *([calls] if calls else [])] or [[{"text": ""}]]
+    for parts in events[:-1]:
+        yield _body(parts, None, answer, request)
+    yield _body(events[-1], _finish(answer), answer, request)
+
+
+def failure(status: int, message: str) -> dict[str, Any]:
+    """Google's error object."""
+    return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "UNKNOWN")}}
+
+
+def _texts(answer: Answer, split: Callable[[str | None], Iterable[str]]) -> Iterator[dict[str, Any]]:
+    for text in split(answer.reasoning):
+        yield {"text": text, "thought": True}
+    for place, text in enumerate(split(answer.text)):
+        yield {"text": text, **(_signed(answer) if place == 0 and not answer.calls else {})}
+
+
+def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
+    for place, call in enumerate(answer.calls):
+        given: dict[str, str] = {} if call.id is None else {"id": call.id}
+        function = {**given, "name": call.name, "args": call.object}
+        yield {"functionCall": function, **(_signed(answer) if place == 0 else {})}
+
+
+def _signed(answer: Answer) -> dict[str, str]:
+    return {} if answer.signature is None else {"thoughtSignature": answer.signature}
+
+
+def _whole(text: str | None) -> Iterable[str]:
+    return () if text is None else (text,)
+
+
+def _finish(answer: Answer) -> str:
+    return _FINISH_REASONS.get(answer.reason, answer.reason)
+
+
+def _body(
+    parts: list[dict[str, Any]], finish: str | None, answer: Answer, request: Received
+) -> dict[str, Any]:
+    sent, said = answer.usage
+    candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    return {
+        "candidates": [candidate if finish is None else {**candidate, "finishReason": finish}],
+        "usageMetadata": {
+            "promptTokenCount": sent,
+            "candidatesTokenCount": said,
+            "totalTokenCount": sent + said,
+        },
+        "modelVersion": request.model,
+        "responseId": f"response-{request.number}",
+    }

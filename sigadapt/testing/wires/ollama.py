@@ -1,0 +1,77 @@
+"""Ollama's own chat endpoint, whole and as JSON lines.
+
+Source: Ollama's API documentation, "Generate a chat completion". A call arrives in one piece, as an object,
+also in a stream. Ollama says `stop` where there are calls. It streams unless it is told not to.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sigadapt.testing.answers import Answer, Call
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires.framing import JSON_LINES, Event, json_lines
+
+PATH = re.compile(r"/api/chat")
+STREAM_TYPE = JSON_LINES
+
+encode = json_lines
+
+
+def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+    """Whether the body does not refuse a stream."""
+    return body.get("stream") is not False
+
+
+def render(answer: Answer, request: Received) -> dict[str, Any]:
+    """A chat response that is done."""
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text or ""}
+    if answer.reasoning is not None:
+        message["thinking"] = answer.reasoning
+    if answer.calls:
+        message["tool_calls"] = [_call(call) for call in answer.calls]
+    return {**_head(message, request), **_end(answer)}
+
+
+def stream(answer: Answer, request: Received) -> Iterable[Event]:
+    """The chat responses; the last one is done, says why and counts the tokens."""
+    for said in _messages(answer):
+        yield {**_head({"role": "assistant", "content": "", **said}, request), "done": False}
+    yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
+
+
+def failure(status: int, message: str) -> dict[str, Any]:  # noqa: ARG001
+    """Ollama's error object."""
+    return {"error": message}
+
+
+def _messages(answer: Answer) -> Iterator[dict[str, Any]]:
+    for piece in answer.pieces(answer.reasoning):
+        yield {"thinking": piece}
+    for piece in answer.pieces(answer.text):
+        yield {"content": piece}
+    for call in answer.calls:
+        yield {"tool_calls": [_call(call)]}
+
+
+def _call(call: Call) -> dict[str, Any]:
+    given: dict[str, str] = {} if call.id is None else {"id": call.id}
+    return {**given, "function": {"name": call.name, "arguments": call.object}}
+
+
+def _head(message: dict[str, Any], request: Received) -> dict[str, Any]:
+    return {"model": request.model, "created_at": "2023-11-14T22:13:20Z", "message": message}
+
+
+def _end(answer: Answer) -> dict[str, Any]:
+    sent, said = answer.usage
+    return {
+        "done": True,
+        "done_reason": "stop" if answer.reason == "tool_calls" else answer.reason,
+        "total_duration": 1_000_000,
+        "load_duration": 0,
+        "prompt_eval_count": sent,
+        "prompt_eval_duration": 500_000,
+        "eval_count": said,
+        "eval_duration": 500_000,
+    }

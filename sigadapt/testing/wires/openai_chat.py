@@ -1,0 +1,97 @@
+"""OpenAI's chat completions, whole and streamed, as OpenAI and the many compatible servers send them.
+
+Source: OpenAI's API reference, "Chat Completions" and "The chat completion chunk object". `reasoning_content`
+is DeepSeek's, which compatible servers took over; OpenAI itself sends no reasoning on this wire.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sigadapt.testing.answers import Answer
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires.framing import SSE, Event, sse
+
+PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")
+STREAM_TYPE = SSE
+
+
+def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+    """Whether the body says `stream`."""
+    return body.get("stream") is True
+
+
+def render(answer: Answer, request: Received) -> dict[str, Any]:
+    """A `chat.completion`."""
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+    if answer.reasoning is not None:
+        message["reasoning_content"] = answer.reasoning
+    if answer.calls:
+        message["tool_calls"] = [
+            {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+            for call_id, call in answer.identified("call_", _made(request))
+        ]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}
+    return {**_head(request, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
+
+
+def stream(answer: Answer, request: Received) -> Iterable[Event]:
+    """The `chat.completion.chunk`s; usage in a last one without choices, where the request includes it."""
+    head = _head(request, "chat.completion.chunk")
+    options: dict[str, Any] = request.body.get("stream_options") or {}
+    usage = options.get("include_usage") is True
+    blank = {"usage": None} if usage else {}
+    for delta in _deltas(answer, request):
+        yield {**head, "choices": [_choice(delta, None)], **blank}
+    yield {**head, "choices": [_choice({}, answer.reason)], **blank}
+    if usage:
+        yield {**head, "choices": [], "usage": _usage(answer)}
+
+
+def encode(events: Iterable[Event]) -> Iterator[bytes]:
+    """Server-sent events, and OpenAI's own end mark."""
+    yield from sse(events)
+    yield b"data: [DONE]\n\n"
+
+
+def failure(status: int, message: str) -> dict[str, Any]:
+    """OpenAI's error object."""
+    kind = (
+        "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
+    )
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": None if answer.text is None else "", "refusal": None}
+    for piece in answer.pieces(answer.reasoning):
+        yield {"reasoning_content": piece}
+    for piece in answer.pieces(answer.text):
+        yield {"content": piece}
+    for index, (call_id, call) in enumerate(answer.identified("call_", _made(request))):
+        opened = {"name": call.name, "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": opened}]}
+        for piece in answer.pieces(call.text):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _head(request: Received, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{request.number}",
+        "object": kind,
+        "created": 1_700_000_000,
+        "model": request.model,
+    }
+
+
+def _usage(answer: Answer) -> dict[str, int]:
+    sent, said = answer.usage
+    return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+
+
+def _made(request: Received) -> int:
+    return sum(len(message.get("tool_calls") or ()) for message in request.body.get("messages") or ())

@@ -1,0 +1,151 @@
+"""OpenAI's responses, whole and streamed.
+
+Source: OpenAI's API reference, "The response object" and "Streaming events". An answer is a list of output
+items (reasoning, message, function calls); a stream opens each, sends its text in deltas, and closes it with
+the whole item, and the last event holds the whole response.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from sigadapt.testing.answers import Answer
+from sigadapt.testing.received import Received
+from sigadapt.testing.wires import openai_chat
+from sigadapt.testing.wires.framing import SSE, Event, named_sse
+
+PATH = re.compile(r"(/v1)?/responses(\?.*)?")
+STREAM_TYPE = SSE
+
+# Why a response is incomplete; an answer that ended otherwise is complete.
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_COMPLETE = {"stop", "tool_calls"}
+
+streams = openai_chat.streams
+failure = openai_chat.failure
+encode = named_sse
+
+
+def render(answer: Answer, request: Received) -> dict[str, Any]:
+    """A `response`, complete or incomplete."""
+    complete = answer.reason in _COMPLETE
+    sent, said = answer.usage
+    return {
+        **_opened(request),
+        "status": "completed" if complete else "incomplete",
+        "incomplete_details": None if complete else {"reason": _INCOMPLETE.get(answer.reason, answer.reason)},
+        "output": list(_items(answer, request)),
+        "usage": {
+            "input_tokens": sent,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": said,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": sent + said,
+        },
+    }
+
+
+def stream(answer: Answer, request: Received) -> Iterable[Event]:
+    """The events, numbered in sequence."""
+    numbers = itertools.count()
+    for event in _events(answer, request):
+        yield {**event, "sequence_number": next(numbers)}
+
+
+def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
+    whole = render(answer, request)
+    for name in ("created", "in_progress"):
+        yield {"type": f"response.{name}", "response": _opened(request)}
+    for index, item in enumerate(whole["output"]):
+        at = {"output_index": index, "item_id": item["id"]}
+        added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
+        yield {"type": "response.output_item.added", "output_index": index, "item": added}
+        yield from _PARTS[item["type"]](answer, item, at)
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": f"response.{whole['status']}", "response": whole}
+
+
+def _reasoning(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for index, part in enumerate(item["summary"]):
+        here, name = {**at, "summary_index": index}, "response.reasoning_summary"
+        yield {"type": f"{name}_part.added", **here, "part": {**part, "text": ""}}
+        for piece in answer.pieces(part["text"]):
+            yield {"type": f"{name}_text.delta", **here, "delta": piece}
+        yield {"type": f"{name}_text.done", **here, "text": part["text"]}
+        yield {"type": f"{name}_part.done", **here, "part": part}
+
+
+def _message(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for index, part in enumerate(item["content"]):
+        here = {**at, "content_index": index}
+        yield {"type": "response.content_part.added", **here, "part": {**part, "text": ""}}
+        for piece in answer.pieces(part["text"]):
+            yield {"type": "response.output_text.delta", **here, "delta": piece, "logprobs": []}
+        yield {"type": "response.output_text.done", **here, "text": part["text"], "logprobs": []}
+        yield {"type": "response.content_part.done", **here, "part": part}
+
+
+def _function_call(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for piece in answer.pieces(item["arguments"]):
+        yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
+    yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
+
+
+_PARTS = {"reasoning": _reasoning, "message": _message, "function_call": _function_call}
+_EMPTY: dict[str, dict[str, Any]] = {
+    "reasoning": {"summary": []},
+    "message": {"content": []},
+    "function_call": {"arguments": ""},
+}
+
+
+def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
+    number = request.number
+    status = "completed" if answer.reason in _COMPLETE else "incomplete"
+    if answer.reasoning is not None or answer.signature is not None:
+        summary = [] if answer.reasoning is None else [{"type": "summary_text", "text": answer.reasoning}]
+        item: dict[str, Any] = {"id": f"rs_{number}", "type": "reasoning", "summary": summary}
+        yield item if answer.signature is None else {**item, "encrypted_content": answer.signature}
+    if answer.text is not None:
+        part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        role = {"role": "assistant", "status": "completed" if answer.calls else status}
+        yield {"id": f"msg_{number}", "type": "message", **role, "content": [part]}
+    for place, (call_id, call) in enumerate(answer.identified("call_", _made(request)), 1):
+        last = place == len(answer.calls)
+        yield {
+            "id": f"fc_{number}_{place}",
+            "type": "function_call",
+            "status": status if last else "completed",
+            "call_id": call_id,
+            "name": call.name,
+            "arguments": call.text,
+        }
+
+
+def _opened(request: Received) -> dict[str, Any]:
+    # The settings are echoed, because clients' models of a response require them.
+    return {
+        "id": f"resp_{request.number}",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.body.get("instructions"),
+        "metadata": {},
+        "model": request.model,
+        "output": [],
+        "parallel_tool_calls": request.body.get("parallel_tool_calls") is not False,
+        "temperature": request.body.get("temperature", 1.0),
+        "tool_choice": request.body.get("tool_choice", "auto"),
+        "tools": request.body.get("tools", []),
+        "top_p": request.body.get("top_p", 1.0),
+        "usage": None,
+    }
+
+
+def _made(request: Received) -> int:
+    asked = request.body.get("input")
+    items = cast("list[dict[str, Any]]", asked) if isinstance(asked, list) else []
+    return sum(item.get("type") == "function_call" for item in items)

@@ -1,0 +1,204 @@
+"""The project's recipes, the same ones locally and in CI: `python3 tasks.py <recipe> [arguments]`.
+
+Needs Python 3.10 or newer with the pip it came with. The first recipe that needs it makes `.venv` and
+installs the package there at the versions of constraints.txt; later ones install again only when
+pyproject.toml or constraints.txt has changed.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+if sys.version_info < (3, 10):  # noqa: UP036  (an older Python gets a sentence, not a traceback)
+    sys.exit(f"sigadapt needs Python 3.10 or newer; this is {sys.version.split()[0]}.")
+
+ROOT = Path(__file__).resolve().parent
+SHARED = ROOT.parent / "shared"
+VENV = ROOT / ".venv"
+OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
+OPENSPEC = "@fission-ai/openspec@1.13.2"
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+
+# Each independent check, and the beginnings of the rows that must be whole; without any, all rows must.
+CONFORMANCE: dict[str, tuple[str, ...]] = {
+    "wire.py": (),
+    "tools.py": ("bfcl ", "recorded tools "),
+    "faults.py": ("nothing executed", "no tool fields: unchanged", "auto: kept", "litellm: kept"),
+}
+ROW = re.compile(r"^ *(\d+) of (\d+) +(.+)$", re.MULTILINE)
+
+
+def demo(*arguments: str) -> None:
+    """Ask three questions over an embedded provider; arguments go to `sigadapt demo`."""
+    install(".")
+    run(command(VENV, "sigadapt"), "demo", *arguments)
+
+
+def test(*arguments: str) -> None:
+    """Run the tests; arguments go to pytest."""
+    install(".[dev]")
+    run(command(VENV, "python"), "-m", "pytest", *arguments)
+
+
+def coverage() -> None:
+    """Run the tests with the coverage threshold of pyproject.toml."""
+    test("--cov")
+
+
+def lint() -> None:
+    """Check style and formatting."""
+    install(".[dev]")
+    run(command(VENV, "ruff"), "check", ".")
+    run(command(VENV, "ruff"), "format", "--check", ".")
+
+
+def types() -> None:
+    """Check types strictly, over the package, the tests and this file."""
+    install(".[dev]")
+    run(command(VENV, "pyright"))
+
+
+def specs() -> None:
+    """Validate openspec/ with the OpenSpec tool (needs node)."""
+    npx = shutil.which("npx")
+    if npx:
+        run(npx, "--yes", OPENSPEC, "validate", "--all", "--strict", "--no-interactive")
+    elif os.environ.get("CI"):
+        sys.exit("specs: node is missing, and CI must validate the specs")
+    else:
+        say("specs: skipped, node is missing")
+
+
+def conformance() -> None:
+    """Run the independent checks that lie beside the checkout, where they do."""
+    install(".[dev]")
+    if not SHARED.exists():
+        say("conformance: skipped, there is no ../shared")
+        return
+    short = [script for script, groups in CONFORMANCE.items() if not whole(script, groups)]
+    if short:
+        sys.exit(f"not whole: {', '.join(short)}")
+
+
+def wheel() -> None:
+    """Build the wheel, install it alone outside the checkout, and run the demo on every wire and engine."""
+    with tempfile.TemporaryDirectory() as name:
+        away = Path(name)
+        run(sys.executable, "-m", "venv", away / "venv")
+        pip = (command(away / "venv", "python"), "-m", "pip")
+        run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
+        run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
+        for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
+            run(command(away / "venv", "sigadapt"), "demo", *options, cwd=away, stdout=subprocess.DEVNULL)
+
+
+def pins() -> None:
+    """Write constraints.txt anew: what a fresh environment with the dev extra gets today."""
+    with tempfile.TemporaryDirectory() as name:
+        run(sys.executable, "-m", "venv", name)
+        run(command(Path(name), "python"), "-m", "pip", "install", "-qq", f"{ROOT}[dev]")
+        sites = [str(path) for path in Path(name).rglob("site-packages")]
+        found = {d.name: pin(d) for d in metadata.distributions(path=sites)}
+    lines = [found[n] for n in sorted(found, key=str.lower) if n not in {"sigadapt", "pip", "setuptools"}]
+    head = "# The versions that are tested together; written by `python3 tasks.py pins`."
+    (ROOT / "constraints.txt").write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+
+
+def ci() -> None:
+    """Run every check in order, whatever fails, and say at the end what did."""
+    failed: list[str] = []
+    for recipe in (lint, types, specs, coverage, conformance, wheel):
+        began = time.monotonic()
+        try:
+            recipe()
+        except SystemExit as verdict:
+            failed.append(recipe.__name__)
+            say(str(verdict))
+        say(f"{recipe.__name__}: {time.monotonic() - began:.0f} s")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def install(target: str) -> None:
+    """Make `.venv` hold the package (`.`) or the package with what its checks need (`.[dev]`)."""
+    stamp, state = VENV / "sigadapt-installed", hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        state.update((ROOT / name).read_bytes())
+    held = stamp.read_text(encoding="utf-8").split() if stamp.exists() else []
+    if held in ([state.hexdigest(), target], [state.hexdigest(), ".[dev]"]):
+        return
+    say(f"installing {target} into .venv (once; a minute or two)")
+    if not command(VENV, "python").exists():
+        run(sys.executable, "-m", "venv", VENV)
+    pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", target)
+    stamp.write_text(f"{state.hexdigest()} {target}\n", encoding="utf-8")
+
+
+def whole(script: str, groups: Sequence[str]) -> bool:
+    """Run one check, print what it prints, and say whether the rows that must be whole are."""
+    check = [command(VENV, "python"), SHARED / "conformance" / script]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
+    say(f"$ {script}\n{done.stdout}{done.stderr}")
+    rows = [(row, good == total) for good, total, row in ROW.findall(done.stdout)]
+    held = [[good for row, good in rows if row.startswith(group)] for group in groups]
+    return all(group and all(group) for group in held) if groups else done.returncode == 0
+
+
+def pin(distribution: metadata.Distribution) -> str:
+    """One line of constraints.txt; a version too new for the oldest Python binds only newer ones."""
+    name, version = distribution.name, distribution.version.partition("+")[0]
+    needs = re.search(r">=\s*3\.(\d+)", str(distribution.metadata.json.get("requires_python")))
+    newer = needs is not None and int(needs[1]) > OLDEST_PYTHON
+    return (
+        f'{name}=={version} ; python_version >= "3.{needs[1]}"' if needs and newer else f"{name}=={version}"
+    )
+
+
+def command(venv: Path, name: str) -> Path:
+    """Where a virtual environment keeps a command."""
+    return venv / "Scripts" / f"{name}.exe" if os.name == "nt" else venv / "bin" / name
+
+
+def run(*arguments: str | Path, cwd: Path = ROOT, stdout: int | None = None) -> None:
+    """Run a command from the root, saying which; its failure ends the recipe."""
+    line = " ".join(str(a) for a in arguments).replace(f"{ROOT}{os.sep}", "")
+    say(f"$ {line}")
+    status = subprocess.run(arguments, cwd=cwd, stdout=stdout, check=False).returncode
+    if status:
+        sys.exit(f"exit status {status} of: {line}")
+
+
+def say(text: str) -> None:
+    """Print at once, so that lines keep their place among those of the commands."""
+    print(text, flush=True)
+
+
+RECIPES: dict[str, Callable[..., None]] = {
+    f.__name__: f for f in (demo, test, lint, types, specs, coverage, conformance, wheel, ci, pins)
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one recipe; without one, list them."""
+    if not arguments or arguments[0] not in RECIPES:
+        say("\n".join([str(__doc__), *(f"  {n:12} {r.__doc__}" for n, r in RECIPES.items())]))
+        return 2 if arguments else 0
+    os.environ.update(OPENSPEC_TELEMETRY="0", PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
+    os.environ.pop("PYTHONPATH", None)  # only what is installed may be imported
+    if (SHARED / "corpus").exists():
+        os.environ.setdefault("SIGADAPT_CORPUS", str(SHARED / "corpus"))
+    RECIPES[arguments[0]](*arguments[1:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""The options of an adapter are checked when it is built, before any request."""
+
+from typing import Any
+
+import pytest
+
+import sigadapt
+from sigadapt.errors import InvalidOption
+
+ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize(
+    ("options", "field", "told"),
+    [
+        ({"tool_calling": "sometimes"}, "tool_calling", "'auto' or 'native'"),
+        ({"on_invalid": "drop"}, "on_invalid", "'raise' or 'keep'"),
+        ({"validate_args": 1}, "validate_args", "not a boolean"),
+        ({"parallel_tool_calls": "yes"}, "parallel_tool_calls", "not a boolean"),
+        ({"tool_callin": "native"}, "tool_callin", "Did you mean 'tool_calling'?"),
+        ({"zzz": 1}, "zzz", "It takes "),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused_at_once(
+    adapter: Any, options: dict[str, Any], field: str, told: str
+) -> None:
+    """adapter-plug-in: An unknown option is refused.
+
+    adapter-plug-in: A value that an option does not take is refused.
+    """
+    with pytest.raises(InvalidOption) as caught:
+        adapter(**options)
+    assert caught.value.field == field
+    assert told in str(caught.value)

@@ -1,0 +1,548 @@
+"""One call with tool fields, end to end: the real dspy.LM over loopback HTTP, on both engines, sync and async."""
+
+import asyncio
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.callback import BaseCallback
+
+import sigadapt
+from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt.errors import InvalidOption, InvalidSignature
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+ENGINES = ("auto", "litellm")
+ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
+PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})
+
+
+class Must(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class May(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Theirs(dspy.Signature):
+    """Answer with DSPy's own tool types."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    tool_calls: dspy.ToolCalls = dspy.OutputField()
+
+
+ran: list[str] = []
+
+
+def get_weather(city: str, days: int = 3) -> str:
+    """Weather for a city."""
+    ran.append(city)
+    return "sunny"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_executed() -> Any:
+    """tool-call-outputs: Nothing in an answer is executed."""
+    ran.clear()
+    yield
+    assert ran == []
+
+
+def ask(
+    provider: LoopbackProvider,
+    signature: Any = Must,
+    *,
+    adapter: Any = None,
+    engine: str = "auto",
+    wire: str = "openai",
+    config: dict[str, Any] | None = None,
+    tools: Any = (get_weather,),
+    **lm_options: Any,
+) -> Any:
+    lm = dspy.LM(**provider.lm_options(wire, engine=engine, **lm_options))
+    with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter()):
+        return dspy.Predict(signature)(question="weather?", tools=list(tools), config=config or {})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_calls_come_back_typed(adapter: Callable[[], Any], engine: str) -> None:
+    """adapter-plug-in: All adapters give the same calls.
+
+    request-shaping: Declared tools are sent exactly as written.
+    request-shaping: Both engines send the same tools.
+    tool-call-outputs: Text beside calls is kept.
+    tool-call-outputs: Outputs that the text does not hold are None on a turn with calls.
+    """
+    with LoopbackProvider([Answer(text="Let me look.", calls=[PARIS, ROME])]) as provider:
+        out = ask(provider, May, adapter=adapter(), engine=engine)
+    assert [(call.name, call.args, call.index) for call in out.calls] == [
+        ("get_weather", {"city": "Paris"}, 0),
+        ("get_weather", {"city": "Rome"}, 1),
+    ]
+    assert out.calls.text == "Let me look."
+    assert out.answer is None
+    (sent,) = provider.received
+    function = sent.body["tools"][0]["function"]
+    assert function["name"] == "get_weather"
+    assert function["parameters"] == ToolDecls(get_weather)["get_weather"].parameters
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_wire_carries_the_call(wire: str, engine: str) -> None:
+    """adapter-plug-in: Every wire and engine gives the same calls."""
+    options = {} if wire == "ollama" else {"engine": engine}
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options(wire, **options))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            out = dspy.Predict(Must)(question="weather?", tools=[get_weather])
+    assert [(call.name, call.args) for call in out.calls] == [("get_weather", {"city": "Paris"})]
+    assert out.calls[0].id
+
+
+async def test_async_is_the_same() -> None:
+    """adapter-plug-in: Sync and async give the same outputs."""
+    with LoopbackProvider([Answer(text="Let me look.", calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            awaited = await dspy.Predict(May).acall(question="weather?", tools=[get_weather])
+            direct = await asyncio.to_thread(dspy.Predict(May), question="weather?", tools=[get_weather])
+    assert awaited.calls == direct.calls
+    assert provider.received[0].body == provider.received[1].body
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_the_prompt_says_only_what_is_true(adapter: Callable[[], Any]) -> None:
+    """request-shaping: Tool fields are not in the prompt.
+
+    request-shaping: Without text outputs no text format is asked for.
+    """
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        ask(provider, Must, adapter=adapter())
+    system, user = (message["content"] for message in provider.received[0].body["messages"])
+    for text in (system, user):
+        assert "tools" not in text.replace("Answer with the tools.", "")
+        assert "calls" not in text
+        assert "output field" not in text.lower()
+        assert "get_weather" not in text
+    assert "Answer with the tools." in system
+    assert "question" in system
+    assert "weather?" in user
+
+
+def test_a_text_answer_in_the_adapters_form_is_parsed() -> None:
+    """tool-call-outputs: Marked text fills its fields.
+
+    tool-call-outputs: An optional calls field without a call is None.
+    """
+    answers = {
+        sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]",
+        sigadapt.JSONAdapter: '{"answer": "Sunny."}',
+        sigadapt.XMLAdapter: "<answer>Sunny.</answer>",
+    }
+    for adapter, text in answers.items():
+        with LoopbackProvider([Answer(text=text)]) as provider:
+            out = ask(provider, May, adapter=adapter())
+        assert (out.answer, out.calls) == ("Sunny.", None)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
+    """tool-call-outputs: Unmarked text fills the single text output."""
+    with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
+        out = ask(provider, May, adapter=adapter())
+    assert (out.answer, out.calls) == ("It is sunny.", None)
+    assert len(provider.received) == 1
+
+
+def test_plain_text_with_nowhere_to_go_is_an_error() -> None:
+    """tool-call-outputs: Unmarked text for several outputs is an error."""
+    fields = {**Must.fields, "a": (int, dspy.OutputField()), "b": (int, dspy.OutputField())}
+    fields = {
+        name: field if isinstance(field, tuple) else (field.annotation, field)
+        for name, field in fields.items()
+    }
+    fields["calls"] = (ToolCalls | None, dspy.OutputField())
+    signature = dspy.Signature(fields, "Count.")
+    with (
+        LoopbackProvider([Answer(text="It is sunny.")]) as provider,
+        pytest.raises(dspy.utils.exceptions.AdapterParseError) as caught,
+    ):
+        ask(provider, signature, adapter=sigadapt.ChatAdapter(use_json_adapter_fallback=False))
+    assert "It is sunny." in str(caught.value)
+
+
+def test_text_without_any_output_stays_in_the_calls() -> None:
+    """tool-call-outputs: Text with no output for it stays on the calls."""
+    fields: dict[str, Any] = {
+        "question": (str, dspy.InputField()),
+        "tools": (ToolDecls, dspy.InputField()),
+        "calls": (ToolCalls | None, dspy.OutputField()),
+    }
+    with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
+        out = ask(provider, dspy.Signature(fields))
+    assert not out.calls
+    assert out.calls.text == "It is sunny."
+
+
+def test_a_required_call_that_is_missing_is_an_error_with_the_text() -> None:
+    """tool-call-outputs: A required calls field without a call raises."""
+    with (
+        LoopbackProvider([Answer(text="It is sunny.")]) as provider,
+        pytest.raises(MissingToolCalls) as caught,
+    ):
+        ask(provider)
+    assert caught.value.field == "calls"
+    assert caught.value.code == "missing_tool_calls"
+    assert caught.value.choice.text == "It is sunny."
+    assert len(provider.received) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_bad_call_raises_with_the_whole_choice(engine: str) -> None:
+    """tool-call-outputs: A bad call raises with the whole choice.
+
+    tool-call-outputs: A bad call asks no other adapter.
+    """
+    calls = [PARIS, Call("get_weather", '{"city":'), Call("get_weather", {"city": 42}), Call("rm_rf", {})]
+    with (
+        LoopbackProvider([Answer(text="Hm.", calls=calls)]) as provider,
+        pytest.raises(ToolCallParseError) as caught,
+    ):
+        ask(provider, engine=engine)
+    choice = caught.value.choice
+    assert isinstance(caught.value, dspy.utils.exceptions.AdapterParseError)
+    assert choice.text == "Hm."
+    assert choice.tool_calls is not None
+    assert [call.args for call in choice.tool_calls] == [{"city": "Paris"}]
+    assert [call.code for call in choice.tool_calls.invalid] == [
+        "invalid_json",
+        "schema_mismatch",
+        "unknown_tool",
+    ]
+    assert len(provider.received) == 1, "a bad call must not cost a second request"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_keep_returns_bad_calls_beside_the_good(engine: str) -> None:
+    """tool-call-outputs: Kept bad calls come out beside the good ones."""
+    calls = [Call("get_weather", "not json"), PARIS]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        out = ask(provider, adapter=sigadapt.ChatAdapter(on_invalid="keep"), engine=engine)
+    assert [call.index for call in out.calls] == [1]
+    assert [(call.index, call.arguments) for call in out.calls.invalid] == [(0, "not json")]
+
+
+def test_dspys_own_field_types_work() -> None:
+    """request-shaping: DSPy's own tool fields are taken.
+
+    tool-call-outputs: A dspy.ToolCalls field stays lenient.
+    """
+    with LoopbackProvider([Answer(calls=[PARIS]), Answer(text="No tool.")]) as provider:
+        tools = [dspy.Tool(get_weather)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            out = ask(provider, Theirs, tools=tools)
+            silent = ask(provider, Theirs, tools=tools)
+    assert out.tool_calls.tool_calls[0].args == {"city": "Paris"}
+    assert isinstance(out.tool_calls, dspy.ToolCalls)
+    assert not silent.tool_calls
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        ToolDecls(get_weather),
+        [get_weather],
+        get_weather,
+        dspy.Tool(get_weather),
+        ToolDecls(get_weather).to_openai(),
+    ],
+    ids=["ToolDecls", "list", "callable", "dspy.Tool", "dicts"],
+)
+def test_no_documented_form_of_tools_warns(tools: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """request-shaping: A tools field takes a collection, a list or one source.
+
+    request-shaping: No documented form of input makes DSPy warn.
+    """
+    with (
+        LoopbackProvider([Answer(calls=[PARIS])]) as provider,
+        caplog.at_level(logging.WARNING),
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        out = dspy.Predict(Must)(question="weather?", tools=tools)
+    assert out.calls[0].name == "get_weather"
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_n_gives_n_candidates(cache: bool) -> None:
+    """request-shaping: n candidates are n answers.
+
+    request-shaping: Cached candidates stay distinct.
+    """
+    cities = iter(f"City {n}" for n in range(1000))
+    with LoopbackProvider(lambda _: Answer(calls=[Call("get_weather", {"city": next(cities)})])) as provider:
+        out = ask(provider, config={"n": 3, "temperature": 1.0}, cache=cache, model="openai/gpt-4o-mini")
+    assert [calls[0].args["city"] for calls in out.completions.calls] == ["City 0", "City 1", "City 2"]
+    assert len(provider.received) == 3
+
+
+def test_the_cache_answers_the_second_time() -> None:
+    """adapter-plug-in: A cached answer gives the same calls."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        first = ask(provider, cache=True, temperature=0.123)
+        second = ask(provider, cache=True, temperature=0.123)
+    assert first.calls == second.calls
+    assert len(provider.received) == 1
+
+
+def test_generation_settings_go_out_and_connection_settings_do_not() -> None:
+    """request-shaping: Generation settings reach the provider.
+
+    request-shaping: Connection settings stay out of the request.
+    """
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        ask(provider, max_tokens=77, config={"temperature": 0.5, "top_p": 0.9, "timeout": 30, "stop": None})
+    body = provider.received[0].body
+    assert (body["temperature"], body["top_p"]) == (0.5, 0.9)
+    assert 77 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+    assert not {"api_key", "api_base", "timeout", "cache", "n", "rollout_id", "stop"} & body.keys()
+
+
+def test_a_setting_with_no_place_is_refused_by_name() -> None:
+    """request-shaping: A setting that cannot be sent is refused."""
+    with (
+        LoopbackProvider([Answer(calls=[PARIS])]) as provider,
+        pytest.raises(InvalidOption, match="no_such_setting"),
+    ):
+        ask(provider, config={"no_such_setting": 1})
+    assert provider.received == ()
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ("auto", "auto"),
+        ("required", "required"),
+        ("get_weather", {"type": "function", "function": {"name": "get_weather"}}),
+        (["get_weather"], {"type": "function", "function": {"name": "get_weather"}}),
+        (
+            {"type": "function", "function": {"name": "get_weather"}},
+            {"type": "function", "function": {"name": "get_weather"}},
+        ),
+    ],
+)
+def test_a_tool_choice_goes_out_in_the_providers_form(choice: Any, sent: Any) -> None:
+    """request-shaping: A tool choice travels in the provider's form."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        ask(provider, adapter=sigadapt.ChatAdapter(tool_choice=choice, parallel_tool_calls=False))
+        ask(provider, config={"tool_choice": choice, "parallel_tool_calls": False})
+    for received in provider.received:
+        assert received.body["tool_choice"] == sent
+        assert received.body["parallel_tool_calls"] is False
+
+
+@pytest.mark.parametrize("choice", ["get_wether", ["get_weather", "nope"], {"type": "tool"}])
+def test_a_tool_choice_of_no_declared_tool_is_refused(choice: Any) -> None:
+    """request-shaping: A tool choice that cannot hold is refused."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidOption) as caught:
+        ask(provider, config={"tool_choice": choice})
+    assert caught.value.field == "tool_choice"
+    assert provider.received == ()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [get_weather, get_weather],
+        [{"name": "x", "parameters": {"type": "dict"}}],
+        [{"parameters": {}}],
+        [{"name": "x", "parameters": {"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}}}],
+        [],
+    ],
+)
+def test_a_bad_declaration_leaves_no_request(engine: str, tools: Any) -> None:
+    """request-shaping: A bad declaration stops the call before any request.
+
+    request-shaping: A required call without tools is refused.
+    """
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidToolDecl):
+        ask(provider, tools=tools, engine=engine)
+    assert provider.received == ()
+
+
+def test_a_model_without_a_tool_wire_is_refused() -> None:
+    """adapter-plug-in: A model that cannot be sent tools is refused."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        with pytest.raises(InvalidOption) as caught:
+            ask(provider, model_type="text")
+        assert caught.value.field == "model_type"
+        with pytest.raises(InvalidOption) as caught:
+            ask(provider, model="openai/never-heard-of")
+        assert caught.value.field == "tool_calling"
+        assert "tool_calling='native'" in str(caught.value)
+    assert provider.received == ()
+
+
+def test_a_signature_that_cannot_work_leaves_no_request() -> None:
+    fields: dict[str, Any] = {"question": (str, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField())}
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidSignature):
+        ask(provider, dspy.Signature(fields))
+    assert provider.received == ()
+
+
+class Recorder(BaseCallback):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.seen.append("format")
+
+    def on_adapter_parse_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.seen.append("parse")
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.seen.append("lm")
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        self.seen.append("lm end")
+
+
+def test_dspys_callbacks_fire_once_each() -> None:
+    """adapter-plug-in: DSPy's callbacks fire."""
+    recorder = Recorder()
+    text = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
+    with LoopbackProvider([Answer(text=text)]) as provider, dspy.context(callbacks=[recorder]):
+        ask(provider, May)
+    assert recorder.seen == ["format", "lm", "lm end", "parse"]
+
+
+def test_history_and_usage_are_recorded() -> None:
+    """adapter-plug-in: History and usage are recorded."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(), track_usage=True):
+            out = dspy.Predict(Must)(question="weather?", tools=[get_weather], config={"api_key": "other"})
+    (entry,) = lm.history
+    assert [message["role"] for message in entry["messages"]] == ["system", "user"]
+    assert entry["outputs"][0]["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert out.get_lm_usage()[lm.model]["total_tokens"] > 0
+    assert provider.received[0].headers["authorization"] == "Bearer other"
+
+
+def test_parallel_calls_do_not_mix() -> None:
+    """adapter-plug-in: Parallel calls and contexts stay apart."""
+
+    def weather_of_the_question(received: Any) -> Answer:
+        question = received.body["messages"][-1]["content"].split()[-1]
+        return Answer(calls=[Call("get_weather", {"city": question})])
+
+    with LoopbackProvider(weather_of_the_question) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            predict = dspy.Predict(Must)
+            cities = [f"City{n}" for n in range(20)]
+            pairs: Any = [(predict, {"question": city, "tools": [get_weather]}) for city in cities]
+            outs: Any = dspy.Parallel(num_threads=8, disable_progress_bar=True)(pairs)
+    assert [out.calls[0].args["city"] for out in outs] == cities
+
+
+def test_reasoning_fields_are_filled_natively() -> None:
+    """adapter-plug-in: DSPy's native types work beside tools."""
+
+    class Think(dspy.Signature):
+        """Think, then use the tools."""
+
+        question: str = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        thought: dspy.Reasoning = dspy.OutputField()
+        calls: ToolCalls = dspy.OutputField()
+
+    with LoopbackProvider([Answer(reasoning="Weather is needed.", calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options("anthropic", max_tokens=4000))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            out = dspy.Predict(Think)(question="weather?", tools=[get_weather])
+    assert out.thought.content == "Weather is needed."
+    assert out.calls.reasoning == "Weather is needed."
+    assert "thinking" in provider.received[0].body
+
+
+def test_checking_can_be_turned_off() -> None:
+    """tool-call-outputs: Checking can be turned off."""
+    with LoopbackProvider([Answer(calls=[Call("get_weather", {"city": 42}), Call("rm_rf", {})])]) as provider:
+        out = ask(provider, adapter=sigadapt.ChatAdapter(validate_args=False))
+    assert [call.name for call in out.calls] == ["get_weather", "rm_rf"]
+
+
+def test_without_declared_tools_the_request_has_none() -> None:
+    """request-shaping: Without declared tools the request has none."""
+    with LoopbackProvider([Answer(text="No tools, no calls.")]) as provider:
+        out = ask(provider, May, tools=[])
+    assert (out.answer, out.calls) == ("No tools, no calls.", None)
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & provider.received[0].body.keys()
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_the_text_outputs_keep_their_format(adapter: Callable[[], Any]) -> None:
+    """request-shaping: The text outputs keep their format."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        ask(provider, May, adapter=adapter())
+    system, user = (message["content"] for message in provider.received[0].body["messages"])
+    assert adapter().field_marker.format("answer") in system
+    assert "answer" in user
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mode: str) -> None:
+    """adapter-plug-in: An answer in text falls back as DSPy's does."""
+
+    class Count(dspy.Signature):
+        """Count, or use the tools."""
+
+        question: str = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        number: int = dspy.OutputField()
+        calls: ToolCalls | None = dspy.OutputField()
+
+    with LoopbackProvider([Answer(text="There are three."), Answer(text='{"number": 3}')]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            predict, inputs = dspy.Predict(Count), {"question": "how many?", "tools": [get_weather]}
+            out = await predict.acall(**inputs) if mode == "async" else predict(**inputs)
+    assert out.number == 3
+    assert [bool(sent.body.get("tools")) for sent in provider.received] == [True, True]
+
+
+def test_an_adapter_is_dspys_adapter_of_the_same_name() -> None:
+    """adapter-plug-in: An adapter is DSPy's adapter of the same name."""
+    for adapter in ADAPTERS:
+        theirs = getattr(dspy, adapter.__name__)
+        assert isinstance(adapter(), theirs)
+        assert isinstance(adapter(), dspy.ChatAdapter)
+
+
+def test_dspys_own_parameters_are_taken() -> None:
+    """adapter-plug-in: DSPy's own parameters are taken."""
+    recorder = Recorder()
+    adapter = sigadapt.ChatAdapter([recorder], True, [dspy.Reasoning], False, True)
+    assert adapter.callbacks == [recorder]
+    assert adapter.native_response_types == [dspy.Reasoning]
+    assert (adapter.use_native_function_calling, adapter.use_json_adapter_fallback) == (True, False)
+    assert (adapter.parallel_tool_calls, adapter.options.parallel_tool_calls) == (True, True)

@@ -1,0 +1,140 @@
+"""Which fields of a signature are tool fields, and which signatures cannot work."""
+
+import gc
+import weakref
+from typing import Optional
+
+import dspy
+import pytest
+from sigadapt.signatures.decls import ToolDecls
+
+from sigadapt.adapters.plan import plan_of
+from sigadapt.errors import InvalidSignature
+from sigadapt.signatures.calls import ToolCalls
+
+
+class Both(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def test_the_plan_names_the_tool_fields_and_keeps_the_rest() -> None:
+    plan = plan_of(Both)
+    assert plan is not None
+    assert (plan.tools, plan.calls, plan.calls_required) == ("tools", "calls", False)
+    assert list(plan.rest.fields) == ["question", "answer"]
+    assert plan.rest.instructions == "Answer, or use the tools."
+    assert plan_of(Both) is plan
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "required"),
+    [
+        (ToolCalls, ..., True),
+        (ToolCalls | None, ..., False),
+        (Optional[ToolCalls], ..., False),  # noqa: UP045  (the old spelling is still written)
+        (ToolCalls, None, False),
+        (dspy.ToolCalls, ..., False),
+    ],
+)
+def test_whether_a_call_is_required_follows_from_the_field(
+    annotation: object, default: object, required: bool
+) -> None:
+    """tool-call-outputs: An optional calls field without a call is None."""
+    output = dspy.OutputField() if default is ... else dspy.OutputField(default=default)
+    signature = dspy.Signature({"tools": (ToolDecls, dspy.InputField()), "calls": (annotation, output)})
+    plan = plan_of(signature)
+    assert plan is not None
+    assert plan.calls_required is required
+
+
+def test_a_default_is_what_a_missing_call_gives() -> None:
+    """tool-call-outputs: A calls field with a default takes it."""
+    empty = ToolCalls(tool_calls=[])
+    signature = dspy.Signature(
+        {"tools": (ToolDecls, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField(default=empty))}
+    )
+    plan = plan_of(signature)
+    assert plan is not None
+    assert plan.missing_calls() == empty
+
+
+def test_a_signature_without_tool_fields_has_no_plan() -> None:
+    assert plan_of(dspy.Signature("question -> answer")) is None
+
+
+def test_dspys_tools_without_a_calls_field_are_dspys() -> None:
+    signature = dspy.Signature(
+        {"tools": (list[dspy.Tool], dspy.InputField()), "answer": (str, dspy.OutputField())}
+    )
+    assert plan_of(signature) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "told"),
+    [
+        (
+            {"q": (str, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField())},
+            "calls",
+            "no tools field",
+        ),
+        (
+            {"tools": (ToolDecls, dspy.InputField()), "a": (str, dspy.OutputField())},
+            "tools",
+            "no field for the calls",
+        ),
+        (
+            {
+                "one": (ToolDecls, dspy.InputField()),
+                "two": (list[dspy.Tool], dspy.InputField()),
+                "calls": (ToolCalls, dspy.OutputField()),
+            },
+            "two",
+            "2 tools fields: one, two",
+        ),
+        (
+            {
+                "tools": (ToolDecls, dspy.InputField()),
+                "some": (ToolCalls, dspy.OutputField()),
+                "more": (ToolCalls | None, dspy.OutputField()),
+            },
+            "more",
+            "2 calls fields: some, more",
+        ),
+    ],
+)
+def test_fields_that_do_not_fit_together_are_refused(
+    fields: dict[str, tuple[type, object]], field: str, told: str
+) -> None:
+    """request-shaping: A calls field without a tools field is refused.
+
+    request-shaping: Two tools fields are refused.
+    """
+    with pytest.raises(InvalidSignature) as caught:
+        plan_of(dspy.Signature(fields))
+    assert caught.value.field == field
+    assert told in str(caught.value)
+    assert caught.value.fix
+
+
+def test_instructions_changed_in_place_make_a_new_plan() -> None:
+    signature = Both.with_instructions("One.")
+    first = plan_of(signature)
+    signature.instructions = "Two."
+    second = plan_of(signature)
+    assert first is not None
+    assert second is not None
+    assert (first.rest.instructions, second.rest.instructions) == ("One.", "Two.")
+
+
+def test_a_plan_does_not_keep_its_signature_alive() -> None:
+    signature = Both.with_instructions("Soon gone.")
+    assert plan_of(signature) is not None
+    gone = weakref.ref(signature)
+    del signature
+    gc.collect()
+    assert gone() is None

@@ -1,0 +1,137 @@
+"""ToolCall, InvalidToolCall and ToolCalls: what they hold, and that nothing is lost on the way out and back."""
+
+import json
+import pickle
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sigadapt.signatures.decls import ToolDecls
+
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+
+turns = st.builds(
+    Turn,
+    text=st.none() | st.text(),
+    reasoning=st.none() | st.text(),
+    state=st.none() | st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())),
+)
+
+
+@st.composite
+def collections(draw: st.DrawFn) -> ToolCalls:
+    """Any ToolCalls an answer can give: good and bad calls in one provider order, one turn for all."""
+    turn = draw(turns)
+    args = st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans()))
+    good: list[ToolCall] = []
+    bad: list[InvalidToolCall] = []
+    for index in range(draw(st.integers(0, 4))):
+        name = draw(st.text(min_size=1))
+        if draw(st.booleans()):
+            call = {"id": f"call_{index}", "name": name, "args": draw(args), "index": index, "turn": turn}
+            good.append(ToolCall.model_validate(call))
+        else:
+            bad.append(
+                InvalidToolCall(
+                    id=f"call_{index}",
+                    name=draw(st.none() | st.just(name)),
+                    arguments=draw(st.text()),
+                    index=index,
+                    code="invalid_json",
+                    message="not JSON",
+                    path=draw(st.none() | st.just("/a")),
+                )
+            )
+    return ToolCalls(tool_calls=good, invalid=tuple(bad), turn=turn)
+
+
+@given(collections())
+def test_calls_survive_json_and_pickle(calls: ToolCalls) -> None:
+    """tool-call-outputs: Calls survive JSON and pickle."""
+    assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+    assert ToolCalls.model_validate(json.loads(json.dumps(calls.model_dump()))) == calls
+    assert pickle.loads(pickle.dumps(calls)) == calls  # noqa: S301  (our own bytes)
+
+
+@given(collections())
+def test_a_single_call_survives_alone(calls: ToolCalls) -> None:
+    """tool-call-outputs: A call taken alone keeps its turn."""
+    for call in calls:
+        assert ToolCall.model_validate_json(call.model_dump_json()) == call
+        assert call.turn == calls.turn
+
+
+@given(collections())
+def test_the_collection_is_over_the_good_calls(calls: ToolCalls) -> None:
+    """tool-call-outputs: A collection is over its good calls."""
+    assert len(calls) == len(calls.tool_calls) == len(list(calls))
+    assert bool(calls) is bool(calls.tool_calls)
+    assert [calls[n] for n in range(len(calls))] == calls.tool_calls
+
+
+def test_dspy_takes_the_calls_as_its_own() -> None:
+    """tool-call-outputs: DSPy's modules take the calls as they are."""
+    turn = Turn(text="Let me look.", state={"signature": "abc"})
+    calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})], turn=turn)
+    assert isinstance(calls, dspy.ToolCalls)
+    assert dspy.ToolCalls.model_validate(calls) is calls
+    results = dspy.ToolCallResults.from_tool_calls_and_values(calls, ["noon"])
+    assert results.tool_call_results[0].call_id == "call_1"
+    # What ReActV2 does: a new collection of the same single calls.
+    rebuilt = dspy.ToolCalls(tool_calls=list(calls))
+    assert isinstance(rebuilt.tool_calls[0], ToolCall)
+    assert ToolCalls.model_validate(rebuilt) == calls
+
+
+def test_a_dspy_call_without_an_id_gets_one() -> None:
+    calls = ToolCalls.model_validate(dspy.ToolCalls.from_dict_list([{"name": "f", "args": {"a": 1}}]))
+    assert (calls[0].id, calls[0].arguments) == ("call_1", '{"a":1}')
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, "text", {"name": "f"}, [3], {"tool_calls": 3}, {"tool_calls": [3]}]
+)
+def test_what_holds_no_calls_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        ToolCalls.model_validate(value)
+
+
+def test_validation_splits_and_keeps_order() -> None:
+    """tool-call-outputs: Calls are checked against the declarations."""
+    decls = ToolDecls(
+        [
+            {
+                "name": "f",
+                "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+            }
+        ]
+    )
+    names_and_args: list[tuple[str, dict[str, Any]]] = [
+        ("f", {"n": 1}),
+        ("g", {}),
+        ("f", {"n": "x"}),
+        ("f", {"n": 2}),
+    ]
+    calls = ToolCalls(
+        tool_calls=[
+            ToolCall(id=f"c{n}", name=name, args=args, index=n)
+            for n, (name, args) in enumerate(names_and_args)
+        ]
+    )
+    checked = calls.validated(decls)
+    assert [call.id for call in checked] == ["c0", "c3"]
+    assert [(call.id, call.code, call.path) for call in checked.invalid] == [
+        ("c1", "unknown_tool", None),
+        ("c2", "schema_mismatch", "/n"),
+    ]
+    assert checked.invalid[1].arguments == '{"n":"x"}'
+    assert calls.invalid == ()
+    assert checked.validated(decls) == checked
+
+
+def test_calls_are_frozen() -> None:
+    call = ToolCall(id="c", name="f", args={})
+    with pytest.raises(ValueError, match="frozen"):
+        call.name = "g"  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,175 @@
+"""The conventions of CONTRIBUTING.md, each as a test that fails where it is broken."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sigadapt
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "sigadapt"
+SPECS = {path.parent.name: path for path in sorted((ROOT / "openspec" / "specs").glob("*/spec.md"))}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+# Lower imports no higher. The package itself, `import sigadapt`, is its public names: adapters and below.
+FLOORS = ("errors", "signatures", "adapters", "__init__", "testing", "demo", "cli")
+
+PUBLIC = {
+    *("ToolDecl", "ToolDecls", "ToolCall", "InvalidToolCall", "ToolCalls"),
+    *("ChatAdapter", "JSONAdapter", "XMLAdapter"),
+    *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream"),
+    *("SigadaptError", "InvalidToolDecl", "ToolCallParseError", "MissingToolCalls", "UnreadableResponse"),
+}
+LATER = {"ToolResult", "ToolResults", "Toolset", "TwoStepAdapter", "BAMLAdapter"}
+
+
+def scenarios() -> Iterator[str]:
+    """Every scenario as tests name it, `<capability>: <title>`."""
+    for capability, path in SPECS.items():
+        for title in re.findall(r"^#### Scenario: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            yield f"{capability}: {title}"
+
+
+def named() -> Iterator[str]:
+    """Every scenario that a docstring of a test function, class or module names."""
+    scenario = re.compile(rf"^\s*((?:{'|'.join(SPECS)}): .+?)\.?$", re.MULTILINE)
+    for path in TESTS:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                yield from scenario.findall(ast.get_docstring(node) or "")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The full name of every module or member a file imports at run time, wherever in the file."""
+    pending: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked() -> list[Path]:
+    """The files of the repository, those not yet committed included."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    try:
+        done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [path for name in done.stdout.splitlines() if (path := ROOT / name).is_file()]
+
+
+def test_every_scenario_has_a_test() -> None:
+    untested = sorted(set(scenarios()) - set(named()))
+    assert untested == []
+
+
+def test_every_named_scenario_is_in_a_spec() -> None:
+    unknown = sorted(set(named()) - set(scenarios()))
+    assert unknown == []
+
+
+def test_scenario_titles_are_unique_and_short() -> None:
+    assert [title for title, count in Counter(scenarios()).items() if count > 1] == []
+    assert [title for title in scenarios() if title.endswith(".") or len(title) > 100] == []
+
+
+def test_the_public_names_are_those_of_the_design() -> None:
+    assert PUBLIC <= set(sigadapt.__all__) <= PUBLIC | LATER
+    assert len(sigadapt.__all__) == len(set(sigadapt.__all__))
+    assert [name for name in sigadapt.__all__ if not hasattr(sigadapt, name)] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_imports_point_down_only(path: Path) -> None:
+    own = floor_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    upward = [name for name in imports(path) if name.split(".")[0] == "sigadapt" and floor_of(name) > own]
+    assert upward == []
+
+
+def floor_of(module: str) -> int:
+    """The floor of `sigadapt.adapters.choice.Choice` or of a name imported from the package itself."""
+    _, *rest = module.split(".")
+    return FLOORS.index(rest[0] if rest and rest[0] in FLOORS else "__init__")
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "adapters" / "readers").glob("*.py")), ids=relative)
+def test_readers_import_no_adapter_and_no_language_model(path: Path) -> None:
+    found = list(imports(path))
+    adapters = [name for name in found if name.startswith("sigadapt.adapters")]
+    assert [n for n in adapters if not n.startswith("sigadapt.adapters.readers.")] == []
+    assert [name for name in found if name.split(".")[0] in {"dspy", "litellm"}] == []
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=relative)
+def test_no_file_bears_the_name_of_a_module_it_imports(path: Path) -> None:
+    assert path.stem not in {name.split(".")[0] for name in imports(path)}
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[(\d[^\]]*)\] - (?:Unreleased|\d{4}-\d\d-\d\d)$", text, re.MULTILINE)
+    assert versions[:1] == [sigadapt.__version__]
+
+
+def test_no_file_holds_a_machines_path_or_a_registrys_address() -> None:
+    private = re.compile(
+        r"(?<![\w.#/])/(?:work|home|Users|opt)/\w|/root/\."  # a machine's paths
+        r"|registry\.npmjs|pypi\.org/simple|files\.pythonhosted|find[-_]links|index[-_]url"
+    )
+    held = [
+        f"{relative(path)}: {match[0]}"
+        for path in tracked()
+        if (match := private.search(path.read_text(encoding="utf-8", errors="replace")))
+    ]
+    assert held == []
+
+
+def requirements(group: str) -> list[str]:
+    """The names in `dependencies` or in an extra of pyproject.toml."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.search(rf"^{group} = \[\n(.+?)^\]", project, re.MULTILINE | re.DOTALL)
+    assert listed
+    return re.findall(r'^ *"([\w.-]+)', listed[1], re.MULTILINE)
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    brings = {"dspy-ai": "dspy", "pydantic": "pydantic pydantic_core"}
+    declared = [brings.get(name, name.replace("-", "_")) for name in requirements("dependencies")]
+    roots = {name.split(".")[0] for path in SOURCES for name in imports(path)}
+    assert sorted(roots - set(" ".join(declared).split()) - sys.stdlib_module_names - {"sigadapt"}) == []
+
+
+def test_every_dependency_is_justified_and_pinned() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pin = re.compile(r'([\w.-]+)==[\w.]+(?: ; python_version >= "3\.\d+")?')
+    pinned = {match[1].lower().replace("_", "-") for line in lines if (match := pin.fullmatch(line))}
+    assert len(pinned) == len(lines)
+    wanted = {n.lower().replace("_", "-") for n in requirements("dependencies") + requirements("dev")}
+    assert sorted(wanted - pinned) == []
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [n for n in requirements("dependencies") if f"\n- `{n}`: " not in contributing] == []
+
+
+def test_contributing_lists_every_recipe() -> None:
+    recipes = re.search(r"for f in \((.+?)\)", (ROOT / "tasks.py").read_text(encoding="utf-8"), re.DOTALL)
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert recipes
+    assert set(re.findall(r"^\| `(\w+)", contributing, re.MULTILINE)) == set(re.findall(r"\w+", recipes[1]))

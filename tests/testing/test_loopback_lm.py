@@ -1,0 +1,298 @@
+"""The loopback provider asked by `dspy.LM`, on both of its engines, over every wire, whole and streamed."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import dspy
+import litellm
+import pytest
+from dspy.clients.errors import LMRateLimitError
+
+from sigadapt.testing import WIRES, Answer, Call, Failure, LoopbackError, LoopbackProvider
+
+TOOL = {
+    "name": "get_weather",
+    "description": "Weather for a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+TWO = (Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"}))
+FULL = Answer(text="Let me look at it.", calls=TWO, reasoning="Two cities, two calls.", signature="c2ln")
+CUT = Answer(text="Let me look at it.", calls=[Call("get_weather", '{"city":"Par')], finish="length")
+
+# Each way dspy.LM can be set to ask, and the wire it then speaks.
+ROUTES = [
+    pytest.param(
+        wire, engine, "openai" if (wire, engine) == ("ollama", "auto") else wire, id=f"{wire}-{engine}"
+    )
+    for wire in WIRES
+    for engine in ("auto", "litellm")
+]
+
+
+def request(model: str) -> dspy.lm15.Request:
+    body = {"model": model, "messages": [{"role": "user", "content": "Weather?"}]}
+    return dspy.lm15.request_from_openai_chat({**body, "tools": [{"type": "function", "function": TOOL}]})
+
+
+def ask(provider: LoopbackProvider, wire: str, engine: str) -> dspy.lm15.Response:
+    lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine))
+    return lm(request(lm.model))
+
+
+class Ask(dspy.Module):
+    """One request, for `dspy.streamify` to stream."""
+
+    def forward(self) -> dspy.Prediction:
+        lm = cast("Any", dspy.settings).lm
+        return dspy.Prediction(response=lm(request(lm.model)))
+
+
+async def streamed(provider: LoopbackProvider, wire: str, engine: str) -> tuple[int, dspy.lm15.Response]:
+    """How many chunks came, and the Response DSPy made of them."""
+    with dspy.context(lm=dspy.LM(**provider.lm_options(wire, engine=engine))):
+        program: Any = dspy.streamify(Ask())
+        items: list[Any] = [item async for item in program()]
+    *chunks, prediction = items
+    return len(chunks), prediction.response
+
+
+def called(response: dspy.lm15.Response) -> list[tuple[str, Any]]:
+    return [(call.name, call.input) for call in response.tool_calls]
+
+
+def said(response: dspy.lm15.Response) -> str:
+    """All the text; `Response.text` is None where there are calls."""
+    return "".join(part.text for part in response.message.parts if part.type == "text")
+
+
+def thought(response: dspy.lm15.Response) -> list[str]:
+    return [part.text for part in response.message.parts if part.type == "thinking"]
+
+
+def raw_arguments(body: Any) -> list[str]:
+    """The arguments' text in an OpenAI body, chat or responses."""
+    if "output" in body:
+        return [item["arguments"] for item in body["output"] if item["type"] == "function_call"]
+    return [call["function"]["arguments"] for call in body["choices"][0]["message"]["tool_calls"]]
+
+
+@pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
+def test_dspy_reads_a_whole_answer(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a whole answer."""
+    with LoopbackProvider([FULL]) as provider:
+        response = ask(provider, wire, engine)
+    assert said(response) == FULL.text
+    assert called(response) == [("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})]
+    assert thought(response) == [FULL.reasoning]
+    assert response.finish_reason == "tool_call"
+    assert (response.usage.input_tokens, response.usage.output_tokens) == FULL.usage
+    (received,) = provider.received
+    assert (received.wire, received.stream) == (spoken, False)
+    assert received.model == WIRES[wire].model.partition("/")[2]
+    assert "get_weather" in json.dumps(received.body["tools"])
+
+
+@pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
+def test_dspy_reads_text_alone(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a whole answer."""
+    with LoopbackProvider([Answer(text="It is sunny. ☀")]) as provider:
+        response = ask(provider, wire, engine)
+    assert (said(response), called(response), thought(response)) == ("It is sunny. ☀", [], [])
+    assert response.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
+def test_dspy_reads_that_an_answer_was_cut_off(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a whole answer."""
+    with LoopbackProvider([Answer(text="It is", finish="length")]) as provider:
+        response = ask(provider, wire, engine)
+    assert (said(response), response.finish_reason) == ("It is", "length")
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine"),
+    [
+        ("openai", "auto"),
+        ("openai", "litellm"),
+        ("responses", "auto"),
+        ("responses", "litellm"),
+        ("ollama", "auto"),
+    ],
+)
+def test_cut_off_arguments_arrive_as_sent(wire: str, engine: str):
+    """loopback-provider: Arguments that are no JSON."""
+    with LoopbackProvider([CUT]) as provider:
+        response = ask(provider, wire, engine)
+    assert raw_arguments(response.provider_data) == ['{"city":"Par']
+    assert any(word in json.dumps(response.provider_data) for word in ('"length"', '"max_output_tokens"'))
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine"), [("anthropic", "auto"), ("gemini", "litellm"), ("ollama", "litellm")]
+)
+def test_cut_off_arguments_are_an_error_where_objects_are_carried(wire: str, engine: str):
+    """loopback-provider: Arguments that are no object on a wire that carries objects."""
+    with pytest.raises(LoopbackError, match="this wire carries objects"), LoopbackProvider([CUT]) as provider:
+        ask(provider, wire, engine)
+
+
+@pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
+def test_dspy_reads_a_failure(wire: str, engine: str, spoken: str):
+    """loopback-provider: A failure."""
+    with LoopbackProvider([Failure(429, "slow down, please")]) as provider:
+        with pytest.raises(LMRateLimitError, match="slow down, please") as caught:
+            ask(provider, wire, engine)
+        assert caught.value.status == 429
+        assert len(provider.received) == 1, "not retried"
+
+
+# DSPy 3.4 does not stream the responses API through LiteLLM, and says so.
+STREAMED = [route for route in ROUTES if route.id != "responses-litellm"]
+
+
+@pytest.mark.parametrize(("wire", "engine", "spoken"), STREAMED)
+async def test_dspy_streams_an_answer(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a streamed answer."""
+    answer = Answer(text="Let me look at it.", calls=TWO[:1])
+    with LoopbackProvider([answer]) as provider:
+        chunks, response = await streamed(provider, wire, engine)
+    assert chunks >= 4, "the text came in several pieces"
+    assert said(response) == answer.text
+    assert called(response) == [("get_weather", {"city": "Paris"})]
+    assert (response.usage.input_tokens, response.usage.output_tokens) == answer.usage
+    (received,) = provider.received
+    assert (received.wire, received.stream) == (spoken, True)
+
+
+# LiteLLM gives all of Ollama's streamed calls the index 0, which makes one call of them.
+@pytest.mark.parametrize(
+    ("wire", "engine", "spoken"), [route for route in STREAMED if route.id != "ollama-litellm"]
+)
+async def test_dspy_streams_parallel_calls(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a streamed answer."""
+    with LoopbackProvider([Answer(calls=TWO)]) as provider:
+        _, response = await streamed(provider, wire, engine)
+    assert called(response) == [("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})]
+    assert response.finish_reason == "tool_call"
+
+
+# DSPy 3.4 does not take signed reasoning from LiteLLM's streams, and says so.
+UNSIGNED = {"anthropic-litellm"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine", "spoken"), [route for route in STREAMED if route.id not in UNSIGNED]
+)
+async def test_dspy_streams_reasoning(wire: str, engine: str, spoken: str):
+    """loopback-provider: dspy.LM reads a streamed answer."""
+    with LoopbackProvider([Answer(text="It is sunny.", reasoning="The sun is out.")]) as provider:
+        _, response = await streamed(provider, wire, engine)
+    assert (said(response), thought(response)) == ("It is sunny.", ["The sun is out."])
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine"),
+    [("openai", "auto"), ("openai", "litellm"), ("anthropic", "auto"), ("anthropic", "litellm")],
+)
+async def test_cut_off_arguments_are_streamed_as_sent(wire: str, engine: str):
+    """loopback-provider: Arguments that are no JSON."""
+    with LoopbackProvider([CUT]) as provider:
+        _, response = await streamed(provider, wire, engine)
+    assert called(response) == [("get_weather", {"partial_json": '{"city":"Par'})], (
+        "DSPy's form of what is no JSON"
+    )
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+def test_litellm_streams_reasoning_and_calls(wire: str):
+    """loopback-provider: LiteLLM reads a streamed answer."""
+    with LoopbackProvider([FULL]) as provider:
+        options = provider.lm_options(wire)
+        chunks = list(
+            litellm.completion(  # pyright: ignore[reportUnknownArgumentType, reportArgumentType]
+                model=options["model"],
+                api_base=options["api_base"],
+                api_key=options["api_key"],
+                messages=[{"role": "user", "content": "Weather?"}],
+                tools=[{"type": "function", "function": TOOL}],
+                stream=True,
+            )
+        )
+    whole: Any = litellm.stream_chunk_builder(chunks)  # pyright: ignore[reportUnknownArgumentType]
+    message = whole.choices[0].message
+    calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls]
+    assert calls == [("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})]
+    assert (message.content, message.reasoning_content) == (FULL.text, FULL.reasoning)
+    assert whole.choices[0].finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine", "ids"),
+    [
+        ("openai", "auto", ["call_1", "call_2"]),
+        ("responses", "litellm", ["call_1", "call_2"]),
+        ("anthropic", "auto", ["toolu_1", "toolu_2"]),
+    ],
+)
+def test_ids_count_on_through_a_conversation(wire: str, engine: str, ids: list[str]):
+    """loopback-provider: Calls get ids in the wire's style."""
+    first, second = Answer(calls=[Call("get_weather")]), Answer(calls=[Call("get_weather")])
+    with LoopbackProvider([first, second]) as provider:
+        lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine))
+        asked = request(lm.model)
+        one = lm(asked)
+        result = dspy.lm15.Message.tool(
+            [dspy.lm15.ToolResultPart(id=one.tool_calls[0].id, content=(dspy.lm15.TextPart("Sunny"),))]
+        )
+        two = lm(
+            dspy.lm15.Request(
+                model=lm.model, messages=(*asked.messages, one.message, result), tools=asked.tools
+            )
+        )
+    assert [one.tool_calls[0].id, two.tool_calls[0].id] == ids
+
+
+def test_given_ids_are_sent_on_every_wire():
+    """loopback-provider: Calls get ids in the wire's style."""
+    with LoopbackProvider([Answer(calls=[Call("get_weather", id="mine")])]) as provider:
+        got = {wire: ask(provider, wire, "auto").tool_calls[0].id for wire in WIRES}
+        bodies = [ask(provider, wire, "litellm").provider_data for wire in ("gemini", "ollama")]
+    assert got == dict.fromkeys(WIRES, "mine")
+    assert all("mine" in json.dumps(body) for body in bodies)
+
+
+def test_a_signature_goes_back_on_the_next_turn():
+    """loopback-provider: The opaque token of a turn."""
+    sent: dict[str, str] = {}
+    for wire in ("responses", "anthropic", "gemini"):
+        with LoopbackProvider([FULL]) as provider:
+            lm: Any = dspy.LM(**provider.lm_options(wire))
+            asked = request(lm.model)
+            turn = lm(asked).message
+            more = dspy.lm15.Message.user("And?")
+            lm(dspy.lm15.Request(model=lm.model, messages=(*asked.messages, turn, more), tools=asked.tools))
+            sent[wire] = json.dumps(provider.received[1].body)
+    assert '"encrypted_content": "c2ln"' in sent["responses"]
+    assert '"signature": "c2ln"' in sent["anthropic"]
+    assert '"thoughtSignature": "c2ln"' in sent["gemini"]
+
+
+def test_many_tasks_ask_at_once():
+    """loopback-provider: Requests are answered concurrently."""
+
+    async def policy(received: Any) -> Answer:
+        await asyncio.sleep(0.05)
+        return Answer(text=received.body["messages"][-1]["content"])
+
+    async def everyone(provider: LoopbackProvider) -> list[str]:
+        lm: Any = dspy.LM(**provider.lm_options("openai"))
+        questions = [
+            dspy.lm15.Request(model=lm.model, messages=(dspy.lm15.Message.user(str(n)),)) for n in range(40)
+        ]
+        return [
+            answer.text for answer in await asyncio.gather(*(lm.acall(question) for question in questions))
+        ]
+
+    with LoopbackProvider(policy) as provider:
+        assert asyncio.run(everyone(provider)) == [str(n) for n in range(40)]

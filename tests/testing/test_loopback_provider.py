@@ -1,0 +1,446 @@
+"""The loopback provider over plain HTTP: its script, its record, its errors and its end."""
+
+import asyncio
+import gc
+import http.client
+import json
+import resource
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from sigadapt.testing import WIRES, Answer, Call, Failure, LoopbackError, LoopbackProvider, Received, Reply
+
+ASK = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+PATHS = {
+    "openai": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/m:generateContent",
+    "ollama": "/api/chat",
+}
+WHOLE = {**ASK, "stream": False}
+
+
+def post(
+    provider: LoopbackProvider,
+    path: str = "/v1/chat/completions",
+    body: object = WHOLE,
+    *,
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, Any]:
+    """Status and body of one request on a connection of its own; the body as JSON where it is JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection = http.client.HTTPConnection(urlsplit(provider.url).netloc, timeout=10)
+    try:
+        connection.request(method, path, content, headers or {})
+        response = connection.getresponse()
+        data = response.read()
+    finally:
+        connection.close()
+    return response.status, json.loads(data) if response.getheader(
+        "content-type"
+    ) == "application/json" else data
+
+
+def said(body: Any) -> Any:
+    return body["choices"][0]["message"]["content"]
+
+
+def test_a_script_is_played_in_order_and_its_last_reply_repeats():
+    """loopback-provider: A script is played in order."""
+    with LoopbackProvider([Answer(text="one"), Answer(text="two")]) as provider:
+        assert [said(post(provider)[1]) for _ in range(4)] == ["one", "two", "two", "two"]
+
+
+def test_a_function_answers_by_the_request():
+    """loopback-provider: A function answers."""
+    with LoopbackProvider(lambda request: Answer(text=f"{request.number} {request.model}")) as provider:
+        assert [said(post(provider)[1]) for _ in range(2)] == ["1 m", "2 m"]
+
+
+def test_an_async_function_answers():
+    """loopback-provider: A function answers."""
+
+    async def policy(request: Received) -> Reply:
+        await asyncio.sleep(0)
+        return Answer(text=request.wire)
+
+    with LoopbackProvider(policy) as provider:
+        assert said(post(provider)[1]) == "openai"
+
+
+def test_a_dict_is_sent_as_it_is():
+    """loopback-provider: Odd bodies."""
+    with LoopbackProvider([{"anything": [1, None]}]) as provider:
+        assert post(provider) == (200, {"anything": [1, None]})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_bytes_are_sent_verbatim(stream: bool):
+    """loopback-provider: Odd bodies."""
+    with LoopbackProvider([b"\xff\x00{"]) as provider:
+        connection = http.client.HTTPConnection(urlsplit(provider.url).netloc)
+        connection.request("POST", "/v1/chat/completions", json.dumps({**ASK, "stream": stream}))
+        response = connection.getresponse()
+        assert response.read() == b"\xff\x00{"
+        assert response.getheader("content-type") == ("text/event-stream" if stream else "application/json")
+        connection.close()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_failure_has_its_status_and_the_wires_error_shape(wire: str):
+    """loopback-provider: A failure."""
+    shapes = {
+        "openai": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": None},
+        "responses": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": None},
+        "anthropic": {"type": "rate_limit_error", "message": "slow down"},
+        "gemini": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"},
+        "ollama": "slow down",
+    }
+    with LoopbackProvider([Failure(429, "slow down")]) as provider:
+        status, body = post(provider, PATHS[wire])
+    assert status == 429
+    assert body["error"] == shapes[wire]
+
+
+@pytest.mark.parametrize(("body", "want"), [({"odd": 1}, {"odd": 1}), (b'{"odd":2}', {"odd": 2})])
+def test_a_failure_with_a_body_sends_that_body(body: dict[str, Any] | bytes, want: Any):
+    """loopback-provider: A failure."""
+    with LoopbackProvider([Failure(503, body=body)]) as provider:
+        assert post(provider) == (503, want)
+
+
+def test_what_was_sent_is_recorded():
+    """loopback-provider: What was sent is recorded."""
+    body = {**ASK, "stream": True, "tools": [{"é": 1}]}
+    with LoopbackProvider([Answer(text="Hi")]) as provider:
+        post(provider, "/v1/chat/completions?beta=1", body, headers={"X-Some-Header": "v"})
+        post(provider, "/v1beta/models/gemini-x:generateContent", {"contents": []})
+        first, second = provider.received
+    assert (first.number, first.wire, first.path) == (1, "openai", "/v1/chat/completions?beta=1")
+    assert (first.model, first.stream, first.body) == ("m", True, body)
+    assert first.headers["x-some-header"] == "v"
+    assert (second.number, second.wire, second.model, second.stream) == (2, "gemini", "gemini-x", False)
+    assert provider.received == (first, second), "the record outlives the server"
+
+
+def test_only_the_last_requests_are_kept_where_asked():
+    """loopback-provider: What was sent is recorded."""
+    with LoopbackProvider([Answer(text="Hi")], keep=2) as provider:
+        for _ in range(5):
+            post(provider)
+    assert [request.number for request in provider.received] == [4, 5]
+
+
+def test_a_request_of_several_megabytes_is_taken():
+    long = "x" * 5_000_000
+    with LoopbackProvider([Answer(text="Hi")]) as provider:
+        assert post(provider, body={**WHOLE, "messages": [{"role": "user", "content": long}]})[0] == 200
+        assert provider.received[0].body["messages"][0]["content"] == long
+
+
+def test_what_the_function_raises_is_raised_on_exit_as_it_is():
+    """loopback-provider: An error in the script reaches the test."""
+
+    def policy(request: Received) -> Reply:
+        raise AssertionError(f"no tools in {sorted(request.body)}")
+
+    provider = LoopbackProvider(policy)
+    seen: list[tuple[int, Any]] = []
+    with pytest.raises(AssertionError, match="no tools in"), provider:
+        seen.append(post(provider))
+    status, body = seen[0]
+    assert status == 500
+    assert "AssertionError: no tools in" in body["error"]["message"]
+    assert [type(problem) for problem in provider.problems] == [AssertionError]
+
+
+def test_the_error_of_the_block_stays_in_the_traceback():
+    """loopback-provider: An error in the script reaches the test."""
+
+    def block() -> None:
+        with LoopbackProvider(lambda request: Answer(text=request.body["absent"])) as provider:
+            raise ConnectionError(post(provider)[0])
+
+    with pytest.raises(KeyError, match="absent") as caught:
+        block()
+    assert isinstance(caught.value.__context__, ConnectionError)
+    assert caught.value.__context__.args == (500,)
+
+
+def test_an_interrupt_is_not_replaced():
+    """loopback-provider: An error in the script reaches the test."""
+
+    def block() -> None:
+        with LoopbackProvider([7]) as provider:  # pyright: ignore[reportArgumentType]
+            post(provider)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+
+
+def test_a_function_that_raises_stop_iteration_is_answered():
+    """loopback-provider: An error in the script reaches the test."""
+    rest = iter([Answer(text="only one")])
+    seen: list[int] = []
+    with (
+        pytest.raises(LoopbackError, match="StopIteration"),
+        LoopbackProvider(lambda _: next(rest)) as provider,
+    ):
+        seen.extend(post(provider)[0] for _ in range(2))
+    assert seen == [200, 500]
+
+
+@pytest.mark.parametrize("reply", [None, "text", 7, [Answer()]])
+def test_a_reply_that_is_none_is_an_error(reply: Any):
+    """loopback-provider: An error in the script reaches the test."""
+    with (
+        pytest.raises(LoopbackError, match="a script replies with Answer, Failure, dict or bytes, not"),
+        LoopbackProvider([reply]) as provider,
+    ):
+        assert post(provider)[0] == 500
+
+
+def test_a_value_json_cannot_hold_is_an_error():
+    """loopback-provider: An error in the script reaches the test."""
+    with (
+        pytest.raises(ValueError, match="JSON compliant"),
+        LoopbackProvider([Answer(calls=[Call("f", {"x": float("nan")})])]) as provider,
+    ):
+        assert post(provider)[0] == 500
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", ["anthropic", "gemini", "ollama"])
+def test_text_that_is_no_object_is_an_error_where_objects_are_carried(wire: str, stream: bool):
+    """loopback-provider: Arguments that are no object on a wire that carries objects."""
+    path = (
+        PATHS[wire].replace(":g", ":streamG") + "?alt=sse"
+        if (wire, stream) == ("gemini", True)
+        else PATHS[wire]
+    )
+    provider = LoopbackProvider([Answer(calls=[Call("f", '{"city":"Par')], finish="length")])
+    if (wire, stream) == ("anthropic", True):
+        with provider:
+            assert post(provider, path, {**ASK, "stream": True})[0] == 200
+        return
+    with pytest.raises(LoopbackError, match="tool 'f': the arguments"), provider:
+        assert post(provider, path, {**ASK, "stream": stream})[0] == 500
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/completions"),
+        ("GET", "/v1/chat/completions"),
+        ("POST", "/v1/v1/messages"),
+        ("POST", "/v1beta/models/m:streamGenerateContent"),
+        ("POST", "/api/generate"),
+    ],
+)
+def test_an_unknown_path_reaches_the_test(method: str, path: str):
+    """loopback-provider: An unknown path reaches the test."""
+    seen: list[tuple[int, Any]] = []
+    with pytest.raises(LoopbackError) as caught, LoopbackProvider([Answer(text="Hi")]) as provider:
+        seen.append(post(provider, path, method=method))
+    status, body = seen[0]
+    assert status == 404
+    assert f"no wire serves {method} {path}" in body["error"]["message"]
+    assert caught.value.code == "unknown_path"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+def test_a_body_that_is_no_object_reaches_the_test(content: bytes):
+    """loopback-provider: An unreadable request reaches the test."""
+    with pytest.raises(LoopbackError) as caught, LoopbackProvider([Answer(text="Hi")]) as provider:
+        assert post(provider, body=content)[0] == 400
+    assert caught.value.code == "unreadable_request"
+
+
+def test_a_wire_that_is_none_is_named_with_the_fix():
+    with (
+        LoopbackProvider([Answer()]) as provider,
+        pytest.raises(LoopbackError, match="Use one of openai, res"),
+    ):
+        provider.base_url("bedrock")
+
+
+def test_a_running_provider_cannot_be_entered_again():
+    with LoopbackProvider([Answer(text="Hi")]) as provider:
+        with pytest.raises(LoopbackError, match="already running"):
+            provider.__enter__()
+        assert post(provider)[0] == 200
+
+
+def test_a_provider_can_be_run_twice_and_goes_on():
+    """loopback-provider: A script is played in order."""
+    provider = LoopbackProvider([Answer(text="one"), Answer(text="two")])
+    with provider:
+        assert said(post(provider)[1]) == "one"
+    with provider:
+        assert said(post(provider)[1]) == "two"
+    assert [request.number for request in provider.received] == [1, 2]
+
+
+def test_there_is_no_address_outside_of_the_block():
+    provider = LoopbackProvider([Answer()])
+    with pytest.raises(LoopbackError, match="not running"):
+        _ = provider.url
+    with provider:
+        assert provider.url.startswith("http://127.0.0.1:")
+    with pytest.raises(LoopbackError, match="not running"):
+        _ = provider.url
+
+
+def test_requests_are_answered_concurrently():
+    """loopback-provider: Requests are answered concurrently."""
+    together = threading.Barrier(50, timeout=10)
+
+    def policy(_: Received) -> Reply:
+        together.wait()  # passed only when fifty requests are in hand at once
+        return Answer(text="Hi")
+
+    with LoopbackProvider(policy) as provider, ThreadPoolExecutor(50) as pool:
+        assert [status for status, _ in pool.map(post, [provider] * 50)] == [200] * 50
+    assert sorted(request.number for request in provider.received) == list(range(1, 51))
+
+
+async def test_an_async_test_can_use_it():
+    """loopback-provider: Requests are answered concurrently."""
+    together = asyncio.Event()
+
+    async def policy(request: Received) -> Reply:
+        if request.number == 5:
+            together.set()
+        await together.wait()  # the first four wait for the fifth
+        return Answer(text=str(request.number))
+
+    with LoopbackProvider(policy) as provider:
+        results = await asyncio.gather(*(asyncio.to_thread(post, provider) for _ in range(5)))
+    assert {said(body) for _, body in results} == {"1", "2", "3", "4", "5"}
+
+
+def _listening(port: int) -> set[str]:
+    """The local addresses that listen on a port, of both families, as Linux tells them."""
+    rows: Sequence[str] = [
+        *Path("/proc/net/tcp").read_text().splitlines()[1:],
+        *Path("/proc/net/tcp6").read_text().splitlines()[1:],
+    ]
+    local = [row.split()[1] for row in rows if row.split()[3] == "0A"]
+    return {address.split(":")[0] for address in local if int(address.split(":")[1], 16) == port}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's table of sockets")
+def test_only_loopback_is_bound():
+    """loopback-provider: Only loopback is bound."""
+    with LoopbackProvider([Answer()]) as provider:
+        port = urlsplit(provider.url).port
+        assert port is not None
+        assert _listening(port) == {"0100007F"}, "127.0.0.1 and nothing else"
+    assert _listening(port) == set()
+
+
+def test_nothing_is_left_behind():
+    """loopback-provider: Nothing is left behind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()  # what other tests left is not this one's
+    before = set(threading.enumerate())
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        port = _use_and_leave()
+        gc.collect()
+    assert [str(complaint.message) for complaint in complaints] == []
+    assert set(threading.enumerate()) == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+def _use_and_leave() -> int:
+    """One request by a function on a worker thread, over a connection that is still open at the end."""
+    with LoopbackProvider(lambda _: Answer(text="Hi")) as provider:
+        address = urlsplit(provider.url)
+        kept = http.client.HTTPConnection(address.netloc)
+        kept.request("POST", "/v1/chat/completions", json.dumps(WHOLE))
+        kept.getresponse().read()
+        assert {"sigadapt-loopback", "sigadapt-script_0"} <= {thread.name for thread in threading.enumerate()}
+    kept.close()
+    assert address.port is not None
+    return address.port
+
+
+def test_a_request_in_hand_does_not_hold_up_the_end():
+    """loopback-provider: Nothing is left behind."""
+    asked = threading.Event()
+
+    async def policy(_: Received) -> Reply:
+        asked.set()
+        await asyncio.sleep(60)
+        return Answer()
+
+    def ask(provider: LoopbackProvider) -> None:
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            post(provider)
+
+    with LoopbackProvider(policy) as provider:
+        client = threading.Thread(target=ask, args=(provider,))
+        client.start()
+        assert asked.wait(5)
+        start = time.monotonic()
+    assert time.monotonic() - start < 5
+    client.join(5)
+    assert not client.is_alive()
+
+
+def test_a_client_that_leaves_a_stream_is_no_problem():
+    long = Answer(text="x" * 2_000_000, chunk=1000)
+    with LoopbackProvider([long, Answer(text="Hi")]) as provider:
+        connection = http.client.HTTPConnection(urlsplit(provider.url).netloc)
+        connection.request("POST", "/v1/chat/completions", json.dumps({**ASK, "stream": True}))
+        assert connection.getresponse().read(100)
+        connection.close()
+        assert said(post(provider)[1]) == "Hi"
+    assert provider.problems == ()
+
+
+@pytest.mark.filterwarnings("ignore")  # asyncio's own half-made loop complains when it is collected
+def test_a_server_that_cannot_start_says_so():
+    """loopback-provider: Nothing is left behind."""
+    before = set(threading.enumerate())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = _all_descriptors_but_one()
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            LoopbackProvider([Answer()]).__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for each in taken:
+            each.close()
+    gc.collect()
+    assert set(threading.enumerate()) == before
+
+
+def _all_descriptors_but_one() -> list[socket.socket]:
+    """Sockets that leave one descriptor: enough for the provider's listener, not for its event loop."""
+    lowest = socket.socket()
+    taken = [lowest]
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (lowest.fileno() + 3, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    )
+    try:
+        while True:
+            taken.append(socket.socket())
+    except OSError:
+        taken.pop().close()
+    return taken
