@@ -124,8 +124,8 @@ def assistant_message(calls: ToolCalls, text: str | None) -> Message:
         "role": "assistant",
         "content": text,
         "tool_calls": [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in calls
+            {"id": call.id, "type": "function", "function": {"name": _named(call.name), "arguments": call.arguments}}
+            for call in calls.in_order()
         ],
         "turn": calls.turn,
     }
@@ -136,13 +136,24 @@ def result_messages(calls: ToolCalls) -> Iterator[Message]:
     if calls.tool_call_results is None:
         return
     for result in dspy.ToolCallResults.model_validate(calls.tool_call_results).tool_call_results:
-        yield {
-            "role": "tool",
-            "tool_call_id": result.call_id,
-            "name": result.name,
-            "content": result_text(result.value),
-            "is_error": result.is_error,
-        }
+        yield result_message(
+            result.call_id or "", result.name, result_text(result.value), failed=result.is_error
+        )
+
+
+def result_message(call_id: str, name: str | None, text: str, *, failed: bool = False) -> Message:
+    """What a call gave, or why it failed."""
+    return {
+        "role": "tool",
+        "tool_call_id": call_id,
+        "name": _named(name),
+        "content": text,
+        "is_error": failed,
+    }
+
+
+def _named(name: str | None) -> str:
+    return name or "unnamed"  # no wire replays a call without a name
 
 
 def result_text(value: Any) -> str:

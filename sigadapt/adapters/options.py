@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from sigadapt.errors import InvalidOption
 
 ToolCalling: TypeAlias = Literal["auto", "native"]
-OnInvalid: TypeAlias = Literal["raise", "keep"]
+OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | dict[str, Any]
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -24,10 +24,14 @@ class Options:
     Args:
         tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
             that the model supports function calling and refuses, with the reason, where it does not.
-        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the
-        provider. parallel_tool_calls: whether one answer may hold several calls; None leaves it to the
-        provider. on_invalid: `raise` a ToolCallParseError for a bad call, or `keep` bad calls in
-        `ToolCalls.invalid`. validate_args: whether calls are checked against the declarations.
+        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
+        parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
+        on_invalid: `raise` a ToolCallParseError for a bad call, `keep` bad calls in `ToolCalls.invalid`, or
+            `reask`: send the errors back as failed results, ask again, and raise if that does not help.
+        max_reasks: how many times `reask` asks again.
+        validate_args: whether calls are checked against the declarations.
+        repair: whether arguments that are no JSON are repaired where they can be; such a call is marked.
+        unwrap: whether arguments encoded as JSON text once too often are decoded; such a call is marked.
 
     Raises:
         InvalidOption: naming the option and what it takes.
@@ -35,14 +39,17 @@ class Options:
     Example:
         >>> Options(on_invalid="drop")
         Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is no value of it. Use 'raise' or 'keep'.
+        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is no value of it. Use 'raise', 'keep' or 'reask'.
     """
 
     tool_calling: ToolCalling = "auto"
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     on_invalid: OnInvalid = "raise"
+    max_reasks: int = 1
     validate_args: bool = True
+    repair: bool = False
+    unwrap: bool = False
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -51,9 +58,12 @@ class Options:
                 raise InvalidOption(
                     f"{value!r} is no value of it", field=name, fix=f"Use {_either(words)}."
                 )
-        for name, kinds in (("parallel_tool_calls", (bool, type(None))), ("validate_args", (bool,))):
-            if not isinstance(getattr(self, name), kinds):
-                raise InvalidOption(f"{getattr(self, name)!r} is not a boolean", field=name)
+        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
+                raise InvalidOption(f"{value!r} is not a boolean", field=name)
+        if not isinstance(self.max_reasks, int) or isinstance(self.max_reasks, bool) or self.max_reasks < 0:
+            raise InvalidOption(f"{self.max_reasks!r} is not a count", field="max_reasks", fix="Use 0 or more.")
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -65,4 +75,5 @@ def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> 
 
 
 def _either(words: tuple[str, ...]) -> str:
-    return " or ".join(repr(word) for word in words)
+    *others, last = map(repr, words)
+    return f"{', '.join(others)} or {last}"

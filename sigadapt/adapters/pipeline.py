@@ -16,10 +16,14 @@ from dspy.signatures.signature import SignatureMeta
 
 from sigadapt.adapters import transport
 from sigadapt.adapters.choice import Choice, choice_from_response
+from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced
+from sigadapt.adapters.reask import continued, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
+from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.leniency import repair, unwrap
 
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
@@ -43,6 +47,10 @@ class Outgoing(NamedTuple):
 
     request: Request
     controls: transport.Controls
+
+    def candidate(self, number: int) -> "Outgoing":
+        """The same, for one of its candidates alone."""
+        return self._replace(controls=self.controls.candidate(number))
 
 
 def run(adapter: "ToolAdapter", call: Call) -> Outputs:
@@ -82,8 +90,48 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     controls, generation = transport.controls_of(call.lm, call.settings)
     messages = adapter.format(cast("Any", plan.rest), call.demos, call.inputs)
     request = build_request(call.lm.model, messages, decls, adapter.options, generation)
-    responses = yield Outgoing(request, controls)
-    return [_outputs(adapter, call, plan, decls, response) for response in responses]
+    outgoing = Outgoing(request, controls)
+    responses = yield outgoing
+    outputs: Outputs = []
+    for number, response in enumerate(responses):
+        choice, response = yield from _settled(adapter, decls, outgoing.candidate(number), response)
+        if adapter.options.on_invalid != "keep":
+            refuse_bad_calls(choice, plan, call.signature)
+        values = outputs_of(adapter, plan, call.signature, choice)
+        outputs.append(values | _native_values(adapter, call, choice, response))
+    return outputs
+
+
+def _settled(
+    adapter: "ToolAdapter", decls: ToolDecls, sent: Outgoing, response: lm15.Response
+) -> Generator[Outgoing, list[lm15.Response], tuple[Choice, lm15.Response]]:
+    """One candidate's choice, after as many reasks as were allowed and needed (rule 5)."""
+    options = adapter.options
+    choice, kept = _judged(options, decls, response), list[ToolCall]()
+    for _ in range(options.max_reasks if options.on_invalid == "reask" else 0):
+        calls = choice.tool_calls
+        if calls is None or not calls.invalid:
+            break
+        kept += calls
+        sent = sent._replace(request=continued(sent.request, calls))
+        (response,) = yield sent
+        choice = _judged(options, decls, response)
+    return merged(kept, choice), response
+
+
+def _judged(options: Options, decls: ToolDecls, response: lm15.Response) -> Choice:
+    """The response's choice: repaired and unwrapped where that was asked for, then checked."""
+    choice = choice_from_response(response)
+    calls = choice.tool_calls
+    if calls is None:
+        return choice
+    if options.repair:
+        calls = repair(calls)
+    if options.unwrap:
+        calls = unwrap(calls, decls)
+    if options.validate_args:
+        calls = calls.validated(decls)
+    return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
 
 def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
@@ -93,18 +141,6 @@ def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
         if field.annotation in adapter.native_response_types:
             rest = field.annotation.adapt_to_native_lm_feature(rest, name, call.lm, call.settings)
     return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
-
-
-def _outputs(
-    adapter: "ToolAdapter", call: Call, plan: Plan, decls: ToolDecls, response: lm15.Response
-) -> dict[str, Any]:
-    choice = choice_from_response(response)
-    if choice.tool_calls is not None and adapter.options.validate_args:
-        choice = replace(choice, tool_calls=choice.tool_calls.validated(decls))
-    if adapter.options.on_invalid == "raise":
-        refuse_bad_calls(choice, plan, call.signature)
-    values = outputs_of(adapter, plan, call.signature, choice)
-    return values | _native_values(adapter, call, choice, response)
 
 
 def _native_values(

@@ -27,7 +27,10 @@ class ToolOptions(TypedDict, total=False):
     tool_calling: ToolCalling
     tool_choice: ToolChoice | None
     on_invalid: OnInvalid
+    max_reasks: int
     validate_args: bool
+    repair: bool
+    unwrap: bool
 
 
 class _Prompt:

@@ -11,13 +11,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from dspy import lm15
-from dspy.clients.backend_selection import CLIENT_KEYS
+from dspy.clients.backend_selection import CLIENT_KEYS, select_backend
 from dspy.clients.base_lm import BaseLM
 from dspy.clients.call_context import adapter_fallback_scope as fallback_scope
 from dspy.clients.call_result import legacy_output
 from dspy.clients.capabilities import with_capability_planning
 
+from sigadapt.adapters import profiles
 from sigadapt.adapters.options import Options
+from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.arguments import parse_arguments
@@ -47,6 +49,12 @@ class Controls(NamedTuple):
     cache: bool | None
     rollout_id: Any
     prompt_cache: lm15.CacheConfig | None
+
+    def candidate(self, number: int) -> "Controls":
+        """For one candidate alone: its own rollout_id, or the cache would give one answer n times."""
+        base = self.rollout_id
+        rollout = base if number == 0 else f"{'' if base is None else base}#{number}"
+        return self._replace(count=1, rollout_id=rollout)
 
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
@@ -111,7 +119,7 @@ async def asend(lm: BaseLM, request: Request, controls: Controls) -> list[lm15.R
 
 
 def _prepared(lm: BaseLM, request: Request, controls: Controls) -> tuple[BaseLM, lm15.Request]:
-    typed = to_lm15(request)
+    typed = to_lm15(request, profile_of(lm))
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
@@ -122,29 +130,40 @@ def _prepared(lm: BaseLM, request: Request, controls: Controls) -> tuple[BaseLM,
 
 
 def _executions(controls: Controls) -> Iterator[dict[str, Any]]:
-    """Keywords of each candidate's call: its own rollout_id, or the cache would give one answer n times."""
     common = {} if controls.cache is None else {"cache": controls.cache}
     for number in range(controls.count):
-        base = controls.rollout_id
-        rollout = base if number == 0 else f"{'' if base is None else base}#{number}"
+        rollout = controls.candidate(number).rollout_id
         yield common if rollout is None else {**common, "rollout_id": rollout}
 
 
-def to_lm15(request: Request) -> lm15.Request:
+def profile_of(lm: BaseLM) -> Profile:
+    """The wire that a language model's requests go over, as DSPy will select it."""
+    if not isinstance(getattr(lm, "engine", None), str):
+        return profiles.ENGINE
+    selection: Any = select_backend(lm)
+    if selection.native:
+        return profiles.NATIVE[_LM15_DIALECTS.get(selection.resolution.adapter, "openai-chat")]
+    if lm.model_type == "responses":
+        return profiles.LITELLM["openai-responses"]
+    return profiles.LITELLM[profiles.LITELLM_DIALECTS.get(lm.model.partition("/")[0], "openai-chat")]
+
+
+_LM15_DIALECTS = {"OpenAILM": "openai-responses", "AnthropicLM": "anthropic", "GeminiLM": "gemini"}
+
+
+def to_lm15(request: Request, profile: Profile) -> lm15.Request:
     """The canonical request as lm15's; tools and messages are handed over as they stand.
 
     Example:
-        >>> typed = to_lm15(
-        ...     {"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.5}
-        ... )
-        >>> typed.messages[0].text, typed.config.temperature
-        ('hi', 0.5)
+        >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        >>> to_lm15(request, profiles.NATIVE["anthropic"]).messages[0].text
+        'hi'
     """
     system, messages = _split_system(request["messages"])
     return lm15.Request(
         model=request["model"],
         system=system,
-        messages=tuple(_messages(messages)),
+        messages=tuple(_messages(messages, profile)),
         tools=tuple(_tool(tool) for tool in request.get("tools", ())),
         config=_config(request),
     )
@@ -156,11 +175,11 @@ def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]
     return None, rows
 
 
-def _messages(rows: list[dict[str, Any]]) -> Iterator[lm15.Message]:
+def _messages(rows: list[dict[str, Any]], profile: Profile) -> Iterator[lm15.Message]:
     results: list[lm15.ToolResultPart] = []
     for row in rows:
         if row["role"] == "tool":
-            results.append(_result(row))
+            results.append(_result(row, profile))
             continue
         if results:
             yield lm15.Message(role="tool", parts=tuple(results))
@@ -193,12 +212,12 @@ def _said(row: dict[str, Any]) -> Iterator[Any]:
         )
 
 
-def _result(row: dict[str, Any]) -> lm15.ToolResultPart:
+def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:
+    failed, text = row.get("is_error", False), row["content"]
+    if failed and not profile.marks_failed_results:
+        failed, text = False, f"ERROR: {text}"
     return lm15.ToolResultPart(
-        id=row["tool_call_id"],
-        name=row.get("name"),
-        content=(lm15.TextPart(text=row["content"]),),
-        is_error=row.get("is_error", False),
+        id=row["tool_call_id"], name=row.get("name"), content=(lm15.TextPart(text=text),), is_error=failed
     )
 
 

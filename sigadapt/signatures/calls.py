@@ -142,6 +142,10 @@ class ToolCalls(dspy.ToolCalls):
     def __getitem__(self, index: int) -> ToolCall:
         return self.tool_calls[index]
 
+    def in_order(self) -> "list[ToolCall | InvalidToolCall]":
+        """All calls, good and bad, as the provider sent them."""
+        return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
+
     def validated(self, decls: "ToolDecls") -> "ToolCalls":
         """These calls checked against the declarations, without running anything.
 

@@ -117,7 +117,10 @@ def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             _refuse(error.message, tool, None, code="remote_ref")
-        _refuse(f"no valid JSON Schema: {shown(error.message)}", tool, pointer(error.instance_path))
+        reason = f"no valid JSON Schema: {shown(error.message)}"
+        if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):  # the one format of metaschemas
+            reason = f"{shown(repr(error.instance))} is no ECMA 262 pattern, or a too large one"
+        _refuse(reason, tool, pointer(error.instance_path))
     except ValueError as error:  # text that is no Unicode
         _refuse(f"no JSON: {shown(str(error))}", tool, None)
 
@@ -184,7 +187,7 @@ def _not_json(value: object, deepest: int) -> tuple[str, str] | None:
             seen += 1
             if type(member) not in _PLAIN:
                 pending.append((member, Path(path, key), depth + 1))
-    return None
+    return ("", f"more than {MAX_NODES} values") if seen > MAX_NODES else None
 
 
 def _members(item: object) -> Iterable[tuple[str | int, Any]]:

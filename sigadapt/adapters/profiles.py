@@ -1,0 +1,64 @@
+"""What each wire needs that the canonical request cannot say, as data (DESIGN section 6).
+
+lm15 and LiteLLM translate the request; a row here says only what they get wrong or cannot know. The code that reads
+a row is in `transport.py`; a new wire is a new row.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One wire, over one route.
+
+    Args:
+        dialect: the wire format's name, as the readers have it.
+        native: whether lm15 speaks it, or LiteLLM does.
+        marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its text
+            begins with `ERROR: `.
+    """
+
+    dialect: str
+    native: bool
+    marks_failed_results: bool = False
+
+
+NATIVE = {
+    profile.dialect: profile
+    for profile in (
+        Profile("openai-chat", native=True),
+        Profile("openai-responses", native=True),
+        Profile("anthropic", native=True, marks_failed_results=True),
+        Profile("gemini", native=True, marks_failed_results=True),
+    )
+}
+"""Wires that lm15 speaks; Ollama is an openai-chat one there."""
+
+LITELLM = {
+    profile.dialect: profile
+    for profile in (
+        Profile("openai-chat", native=False),
+        Profile("openai-responses", native=False),
+        Profile("anthropic", native=False),
+        Profile("gemini", native=False),
+        Profile("ollama", native=False),
+        Profile("bedrock-converse", native=False),
+        Profile("cohere", native=False),
+    )
+}
+"""Wires that LiteLLM speaks, from OpenAI chat messages, which have no flag for a failed result."""
+
+ENGINE = Profile("lm15", native=True, marks_failed_results=True)
+"""An engine of the user's own, which takes lm15's types as they are."""
+
+LITELLM_DIALECTS = {
+    "anthropic": "anthropic",
+    "bedrock": "bedrock-converse",
+    "cohere": "cohere",
+    "cohere_chat": "cohere",
+    "gemini": "gemini",
+    "ollama": "ollama",
+    "ollama_chat": "ollama",
+    "vertex_ai": "gemini",
+}
+"""The wire that LiteLLM speaks for a model's prefix; any other prefix is an OpenAI-compatible one."""

@@ -1,0 +1,72 @@
+"""Asking again after bad calls, as one conversation (rule 5).
+
+The assistant turn goes back as it was. Each bad call gets a failed result that says what is wrong with it, by code,
+path and reason. The good calls are kept, answered with a note, and not asked for again. Arguments that are no object
+cannot be replayed (lm15 refuses them, some providers take objects only): such a call goes back with none, and its
+result quotes what was sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sigadapt.adapters.choice import Choice
+from sigadapt.adapters.conversation import assistant_message, result_message
+from sigadapt.adapters.request import Request
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+
+_MOST_QUOTED = 4_000  # characters of a bad call's arguments, for the model to see what it wrote
+_ACCEPTED = "This call is accepted. Do not repeat it."
+
+
+def continued(request: Request, calls: ToolCalls) -> Request:
+    """The request that goes on after an answer with bad calls.
+
+    Args:
+        request: the request whose answer it was.
+        calls: the answer's calls, good and bad.
+
+    Returns:
+        A new request: the same conversation, the turn that made the calls, and a result for each of them.
+    """
+    results = [
+        result_message(call.id, call.name, _ACCEPTED)
+        if isinstance(call, ToolCall)
+        else result_message(call.id, call.name, complaint(call), failed=True)
+        for call in calls.in_order()
+    ]
+    messages = [*request.get("messages", []), assistant_message(calls, calls.text), *results]
+    again: Request = {**request, "messages": messages}
+    return again
+
+
+def complaint(call: InvalidToolCall) -> str:
+    """What is wrong with a call, for the model that made it.
+
+    Example:
+        >>> print(complaint(InvalidToolCall(
+        ...     id="c", name="f", arguments='{"n":"x"}', index=0, code="schema_mismatch",
+        ...     message="'x' is not of type 'integer'", path="/n",
+        ... )))
+        schema_mismatch at /n: 'x' is not of type 'integer'
+        You sent: {"n":"x"}
+    """
+    place = f" at {call.path}" if call.path else ""
+    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
+
+
+def merged(kept: Sequence[ToolCall], choice: Choice) -> Choice:
+    """The last answer's choice with the good calls of the answers before it, numbered through."""
+    if not kept:
+        return choice
+    latest = choice.tool_calls or ToolCalls(tool_calls=[])
+    shift = 1 + max(call.index for call in kept)
+    calls: dict[str, Any] = {
+        "tool_calls": [*kept, *(_moved(call, shift) for call in latest)],
+        "invalid": tuple(_moved(call, shift) for call in latest.invalid),
+    }
+    return replace(choice, tool_calls=latest.model_copy(update=calls))
+
+
+def _moved(call: Any, shift: int) -> Any:
+    return call.model_copy(update={"index": call.index + shift})

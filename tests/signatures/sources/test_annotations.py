@@ -1,0 +1,218 @@
+"""tool-declarations: Python types to JSON Schema, and the two ways of judging a value by them."""
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
+
+import pydantic
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
+
+from sigadapt.signatures import schema
+from sigadapt.signatures.sources import annotations, callables
+
+T = TypeVar("T")
+
+
+class Colour(Enum):
+    RED = "red"
+    ONE = 1
+
+
+class Leaf(pydantic.BaseModel):
+    size: Annotated[int, Field(ge=0)] = 1
+    name: str | None = None
+
+
+class Tree(pydantic.BaseModel):
+    leaves: list[Leaf]
+    trees: list["Tree"] = []
+
+
+class Holder(pydantic.BaseModel, Generic[T]):
+    held: T
+
+
+class Titled(pydantic.BaseModel):
+    model_config = ConfigDict(title="A title of its own")
+
+    x: int = Field(title="And a field's")
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+
+class Pair(NamedTuple):
+    a: int
+    b: str = "x"
+
+
+class Record(TypedDict, total=False):
+    k: int
+
+
+PLAIN = [
+    *(str, int, float, bool, None, Any, object, list, dict),
+    *(list[int], list[list[str]], list[Any], dict[str, int], dict[str, Any], dict[str, list[float]]),
+    *(
+        Optional[int],
+        int | None,
+        None | str,
+        list[int | None],
+        list[str] | None,
+        dict[str, bool | None],
+    ),
+    *(Literal["a"], Literal["a", "b"], Literal["a", "b"] | None, list[Literal["x"]]),
+]
+OTHERS = [
+    *(int | str, int | str | None, Any | None, Literal[1, "a"], Literal[True], Literal["a"] | None | int),
+    *(set[int], frozenset[str], tuple[int, str], tuple[int, ...], dict[int, str]),
+    *(
+        Annotated[int, Field(ge=1, lt=9)],
+        Annotated[str, Field(pattern="^a")],
+        Annotated[list[int], Field(max_length=2)],
+    ),
+    *(Colour, Leaf, Tree, Point, Pair, Record, list[Tree], dict[str, Point], Leaf | None, Holder[int]),
+]
+
+
+def by_pydantic(annotation: Any) -> dict[str, Any]:
+    return pydantic.TypeAdapter(annotation).json_schema()
+
+
+@pytest.mark.parametrize("annotation", PLAIN, ids=str)
+def test_the_table_says_what_pydantic_says(annotation: Any):
+    """tool-declarations: A function's parameters become a schema."""
+    assert annotations.plain_schema(annotation) == by_pydantic(annotation)
+
+
+@pytest.mark.parametrize("annotation", OTHERS, ids=str)
+def test_the_table_leaves_the_rest_to_pydantic(annotation: Any):
+    assert annotations.plain_schema(annotation) is None
+
+
+@pytest.mark.parametrize("annotation", [*PLAIN, *OTHERS], ids=str)
+def test_titles_that_repeat_a_name_are_left_out(annotation: Any):
+    """tool-declarations: A function's parameters become a schema."""
+    derived = annotations.schemas_of({"a": annotation})
+    schema.check({"type": "object", "properties": derived.properties, "$defs": derived.defs}, tool="f")
+    assert "title" not in json.dumps([derived.properties, derived.defs])
+
+
+def test_titles_that_an_author_wrote_stay():
+    derived = annotations.schemas_of({"a": Titled})
+    assert derived.defs["Titled"]["title"] == "A title of its own"
+    assert derived.defs["Titled"]["properties"]["x"]["title"] == "And a field's"
+
+
+def test_types_without_a_schema_are_told_by_name():
+    derived = annotations.schemas_of(
+        {"a": int, "b": Callable[[], int], "c": Leaf, "d": type, "e": ["no type"]}
+    )
+    assert list(derived.properties) == ["a", "c"]
+    assert set(derived.problems) == {"b", "d", "e"}
+    assert all(derived.problems.values())
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), [float("inf")], ValueError("x")])
+def test_a_default_without_json_is_an_error(value: Any):
+    with pytest.raises(ValueError, match=r"\w"):
+        annotations.jsonable(value)
+
+
+# The rest compares two judges of the same arguments: the derived schema, and pydantic on the signature.
+#
+# What the schema accepts and pydantic does not:
+#  - text that breaks a `format`, because formats are not asserted: no such type is in the pool;
+#  - the numbers 1.0 for an enum's or literal's 1, because JSON has one kind of number: assumed away.
+# What pydantic's strict mode accepts from JSON and the schema does not:
+#  - an array that repeats a value, for a set: pydantic drops the repetition, `uniqueItems` refuses it;
+#  - an object for a NamedTuple, which the schema describes as an array.
+
+POOL = [*PLAIN, *OTHERS]
+numbers = st.integers(-2, 12) | st.sampled_from([0.5, 3.0, 2**70])
+texts = st.sampled_from(["", "a", "b", "x", "red", "1"])
+leaves = st.none() | st.booleans() | numbers | texts
+keys = st.sampled_from(["a", "b", "k", "x", "y", "size", "name", "leaves", "trees", "held", "1"])
+anything = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
+)
+
+
+def instances(annotation: Any) -> st.SearchStrategy[Any]:
+    """JSON that often fits the type, and often only nearly does."""
+    known: dict[str, st.SearchStrategy[Any]] = {
+        str(Leaf): st.fixed_dictionaries({}, optional={"size": numbers, "name": texts | st.none()}),
+        str(Tree): st.fixed_dictionaries({"leaves": st.lists(st.just({"size": 1}), max_size=2)}),
+        str(Point): st.fixed_dictionaries({"x": numbers}, optional={"y": numbers}),
+        str(Pair): st.tuples(numbers, texts).map(list) | st.tuples(numbers).map(list),
+        str(Record): st.fixed_dictionaries({}, optional={"k": numbers}),
+        str(tuple[int, str]): st.tuples(numbers, texts).map(list),
+        str(Holder[int]): st.fixed_dictionaries({"held": numbers}),
+    }
+    return known.get(str(annotation), st.lists(leaves, max_size=3) | leaves) | anything
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A function of a generated signature, and arguments for it by name."""
+    names = draw(st.lists(st.sampled_from("pqrs"), min_size=1, max_size=3, unique=True))
+    types = {name: draw(st.sampled_from(POOL)) for name in names}
+    optional = {name: draw(st.booleans()) for name in names}
+    head = ", ".join(f"{name}: types['{name}']" + (" = None" if optional[name] else "") for name in names)
+    space: dict[str, Any] = {"types": types}
+    exec(f"def f(*, {head}): return True", space)  # noqa: S102  (the signature is what is tested)
+    given_names = [name for name in names if not optional[name] or draw(st.booleans())]
+    args = {name: draw(instances(types[name])) for name in given_names}
+    if draw(st.integers(0, 9)) == 0:
+        args["unknown"] = 1
+    return space["f"], args
+
+
+def judged_by_pydantic(function: Callable[..., Any], args: dict[str, Any], *, strict: bool) -> bool:
+    adapter = pydantic.TypeAdapter[Any](cast("Any", pydantic.validate_call(function)))
+    try:
+        adapter.validate_json(json.dumps(args), strict=strict)
+    except pydantic.ValidationError:
+        return False
+    return True
+
+
+def judged_by_schema(function: Callable[..., Any], args: dict[str, Any]) -> bool:
+    [told] = callables.read(function, None)
+    return schema.check(told.parameters, tool="f").is_valid(args)
+
+
+@settings(max_examples=500, deadline=None)
+@given(calls())
+def test_what_the_schema_accepts_pydantic_validates(call: tuple[Callable[..., Any], dict[str, Any]]):
+    """tool-declarations: A function's parameters become a schema."""
+    function, args = call
+    assume(judged_by_schema(function, args))
+    if "3.0" not in json.dumps(args):
+        assert judged_by_pydantic(function, args, strict=False)
+
+
+@settings(max_examples=500, deadline=None)
+@given(calls())
+def test_what_pydantic_strictly_accepts_the_schema_accepts(call: tuple[Callable[..., Any], dict[str, Any]]):
+    """tool-declarations: A function's parameters become a schema."""
+    function, args = call
+    assume(judged_by_pydantic(function, args, strict=True))
+    assert judged_by_schema(function, args)
+
+
+def test_dates_are_the_exception_that_proves_formats_are_not_asserted():
+    def f(day: dt.date): ...
+
+    assert judged_by_schema(f, {"day": "no day"})
+    assert not judged_by_pydantic(f, {"day": "no day"}, strict=False)
