@@ -1,4 +1,4 @@
-"""The main job on one screen: a signature with tools, the request that leaves, the typed calls that come back.
+"""The main job on one screen: a signature with tools, the request that leaves, the calls that come back.
 
 Runs on the embedded loopback provider, whose small policy knows three questions: no key, no network. With a
 model given, the same questions go to that provider instead.
@@ -103,7 +103,7 @@ def _heading(where: str) -> Iterator[str]:
 def _asked(lm: dspy.LM, question: str) -> Iterator[str]:
     # What DSPy knows of a model varies with the wire; the demo sends tools on all of them.
     with dspy.context(lm=lm, adapter=ChatAdapter(tool_calling="native")):
-        out = dspy.Predict(Assist)(question=question, tools=[get_weather, get_time])
+        out: Any = dspy.Predict(Assist)(question=question, tools=[get_weather, get_time])
     for call in out.calls or ():
         arguments = ", ".join(f"{name}={value!r}" for name, value in call.args.items())
         yield f"  call      {call.name}({arguments})  id={call.id}"

@@ -5,6 +5,7 @@ The tree:
     SigadaptError
      +- InvalidToolDecl       a declaration no model could use; before any request
      +- InvalidSignature      tool fields that do not fit together; before any request
+     +- InvalidHistory        calls without results, or results without calls; before any request
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
      +- UnreadableResponse    what came back is no model response
      +- ToolCallParseError    the answer holds bad calls; carries the whole `choice`
@@ -112,6 +113,12 @@ class InvalidOption(SigadaptError):
     """An option, a dialect or a language model that cannot do what was asked; raised before any request."""
 
     code = "invalid_option"
+
+
+class InvalidHistory(SigadaptError):
+    """A conversation that no provider would take: a call without its result, or a result without its call."""
+
+    code = "invalid_history"
 
 
 class UnreadableResponse(SigadaptError):

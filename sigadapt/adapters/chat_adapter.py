@@ -51,7 +51,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         self._configure(parallel_tool_calls, options)
 
     def _json_fallback(self) -> ToolAdapter | None:
-        from sigadapt.adapters.json_adapter import JSONAdapter
+        from sigadapt.adapters.json_adapter import JSONAdapter  # noqa: PLC0415  (which imports this file)
 
         adapter = JSONAdapter()
         adapter.options = self.options

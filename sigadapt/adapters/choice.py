@@ -190,78 +190,72 @@ def _readings(response: Any, dialect: str | None) -> list[Reading]:
     if isinstance(response, lm15.Response):
         return [_lm15_reading(response, dialect)]
     body = body_of(response)
-    reader = _reader_of(body) if dialect is None else _named(dialect)
+    reader = _reader_of(body, dialect)
     if reader is None:
-        if "text" in body:
+        if "text" in body and dialect is None:
             return openai_chat.read(chat_body(body))
-        raise _unreadable(body)
+        raise _unreadable(body, dialect)
     readings = reader.read(body)
-    if readings and (readings[0].text or readings[0].calls):  # the common case, kept short
-        return readings
-    if not _says_something(readings) and (error_in(body) or not (readings and reader.reads(body))):
-        raise _unreadable(body)
+    if not _says_something(readings) and (not readings or error_in(body)):
+        raise _unreadable(body, dialect)
     return readings
 
 
 def _lm15_reading(response: lm15.Response, dialect: str | None) -> Reading:
-    body = response.provider_data
-    finish = None
-    if body is not None:
-        reader = _reader_of(body) if dialect is None else _named(dialect)
-        readings = reader.read(body) if reader else []
-        if readings and accounts_for(readings[0], response):
-            return as_shown(readings[0], response)
-        reader = _stream_reader_of([body])
-        last = reader.read(reader.join([body])) if reader else []
-        finish = last[0].finish if last else None
-    return openai_chat.read(body_of_parts(response, finish))[0]
+    body: Json = response.provider_data or {}
+    reader = _reader_of(body, dialect)
+    readings = reader.read(body) if reader else []
+    if readings and accounts_for(readings[0], response):
+        return as_shown(readings[0], response)
+    reader = _stream_reader_of([body], dialect)
+    last = reader.read(reader.join([body])) if reader else []
+    return openai_chat.read(body_of_parts(response, last[0].finish if last else None))[0]
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
     answered, error = until_error(events)
-    reader = _stream_reader_of(answered) if dialect is None else _named(dialect)
+    reader = _stream_reader_of(answered, dialect)
     if reader is None:
         if len(answered) == 1 and error is None:  # an answer that was not streamed
-            return _readings(answered[0], None)
-        raise _unreadable({"error": error} if error else answered[0] if answered else {})
+            return _readings(answered[0], dialect)
+        raise _unreadable({"error": error} if error else next(iter(answered), {}), dialect)
     body = reader.join(answered)
     readings, error = reader.read(body), error or error_in(body)
-    if _says_something(readings):
-        return [reading._replace(finish="error") for reading in readings] if error else readings
-    if error or not readings or not any(map(reader.opens, answered)):
-        raise _unreadable({"error": error} if error else answered[0] if answered else {})
-    return readings
+    if not _says_something(readings) and (not readings or error):
+        raise _unreadable({**body, "error": error}, dialect)
+    return [reading._replace(finish="error") for reading in readings] if error else readings
 
 
 def _says_something(readings: list[Reading]) -> bool:
     return any(reading.text or reading.reasoning or reading.calls for reading in readings)
 
 
-def _reader_of(body: Json) -> Reader | None:
-    for reader in READERS:
+def _reader_of(body: Json, dialect: str | None) -> Reader | None:
+    for reader in READERS if dialect is None else _named(dialect):
         if reader.reads(body):
             return reader
     return None
 
 
-def _stream_reader_of(events: Sequence[Json]) -> Reader | None:
-    return next((reader for event in events for reader in READERS if reader.opens(event)), None)
+def _stream_reader_of(events: Sequence[Json], dialect: str | None) -> Reader | None:
+    readers = READERS if dialect is None else _named(dialect)
+    return next((reader for event in events for reader in readers if reader.opens(event)), None)
 
 
-def _named(dialect: str) -> Reader:
-    for reader in READERS:
-        if dialect == reader.DIALECT:
-            return reader
-    known = ", ".join(reader.DIALECT for reader in READERS)
-    raise InvalidOption(f"{dialect!r} is no known dialect", field="dialect", fix=f"Use one of {known}.")
+def _named(dialect: str) -> Sequence[Reader]:
+    named = [reader for reader in READERS if dialect == reader.DIALECT]
+    if not named:
+        known = ", ".join(reader.DIALECT for reader in READERS)
+        raise InvalidOption(f"{dialect!r} is no known dialect", field="dialect", fix=f"Use one of {known}.")
+    return named
 
 
-def _unreadable(body: Json) -> UnreadableResponse:
-    error = error_in(body)
+def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
+    error = error_in(body) or refusal_in(body)
     if error is not None:
         return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
     keys = ", ".join(repr(key) for key in list(body)[:12]) or "nothing"
     return UnreadableResponse(
-        f"holding {keys}, this is no answer in a known wire format",
-        fix="Pass a provider's whole body, or say which wire it is of by dialect=.",
+        f"holding {keys}, this is no answer in {dialect or 'a known wire format'}",
+        fix="Pass a provider's whole body or its whole stream.",
     )

@@ -7,11 +7,11 @@ for word.
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import dspy
-from dspy.adapters.utils import get_field_description_string, serialize_for_json
-from dspy.signatures.signature import SignatureMeta
+from dspy.adapters import utils
+from dspy.signatures.signature import Signature
 
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import ToolCalls
@@ -24,7 +24,7 @@ _ASIDE = "Tool calls aside, "
 
 
 def messages_of(
-    adapter: "ToolAdapter", rest: SignatureMeta, demos: list[dict[str, Any]], inputs: Mapping[str, Any]
+    adapter: "ToolAdapter", rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
     """All messages of one call, in the canonical Request's shape.
 
@@ -39,7 +39,7 @@ def messages_of(
     turns = [message for event in history for message in _turn(adapter, shown, event)]
     user = question_text(adapter, shown, inputs)
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [*adapter.format_demos(cast("Any", shown), demos), *turns]
+    messages += [*adapter.format_demos(shown, demos), *turns]
     if user:
         messages.append({"role": "user", "content": user})
     elif not turns:
@@ -48,37 +48,34 @@ def messages_of(
     return messages
 
 
-def system_text(adapter: "ToolAdapter", rest: SignatureMeta) -> str:
+def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
     """Instructions and field descriptions; the structure of text only where there are text outputs."""
-    signature = cast("Any", rest)
     if rest.output_fields:
-        structure = adapter.format_field_structure(signature)
+        structure = adapter.format_field_structure(rest)
         return (
-            f"{adapter.format_field_description(signature)}\n"
+            f"{adapter.format_field_description(rest)}\n"
             f"{_ASIDE}{structure[:1].lower()}{structure[1:]}\n"
-            f"{adapter.format_task_description(signature)}"
+            f"{adapter.format_task_description(rest)}"
         )
     instructions = textwrap.dedent(rest.instructions).strip()
     if not rest.input_fields:
         return instructions
-    return (
-        f"{instructions}\n\nYour input fields are:\n{get_field_description_string(rest.input_fields)}".strip()
-    )
+    fields = utils.get_field_description_string(rest.input_fields)
+    return f"{instructions}\n\nYour input fields are:\n{fields}".strip()
 
 
-def question_text(adapter: "ToolAdapter", rest: SignatureMeta, inputs: Mapping[str, Any]) -> str:
+def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping[str, Any]) -> str:
     """The inputs' values, and a reminder of the text format where there are text outputs."""
-    signature, given = cast("Any", rest), dict(inputs)
-    text = adapter.format_user_message_content(signature, given)
+    text = adapter.format_user_message_content(rest, dict(inputs))
     if not rest.output_fields:
         return text
-    reminder = adapter.user_message_output_requirements(signature)
+    reminder = adapter.user_message_output_requirements(rest)
     return f"{text}\n\n{_ASIDE}{reminder[:1].lower()}{reminder[1:]}".strip()
 
 
 def _without_history(
-    rest: SignatureMeta, inputs: Mapping[str, Any]
-) -> tuple[SignatureMeta, list[dict[str, Any]]]:
+    rest: type[Signature], inputs: Mapping[str, Any]
+) -> tuple[type[Signature], list[dict[str, Any]]]:
     for name, field in rest.input_fields.items():
         if field.annotation is dspy.History:
             history = inputs.get(name)
@@ -86,14 +83,14 @@ def _without_history(
     return rest, []
 
 
-def _turn(adapter: "ToolAdapter", rest: SignatureMeta, event: dict[str, Any]) -> Iterator[Message]:
+def _turn(adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
     """One history event: what was asked, what the model said and called, and what the calls gave."""
     if any(name in event for name in rest.input_fields):
         yield {"role": "user", "content": question_text(adapter, rest, event)}
     calls = _calls_in(event)
     if calls is None:
         if any(event.get(name) is not None for name in rest.output_fields):
-            text = adapter.format_assistant_message_content(cast("Any", rest), event)
+            text = adapter.format_assistant_message_content(rest, event)
             yield {"role": "assistant", "content": text}
         return
     text = calls.text if calls.turn.text is not None else _outputs_text(adapter, rest, event)
@@ -108,14 +105,14 @@ def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
     return None
 
 
-def _outputs_text(adapter: "ToolAdapter", rest: SignatureMeta, event: dict[str, Any]) -> str | None:
+def _outputs_text(adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any]) -> str | None:
     held = [name for name in rest.output_fields if event.get(name) is not None]
     if not held:
         return None
     for name in rest.output_fields:
         if name not in held:
             rest = rest.delete(name)
-    return adapter.format_assistant_message_content(cast("Any", rest), event)
+    return adapter.format_assistant_message_content(rest, event)
 
 
 def assistant_message(calls: ToolCalls, text: str | None) -> Message:
@@ -124,7 +121,11 @@ def assistant_message(calls: ToolCalls, text: str | None) -> Message:
         "role": "assistant",
         "content": text,
         "tool_calls": [
-            {"id": call.id, "type": "function", "function": {"name": _named(call.name), "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": _named(call.name), "arguments": call.arguments},
+            }
             for call in calls.in_order()
         ],
         "turn": calls.turn,
@@ -163,4 +164,4 @@ def result_text(value: Any) -> str:
         >>> result_text({"ok": True}), result_text("fine")
         ('{"ok":true}', 'fine')
     """
-    return value if isinstance(value, str) else compact(serialize_for_json(value))
+    return value if isinstance(value, str) else compact(utils.serialize_for_json(value))

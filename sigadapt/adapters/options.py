@@ -39,7 +39,7 @@ class Options:
     Example:
         >>> Options(on_invalid="drop")
         Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is no value of it. Use 'raise', 'keep' or 'reask'.
+        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is unknown. Use 'raise', 'keep' or 'reask'.
     """
 
     tool_calling: ToolCalling = "auto"
@@ -55,15 +55,13 @@ class Options:
         for name, words in _WORDS.items():
             value = getattr(self, name)
             if value not in words:
-                raise InvalidOption(
-                    f"{value!r} is no value of it", field=name, fix=f"Use {_either(words)}."
-                )
+                raise InvalidOption(f"{value!r} is unknown", field=name, fix=f"Use {_either(words)}.")
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"{value!r} is not a boolean", field=name)
-        if not isinstance(self.max_reasks, int) or isinstance(self.max_reasks, bool) or self.max_reasks < 0:
-            raise InvalidOption(f"{self.max_reasks!r} is not a count", field="max_reasks", fix="Use 0 or more.")
+        if type(self.max_reasks) is not int or self.max_reasks < 0:
+            raise InvalidOption(f"{self.max_reasks!r} is no count", field="max_reasks", fix="Use 0 or more.")
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ else None; and text is never dropped: without field markers it is the one text o
 from typing import TYPE_CHECKING, Any, cast
 
 from dspy.adapters.utils import apply_output_field_defaults
-from dspy.signatures.signature import SignatureMeta
+from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.choice import Choice
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
-def refuse_bad_calls(choice: Choice, plan: Plan, signature: SignatureMeta) -> None:
+def refuse_bad_calls(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
     """Raise ToolCallParseError for the choice's bad calls, all of them named (rule 5)."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
@@ -40,7 +40,7 @@ def refuse_bad_calls(choice: Choice, plan: Plan, signature: SignatureMeta) -> No
 
 
 def outputs_of(
-    adapter: "ToolAdapter", plan: Plan, signature: SignatureMeta, choice: Choice
+    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice
 ) -> dict[str, Any]:
     """The output fields' values, in the signature's order.
 
@@ -55,11 +55,11 @@ def outputs_of(
         raise _missing(choice, plan, signature)
     else:
         values, calls = _without_calls(adapter, plan, signature, choice)
-    values = apply_output_field_defaults(cast("Any", plan.rest), values)
+    values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in signature.output_fields}
 
 
-def _missing(choice: Choice, plan: Plan, signature: SignatureMeta) -> MissingToolCalls:
+def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:
     said = shown(choice.text) if choice.text else "nothing"
     return MissingToolCalls(
         f"a tool call is required and none came; the model said: {said}",
@@ -81,7 +81,7 @@ def _beside_calls(adapter: "ToolAdapter", plan: Plan, text: str | None) -> dict[
 
 
 def _without_calls(
-    adapter: "ToolAdapter", plan: Plan, signature: SignatureMeta, choice: Choice
+    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice
 ) -> tuple[dict[str, Any], Any]:
     """The other outputs, and what the optional calls field gets; text that no field takes stays in it."""
     text = choice.text
@@ -97,15 +97,17 @@ def _without_calls(
     return {sole: text}, plan.missing_calls()
 
 
-def _sole_text_field(rest: SignatureMeta) -> str | None:
+def _sole_text_field(rest: type[Signature]) -> str | None:
     """The one output there is, if it takes text: what a model that answers in plain words means."""
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()
-    return name if field.annotation in (str, str | None) else None
+    return name if cast("Any", field.annotation) in (str, str | None) else None
 
 
-def _unparsed(adapter: "ToolAdapter", signature: SignatureMeta, text: str, message: str) -> AdapterParseError:
+def _unparsed(
+    adapter: "ToolAdapter", signature: type[Signature], text: str, message: str
+) -> AdapterParseError:
     return AdapterParseError(
         adapter_name=type(adapter).__name__,
         signature=cast("Any", signature),

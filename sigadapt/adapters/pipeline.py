@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from dspy import lm15
 from dspy.clients.base_lm import BaseLM
-from dspy.signatures.signature import SignatureMeta
+from dspy.signatures.signature import Signature
 
 from sigadapt.adapters import transport
 from sigadapt.adapters.choice import Choice, choice_from_response
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
     lm: BaseLM
     settings: dict[str, Any]
-    signature: SignatureMeta
+    signature: type[Signature]
     plan: Plan
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
@@ -88,17 +88,17 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     decls = decls_of(call.plan, call.inputs)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
-    messages = adapter.format(cast("Any", plan.rest), call.demos, call.inputs)
-    request = build_request(call.lm.model, messages, decls, adapter.options, generation)
+    messages = adapter.format(plan.rest, call.demos, call.inputs)
+    request = build_request(str(call.lm.model), messages, decls, adapter.options, generation)
     outgoing = Outgoing(request, controls)
     responses = yield outgoing
     outputs: Outputs = []
     for number, response in enumerate(responses):
-        choice, response = yield from _settled(adapter, decls, outgoing.candidate(number), response)
+        choice, last = yield from _settled(adapter, decls, outgoing.candidate(number), response)
         if adapter.options.on_invalid != "keep":
             refuse_bad_calls(choice, plan, call.signature)
         values = outputs_of(adapter, plan, call.signature, choice)
-        outputs.append(values | _native_values(adapter, call, choice, response))
+        outputs.append(values | _native_values(adapter, call, choice, last))
     return outputs
 
 
@@ -138,8 +138,8 @@ def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
     """Let DSPy's own native types (reasoning, citations) take their fields out of the text, as DSPy does."""
     rest = call.plan.rest
     for name, field in call.plan.rest.output_fields.items():
-        if field.annotation in adapter.native_response_types:
-            rest = field.annotation.adapt_to_native_lm_feature(rest, name, call.lm, call.settings)
+        if (kind := cast("Any", field.annotation)) in adapter.native_response_types:
+            rest = kind.adapt_to_native_lm_feature(rest, name, call.lm, call.settings)
     return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
 
 
@@ -150,7 +150,7 @@ def _native_values(
     native = {
         name: field.annotation
         for name, field in call.signature.output_fields.items()
-        if field.annotation in adapter.native_response_types
+        if cast("Any", field.annotation) in adapter.native_response_types
     }
     if not native and response.logprobs is None:
         return {}

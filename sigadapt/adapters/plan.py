@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin
 from weakref import WeakKeyDictionary, WeakSet
 
 import dspy
-from dspy.signatures.signature import SignatureMeta
+from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidSignature
@@ -42,15 +42,15 @@ class Plan:
     calls: str
     calls_required: bool
     missing_calls: Callable[[], Any]
-    rest: SignatureMeta
+    rest: type[Signature]
     instructions: str | None
 
 
-_PLANS: WeakKeyDictionary[SignatureMeta, Plan | None] = WeakKeyDictionary()
-_RESTS: WeakSet[SignatureMeta] = WeakSet()
+_PLANS: WeakKeyDictionary[type[Signature], Plan | None] = WeakKeyDictionary()
+_RESTS: WeakSet[type[Signature]] = WeakSet()
 
 
-def plan_of(signature: SignatureMeta) -> Plan | None:
+def plan_of(signature: type[Signature]) -> Plan | None:
     """The signature's plan; None for a signature without tool fields (rule 2).
 
     Raises:
@@ -81,18 +81,18 @@ def plan_of(signature: SignatureMeta) -> Plan | None:
     return plan
 
 
-def is_rest(signature: SignatureMeta) -> bool:
+def is_rest(signature: type[Signature]) -> bool:
     """Whether this is what a plan left of a signature, so that its prompt belongs to a request with tools."""
     return signature in _RESTS
 
 
-def reduced(plan: Plan, rest: SignatureMeta) -> Plan:
+def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
     _RESTS.add(rest)
     return replace(plan, rest=rest)
 
 
-def _compile(signature: SignatureMeta) -> Plan | None:
+def _compile(signature: type[Signature]) -> Plan | None:
     tools = [name for name, field in signature.input_fields.items() if _is_one_of(field, _TOOLS)]
     calls = [name for name, field in signature.output_fields.items() if _is_one_of(field, _CALLS)]
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):

@@ -1,7 +1,7 @@
 """What each wire needs that the canonical request cannot say, as data (DESIGN section 6).
 
-lm15 and LiteLLM translate the request; a row here says only what they get wrong or cannot know. The code that reads
-a row is in `transport.py`; a new wire is a new row.
+lm15 and LiteLLM translate the request; a row here says only what they get wrong or cannot know. The code that
+reads a row is in `transport.py`; a new wire is a new row.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class Profile:
     Args:
         dialect: the wire format's name, as the readers have it.
         native: whether lm15 speaks it, or LiteLLM does.
-        marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its text
-            begins with `ERROR: `.
+        marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its
+            text begins with `ERROR: `.
     """
 
     dialect: str

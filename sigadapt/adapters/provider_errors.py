@@ -1,7 +1,7 @@
 """What a provider's error says, in a body or in the middle of a stream.
 
-Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google, Ollama
-and OpenRouter; ConverseStream's exceptions in Bedrock's service model.
+Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google,
+Ollama and OpenRouter; ConverseStream's exceptions in Bedrock's service model.
 """
 
 from collections.abc import Sequence
@@ -33,6 +33,16 @@ def error_in(body: Json) -> str | None:
     if _BEDROCK.isdisjoint(body):
         return None
     return _message(next(body[key] for key in body if key in _BEDROCK))
+
+
+def refusal_in(body: Json) -> str | None:
+    """What a body that is no answer gives as a message, as some servers do without calling it an error.
+
+    Example:
+        >>> refusal_in({"message": "invalid api token"})
+        'invalid api token'
+    """
+    return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)
 
 
 def until_error(events: Sequence[Json]) -> tuple[Sequence[Json], str | None]:

@@ -1,9 +1,9 @@
 """Asking again after bad calls, as one conversation (rule 5).
 
-The assistant turn goes back as it was. Each bad call gets a failed result that says what is wrong with it, by code,
-path and reason. The good calls are kept, answered with a note, and not asked for again. Arguments that are no object
-cannot be replayed (lm15 refuses them, some providers take objects only): such a call goes back with none, and its
-result quotes what was sent.
+The assistant turn goes back as it was. Each bad call gets a failed result that says what is wrong with it, by
+code, path and reason. The good calls are kept, answered with a note, and not asked for again. Arguments that
+are no object cannot be replayed (lm15 refuses them, some providers take objects only): such a call goes back
+with none, and its result quotes what was sent.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from typing import Any
 from sigadapt.adapters.choice import Choice
 from sigadapt.adapters.conversation import assistant_message, result_message
 from sigadapt.adapters.request import Request
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.results import complaint
 
-_MOST_QUOTED = 4_000  # characters of a bad call's arguments, for the model to see what it wrote
 _ACCEPTED = "This call is accepted. Do not repeat it."
 
 
@@ -35,24 +35,9 @@ def continued(request: Request, calls: ToolCalls) -> Request:
         else result_message(call.id, call.name, complaint(call), failed=True)
         for call in calls.in_order()
     ]
-    messages = [*request.get("messages", []), assistant_message(calls, calls.text), *results]
+    messages = [*request["messages"], assistant_message(calls, calls.text), *results]
     again: Request = {**request, "messages": messages}
     return again
-
-
-def complaint(call: InvalidToolCall) -> str:
-    """What is wrong with a call, for the model that made it.
-
-    Example:
-        >>> print(complaint(InvalidToolCall(
-        ...     id="c", name="f", arguments='{"n":"x"}', index=0, code="schema_mismatch",
-        ...     message="'x' is not of type 'integer'", path="/n",
-        ... )))
-        schema_mismatch at /n: 'x' is not of type 'integer'
-        You sent: {"n":"x"}
-    """
-    place = f" at {call.path}" if call.path else ""
-    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
 
 
 def merged(kept: Sequence[ToolCall], choice: Choice) -> Choice:

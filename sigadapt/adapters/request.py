@@ -17,11 +17,14 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.signatures.decls import ToolDecls
 
 
-class Request(TypedDict, total=False):
-    """A canonical request; generation settings (`temperature`, `max_tokens`, ...) are further keys of it."""
-
+class _Always(TypedDict):
     model: str
     messages: list[dict[str, Any]]
+
+
+class Request(_Always, total=False):
+    """A canonical request; generation settings (`temperature`, `max_tokens`, ...) are further keys of it."""
+
     tools: list[dict[str, Any]]
     tool_choice: str | dict[str, Any]
     parallel_tool_calls: bool

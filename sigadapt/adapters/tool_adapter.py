@@ -4,20 +4,20 @@ Everything else is DSPy's: a signature without tool fields takes DSPy's own path
 last (rule 2). Each adapter is this class over DSPy's of the same name, plus how its text marks a field.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, TypedDict, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from dspy.adapters.types.base_type import Type
 from dspy.clients.base_lm import BaseLM
-from dspy.signatures.signature import SignatureMeta
-from dspy.utils.callback import with_callbacks
+from dspy.signatures.signature import Signature
+from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters import pipeline
 from sigadapt.adapters.conversation import messages_of
 from sigadapt.adapters.options import OnInvalid, Options, ToolCalling, ToolChoice, refuse_unknown
 from sigadapt.adapters.plan import Plan, is_rest, plan_of
-from sigadapt.adapters.transport import fallback_scope, with_capability_planning
+from sigadapt.adapters.transport import fallback_scope, planned
 from sigadapt.errors import ToolCallParseError
 
 
@@ -36,9 +36,9 @@ class ToolOptions(TypedDict, total=False):
 class _Prompt:
     """The one formatting step that DSPy's callbacks (`on_adapter_format_*`) see on a call with tools."""
 
-    @with_callbacks
+    @callback.with_callbacks  # pyright: ignore[reportUntypedFunctionDecorator]
     def format(
-        self, signature: SignatureMeta, demos: list[dict[str, Any]], inputs: dict[str, Any]
+        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
         return messages_of(cast("ToolAdapter", self), signature, demos, inputs)
 
@@ -53,22 +53,32 @@ class ToolAdapter:
     field_marker: ClassVar[str]
     """How this adapter's text names an output field, with `{}` for the name."""
 
+    if TYPE_CHECKING:  # the DSPy half, as far as it is called from here
+        format_field_description: Callable[[type[Signature]], str]
+        format_field_structure: Callable[[type[Signature]], str]
+        format_task_description: Callable[[type[Signature]], str]
+        format_user_message_content: Callable[[type[Signature], dict[str, Any]], str]
+        user_message_output_requirements: Callable[[type[Signature]], str]
+        format_assistant_message_content: Callable[[type[Signature], dict[str, Any]], str]
+        format_demos: Callable[[type[Signature], list[dict[str, Any]]], list[dict[str, Any]]]
+        parse: Callable[[type[Signature], str], dict[str, Any]]
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Not DSPy's own: that wraps inherited methods once more, and its callbacks would fire once more.
         for name in ("format", "parse"):
             if name in vars(cls):
-                setattr(cls, name, with_callbacks(vars(cls)[name]))
+                setattr(cls, name, callback.with_callbacks(vars(cls)[name]))
 
     def _configure(self, parallel_tool_calls: bool | None, options: Mapping[str, Any]) -> None:  # noqa: FBT001
         refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
         self.options = Options(parallel_tool_calls=parallel_tool_calls, **options)
 
-    @with_capability_planning
-    def __call__(
+    @planned
+    def __call__(  # noqa: D102  (Adapter's own)
         self,
         lm: BaseLM,
         lm_kwargs: dict[str, Any],
-        signature: SignatureMeta,
+        signature: type[Signature],
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
@@ -85,12 +95,12 @@ class ToolAdapter:
                     raise
                 return fallback(lm, lm_kwargs, signature, demos, inputs)
 
-    @with_capability_planning
-    async def acall(
+    @planned
+    async def acall(  # noqa: D102
         self,
         lm: BaseLM,
         lm_kwargs: dict[str, Any],
-        signature: SignatureMeta,
+        signature: type[Signature],
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
@@ -117,7 +127,7 @@ class ToolAdapter:
         raise NotImplementedError
 
     def format(
-        self, signature: SignatureMeta, demos: list[dict[str, Any]], inputs: dict[str, Any]
+        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
         """The messages for these inputs, as DSPy's `format`; tools are in the request, not in the words.
 
@@ -131,12 +141,12 @@ class ToolAdapter:
             return cast("Any", super()).format(signature, demos, inputs)
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
-    def holds_fields(self, rest: SignatureMeta, text: str) -> bool:
+    def holds_fields(self, rest: type[Signature], text: str) -> bool:
         """Whether a text names any of the output fields in this adapter's form."""
         return any(self.field_marker.format(name) in text for name in rest.output_fields)
 
 
-def _rest_of(signature: SignatureMeta) -> SignatureMeta | None:
+def _rest_of(signature: type[Signature]) -> type[Signature] | None:
     if is_rest(signature):
         return signature
     plan: Plan | None = plan_of(signature)

@@ -116,4 +116,5 @@ def _holds_infinity(values: Iterable[Any]) -> bool:
 
 
 def _kind(value: object) -> str:
-    return {list: "an array", str: "a string", bool: "a boolean"}.get(type(value), "a number")
+    kinds: dict[type[Any], str] = {list: "an array", str: "a string", bool: "a boolean"}
+    return kinds.get(type(value), "a number")

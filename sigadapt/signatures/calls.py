@@ -72,7 +72,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return cast("Any", data)
 
     @pydantic.model_serializer()
-    def serialize_model(self) -> dict[str, Any]:
+    def serialize_model(self) -> Any:
         """The call whole, its turn included; `format` is the short form for prompts."""
         return {**_plain(self), **({} if self.turn == _NO_TURN else {"turn": self.turn.model_dump()})}
 
@@ -196,7 +196,9 @@ class ToolCalls(dspy.ToolCalls):
         elif not isinstance(data, Mapping) and isinstance(data, Iterable):
             data = {"tool_calls": list(cast("Iterable[Any]", data))}
         if not isinstance(data, Mapping) or not isinstance(data.get("tool_calls"), Sequence):
-            raise ValueError("ToolCalls takes a mapping with a list `tool_calls`, or a list of calls")
+            raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
+                "ToolCalls takes a mapping with a list `tool_calls`, or a list of calls"
+            )
         known = cast("Mapping[str, Any]", data)
         turn = Turn.model_validate(known.get("turn") or _NO_TURN)
         calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
@@ -232,11 +234,13 @@ def _plain(call: ToolCall) -> dict[str, Any]:
 
 def _call(item: Any, turn: Turn, position: int) -> ToolCall:
     if isinstance(item, ToolCall):
-        return item if turn == _NO_TURN or item.turn == turn else item.model_copy(update={"turn": turn})
+        return item if turn in (_NO_TURN, item.turn) else item.model_copy(update={"turn": turn})
     if isinstance(item, dspy.ToolCalls.ToolCall):
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):
-        raise ValueError(f"a call is a mapping with `name` and `args`, not {type(item).__name__}")
+        raise ValueError(  # noqa: TRY004
+            f"a call is a mapping with `name` and `args`, not {type(item).__name__}"
+        )
     known = cast("Mapping[str, Any]", item)
     return ToolCall.model_validate(
         {
@@ -249,4 +253,4 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall:
 
 
 def _jsonable(value: Any) -> Any:
-    return pydantic.TypeAdapter[Any](type(value)).dump_python(value, mode="json")
+    return pydantic.TypeAdapter[Any](cast("Any", type(value))).dump_python(value, mode="json")

@@ -155,6 +155,17 @@ class ToolDecl:
         """Say what keeps arguments from fitting the schema: None, or a Flaw `schema_mismatch`."""
         return flaw_in(args, self._validator, self.name)
 
+    def misfits(self, args: Json) -> frozenset[str]:
+        """Name the arguments whose own value does not fit the schema; none for what is missing or too much.
+
+        Example:
+            >>> integers = {"type": "object", "additionalProperties": {"type": "integer"}}
+            >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
+            ['b']
+        """
+        errors = self._validator.iter_errors(args)
+        return frozenset(str(error.instance_path[0]) for error in errors if error.instance_path)
+
     @cached_property
     def _validator(self) -> jsonschema_rs.Validator:
         return compiled(self.parameters, tool=self.name)

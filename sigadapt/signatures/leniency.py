@@ -1,18 +1,18 @@
 """Leniency that was asked for by name, and is always marked: broken JSON repaired, wrapped JSON unwrapped.
 
-Off by default (rule 3). A call touched here says so in `altered`, keeps the text that was sent in `arguments`, and
-is checked against its declaration afterwards like any other. Nothing here brings back what was never sent: a call
-that is `truncated`, or that gives a key twice, stays a bad call.
+Off by default (rule 3). A call touched here says so in `altered`, keeps the text that was sent in
+`arguments`, and is checked against its declaration afterwards like any other. Nothing here brings back what
+was never sent: a call that is `truncated`, or that gives a key twice, stays a bad call.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import json_repair
 
 from sigadapt.signatures.arguments import Flaw, parse_arguments
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.decls import ToolDecl, ToolDecls
+from sigadapt.signatures.decls import ToolDecls
 
 _MOST_REPAIRED = 1_000_000  # characters; json_repair takes about 4 us each
 
@@ -21,7 +21,9 @@ def repair(calls: ToolCalls) -> ToolCalls:
     """Bad calls whose arguments json_repair makes an object of become good ones, marked `repaired`.
 
     Example:
-        >>> bad = InvalidToolCall(id="c", name="f", arguments="{'a': 1}", index=0, code="invalid_json", message="")
+        >>> bad = InvalidToolCall(
+        ...     id="c", name="f", arguments="{'a': 1}", index=0, code="invalid_json", message=""
+        ... )
         >>> repair(ToolCalls(tool_calls=[], invalid=(bad,)))[0].args
         {'a': 1}
     """
@@ -31,8 +33,8 @@ def repair(calls: ToolCalls) -> ToolCalls:
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     """Arguments encoded once too often are decoded, where what comes out fits the schema; marked `unwrapped`.
 
-    Two shapes: the whole object sent as a JSON string, and single arguments sent as a JSON string although their
-    schema takes no string.
+    Two shapes: the whole object sent as a JSON string, and single arguments sent as a JSON string although
+    their schema takes no string.
 
     Example:
         >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -79,25 +81,32 @@ def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
         value: Any = json_repair.loads(call.arguments)
     except (RecursionError, ValueError):
         return None
-    return value if isinstance(value, dict) and value else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) and value else None
 
 
 def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
     """The object inside a JSON string that holds one, if its tool takes it."""
-    if call.code != "not_an_object" or not call.arguments.lstrip().startswith('"'):
+    if call.code != "not_an_object" or not isinstance(_decoded_text(call.arguments), str):
         return None
-    wrapped = parse_arguments(f'{{"_":{call.arguments}}}')
-    inner = parse_arguments(wrapped["_"]) if isinstance(wrapped, dict) else wrapped
+    inner = parse_arguments(_decoded_text(call.arguments))
     return None if isinstance(inner, Flaw) or decls.flaw_of(call.name or "", inner) else inner
 
 
 def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
-    decl = decls[call.name] if call.name in decls else None
-    if decl is None or decls.flaw_of(call.name, call.args) is None:
+    if call.name not in decls or decls.flaw_of(call.name, call.args) is None:
         return call
-    changed = {name: value for name, value in _fitting(decl, call.args)}
-    if not changed:
+    decl = decls[call.name]
+    args = dict(call.args)
+    for name in sorted(decl.misfits(args)):
+        value = _decoded_text(args[name])
+        if value is not None and name not in decl.misfits({**args, name: value}):
+            args[name] = value
+    if args == call.args:
         return call
-    return call.model_copy(
-        update={"args": {**call.args, **changed}, "altered": (*call.altered, "unwrapped")}
-    )
+    return call.model_copy(update={"args": args, "altered": (*call.altered, "unwrapped")})
+
+
+def _decoded_text(value: Any) -> Any:
+    """The value that a text holds as JSON; None where it holds none (and null is nothing to unwrap)."""
+    wrapped = parse_arguments(f'{{"_":{value}}}') if isinstance(value, str) else None
+    return wrapped["_"] if isinstance(wrapped, dict) and wrapped.keys() == {"_"} else None

@@ -15,7 +15,7 @@ ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
     ("options", "field", "told"),
     [
         ({"tool_calling": "sometimes"}, "tool_calling", "'auto' or 'native'"),
-        ({"on_invalid": "drop"}, "on_invalid", "'raise' or 'keep'"),
+        ({"on_invalid": "drop"}, "on_invalid", "'raise', 'keep' or 'reask'"),
         ({"validate_args": 1}, "validate_args", "not a boolean"),
         ({"parallel_tool_calls": "yes"}, "parallel_tool_calls", "not a boolean"),
         ({"tool_callin": "native"}, "tool_callin", "Did you mean 'tool_calling'?"),

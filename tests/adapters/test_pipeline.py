@@ -1,4 +1,5 @@
-"""One call with tool fields, end to end: the real dspy.LM over loopback HTTP, on both engines, sync and async."""
+"""One call with tool fields, end to end: the real dspy.LM over loopback HTTP, on both engines, sync and
+async."""
 
 import asyncio
 import logging

@@ -32,7 +32,7 @@ def test_arguments_read_the_same_as_text_and_as_object(arguments: dict[str, obje
 
 @pytest.mark.parametrize("text", ["", "not json", '{"city":"Par', "[1]", "null", '"{}"'])
 def test_text_that_is_no_object_is_refused_as_object(text: str):
-    """loopback-provider: Arguments that are no object on a wire that carries objects."""
+    """loopback-provider: Arguments that are no object are refused on a wire of objects."""
     with pytest.raises(LoopbackError, match="this wire carries objects") as caught:
         _ = Call("get_weather", text).object
     assert caught.value.tool == "get_weather"
@@ -47,6 +47,6 @@ def test_the_reason_follows_from_the_calls():
 
 @pytest.mark.parametrize("script", [[], (), "text", b"bytes", None, 7])
 def test_a_script_that_is_none_is_refused_at_once(script: object):
-    """loopback-provider: A script that is none."""
+    """loopback-provider: A script that is none is refused."""
     with pytest.raises(LoopbackError, match="a script is a sequence"):
         LoopbackProvider(script)  # pyright: ignore[reportArgumentType]

@@ -121,7 +121,7 @@ def test_dspy_reads_that_an_answer_was_cut_off(wire: str, engine: str, spoken: s
     ],
 )
 def test_cut_off_arguments_arrive_as_sent(wire: str, engine: str):
-    """loopback-provider: Arguments that are no JSON."""
+    """loopback-provider: Arguments that are no JSON are sent as text."""
     with LoopbackProvider([CUT]) as provider:
         response = ask(provider, wire, engine)
     assert raw_arguments(response.provider_data) == ['{"city":"Par']
@@ -132,14 +132,14 @@ def test_cut_off_arguments_arrive_as_sent(wire: str, engine: str):
     ("wire", "engine"), [("anthropic", "auto"), ("gemini", "litellm"), ("ollama", "litellm")]
 )
 def test_cut_off_arguments_are_an_error_where_objects_are_carried(wire: str, engine: str):
-    """loopback-provider: Arguments that are no object on a wire that carries objects."""
+    """loopback-provider: Arguments that are no object are refused on a wire of objects."""
     with pytest.raises(LoopbackError, match="this wire carries objects"), LoopbackProvider([CUT]) as provider:
         ask(provider, wire, engine)
 
 
 @pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
 def test_dspy_reads_a_failure(wire: str, engine: str, spoken: str):
-    """loopback-provider: A failure."""
+    """loopback-provider: A failure is sent in the wire's error shape."""
     with LoopbackProvider([Failure(429, "slow down, please")]) as provider:
         with pytest.raises(LMRateLimitError, match="slow down, please") as caught:
             ask(provider, wire, engine)
@@ -196,7 +196,7 @@ async def test_dspy_streams_reasoning(wire: str, engine: str, spoken: str):
     [("openai", "auto"), ("openai", "litellm"), ("anthropic", "auto"), ("anthropic", "litellm")],
 )
 async def test_cut_off_arguments_are_streamed_as_sent(wire: str, engine: str):
-    """loopback-provider: Arguments that are no JSON."""
+    """loopback-provider: Arguments that are no JSON are sent as text."""
     with LoopbackProvider([CUT]) as provider:
         _, response = await streamed(provider, wire, engine)
     assert called(response) == [("get_weather", {"partial_json": '{"city":"Par'})], (
@@ -263,7 +263,7 @@ def test_given_ids_are_sent_on_every_wire():
 
 
 def test_a_signature_goes_back_on_the_next_turn():
-    """loopback-provider: The opaque token of a turn."""
+    """loopback-provider: The opaque token of a turn is sent."""
     sent: dict[str, str] = {}
     for wire in ("responses", "anthropic", "gemini"):
         with LoopbackProvider([FULL]) as provider:

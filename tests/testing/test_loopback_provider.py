@@ -80,14 +80,14 @@ def test_an_async_function_answers():
 
 
 def test_a_dict_is_sent_as_it_is():
-    """loopback-provider: Odd bodies."""
+    """loopback-provider: Odd bodies are sent as they are."""
     with LoopbackProvider([{"anything": [1, None]}]) as provider:
         assert post(provider) == (200, {"anything": [1, None]})
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_bytes_are_sent_verbatim(stream: bool):
-    """loopback-provider: Odd bodies."""
+    """loopback-provider: Odd bodies are sent as they are."""
     with LoopbackProvider([b"\xff\x00{"]) as provider:
         connection = http.client.HTTPConnection(urlsplit(provider.url).netloc)
         connection.request("POST", "/v1/chat/completions", json.dumps({**ASK, "stream": stream}))
@@ -99,7 +99,7 @@ def test_bytes_are_sent_verbatim(stream: bool):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_failure_has_its_status_and_the_wires_error_shape(wire: str):
-    """loopback-provider: A failure."""
+    """loopback-provider: A failure is sent in the wire's error shape."""
     shapes = {
         "openai": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": None},
         "responses": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": None},
@@ -115,7 +115,7 @@ def test_a_failure_has_its_status_and_the_wires_error_shape(wire: str):
 
 @pytest.mark.parametrize(("body", "want"), [({"odd": 1}, {"odd": 1}), (b'{"odd":2}', {"odd": 2})])
 def test_a_failure_with_a_body_sends_that_body(body: dict[str, Any] | bytes, want: Any):
-    """loopback-provider: A failure."""
+    """loopback-provider: A failure is sent in the wire's error shape."""
     with LoopbackProvider([Failure(503, body=body)]) as provider:
         assert post(provider) == (503, want)
 
@@ -224,7 +224,7 @@ def test_a_value_json_cannot_hold_is_an_error():
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", ["anthropic", "gemini", "ollama"])
 def test_text_that_is_no_object_is_an_error_where_objects_are_carried(wire: str, stream: bool):
-    """loopback-provider: Arguments that are no object on a wire that carries objects."""
+    """loopback-provider: Arguments that are no object are refused on a wire of objects."""
     path = (
         PATHS[wire].replace(":g", ":streamG") + "?alt=sse"
         if (wire, stream) == ("gemini", True)

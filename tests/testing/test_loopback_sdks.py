@@ -151,7 +151,7 @@ def test_openai_responses_streamed():
 
 
 def test_openai_responses_cut_off_in_a_stream():
-    """loopback-provider: Arguments that are no JSON."""
+    """loopback-provider: Arguments that are no JSON are sent as text."""
     with LoopbackProvider([CUT]) as provider, open_ai(provider) as client:
         *_, last = client.responses.create(model="gpt-5", input="Weather?", stream=True)
     assert last.type == "response.incomplete"
@@ -194,7 +194,7 @@ def test_anthropic_streamed():
 
 
 def test_anthropic_cut_off_in_a_stream():
-    """loopback-provider: Arguments that are no JSON."""
+    """loopback-provider: Arguments that are no JSON are sent as text."""
     with LoopbackProvider([CUT]) as provider, claude(provider) as client:
         events: list[Any] = list(
             client.messages.create(model="claude-sonnet-4-6", max_tokens=9, messages=USER, stream=True)
@@ -247,7 +247,7 @@ def test_gemini_streamed():
 
 
 def test_gemini_signs_the_text_where_there_is_no_call():
-    """loopback-provider: The opaque token of a turn."""
+    """loopback-provider: The opaque token of a turn is sent."""
     with (
         LoopbackProvider([Answer(text="Sunny.", signature=SIGNATURE)]) as provider,
         google(provider) as client,
@@ -295,7 +295,7 @@ def test_ollama_streams_unless_told_not_to():
 
 
 def test_failures_reach_the_sdks_as_their_own_errors():
-    """loopback-provider: A failure."""
+    """loopback-provider: A failure is sent in the wire's error shape."""
     script = [Failure(429, "slow down"), Failure(529, "busy"), Failure(503, "down"), Failure(404, "no model")]
     with LoopbackProvider(script) as provider:
         with open_ai(provider) as client, pytest.raises(openai.RateLimitError, match="slow down"):

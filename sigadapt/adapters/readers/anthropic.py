@@ -20,9 +20,11 @@ from sigadapt.adapters.readers.reading import (
     an_object,
     cut_last,
     decoded,
+    ends_in,
     is_text,
     joined,
     json_text,
+    kind_of,
     objects,
     word,
 )
@@ -61,21 +63,22 @@ def read(body: Json) -> list[Reading]:
     """The one reading of a Message."""
     blocks = objects(body.get("content"))
     finish = word(body.get("stop_reason"), _FINISH)
-    calls = [
-        (block.get("id"), block.get("name"), decoded(block.get("input")))
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
-    if blocks and blocks[-1].get("type") == "tool_use":
+    uses = filter(_is_call, blocks)
+    calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
+    if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
     text = joined(block.get("text") for block in blocks if block.get("type") == "text")
     thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
     return [Reading(text, thinking, calls, finish)]
 
 
+def _is_call(block: Json) -> bool:
+    return block.get("type") == "tool_use"
+
+
 def opens(event: Json) -> bool:
     """Whether an event is one of the Messages stream."""
-    return event.get("type") in _EVENTS
+    return kind_of(event) in _EVENTS
 
 
 class _Block:
@@ -87,7 +90,7 @@ class _Block:
         self.ended = False
 
     def add(self, delta: Json) -> None:
-        kind = str(delta.get("type"))
+        kind = kind_of(delta)
         if not self.start:
             self.start = {"type": _BLOCKS.get(kind, "unknown")}
         key = _PIECES.get(kind)
@@ -113,7 +116,7 @@ def join(events: Iterable[Json]) -> Json:
     message: Json = {"type": "message", "stop_reason": None}
     blocks = Blocks(_Block)
     for event in events:
-        kind, index = event.get("type"), event.get("index")
+        kind, index = kind_of(event), event.get("index")
         if kind == "message_start":
             message.update(an_object(event.get("message")))
         elif kind == "content_block_start":

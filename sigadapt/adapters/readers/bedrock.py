@@ -23,6 +23,7 @@ from sigadapt.adapters.readers.reading import (
     an_object,
     cut_last,
     decoded,
+    ends_in,
     is_text,
     joined,
     json_text,
@@ -41,14 +42,7 @@ _FINISH = {
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
 }
-_EVENTS = {
-    "messageStart",
-    "contentBlockStart",
-    "contentBlockDelta",
-    "contentBlockStop",
-    "messageStop",
-    "metadata",
-}
+_EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
 
 
 def reads(body: Json) -> bool:
@@ -63,7 +57,7 @@ def read(body: Json) -> list[Reading]:
     finish = word(body.get("stopReason"), _FINISH)
     uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
     calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-    if blocks and _is_call(blocks[-1]):
+    if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
     return [Reading(joined(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
 
@@ -136,7 +130,7 @@ def join(events: Iterable[Json]) -> Json:
     body: Json = {"output": {"message": message}, "stopReason": None}
     blocks = Blocks(_Block)
     for event in events:
-        kind = next((key for key in event if key in _EVENTS), "")
+        kind = next((key for key in event if key in _EVENTS), "metadata")
         told = an_object(event.get(kind))
         index = told.get("contentBlockIndex")
         if kind == "messageStart":

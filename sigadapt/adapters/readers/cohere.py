@@ -21,6 +21,7 @@ from sigadapt.adapters.readers.reading import (
     is_text,
     joined,
     json_text,
+    kind_of,
     objects,
     word,
 )
@@ -64,7 +65,7 @@ def _call(call: Json) -> RawCall:
 
 def opens(event: Json) -> bool:
     """Whether an event is one of the version 2 chat stream."""
-    return event.get("type") in _EVENTS
+    return kind_of(event) in _EVENTS
 
 
 class _Call:
@@ -93,7 +94,7 @@ def join(events: Iterable[Json]) -> Json:
     parts: Blocks[list[Json]] = Blocks(list)
     calls = Blocks(_Call)
     for event in events:
-        kind, index, delta = event.get("type"), event.get("index"), an_object(event.get("delta"))
+        kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
         message = an_object(delta.get("message"))
         if kind == "message-start":
             body["id"] = event.get("id")

@@ -21,6 +21,7 @@ from sigadapt.adapters.readers.reading import (
     an_object,
     cut_last,
     decoded,
+    ends_in,
     is_text,
     joined,
     objects,
@@ -59,7 +60,7 @@ def _candidate(candidate: Json) -> Reading:
     parts = objects(an_object(candidate.get("content")).get("parts"))
     finish = word(candidate.get("finishReason"), _FINISH)
     calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-    if parts and _is_call(parts[-1]):
+    if ends_in(parts, _is_call):
         calls = cut_last(calls, finish)
     text = joined(part.get("text") for part in parts if not part.get("thought"))
     thinking = joined(part.get("text") for part in parts if part.get("thought"))

@@ -23,8 +23,10 @@ from sigadapt.adapters.readers.reading import (
     Reading,
     an_object,
     cut_last,
+    ends_in,
     joined,
     json_text,
+    kind_of,
     objects,
     word,
 )
@@ -56,8 +58,8 @@ def read(body: Json) -> list[Reading]:
     """The one reading of a response object."""
     items = objects(body.get("output"))
     finish = _finish(body)
-    calls = [_call(item) for item in items if item.get("type") in _ARGUMENTS]
-    if items and items[-1].get("type") in _ARGUMENTS:
+    calls = [_call(item) for item in items if _is_call(item)]
+    if ends_in(items, _is_call):
         calls = cut_last(calls, finish)
     parts = [part for item in items if item.get("type") == "message" for part in objects(item.get("content"))]
     text = joined(
@@ -75,9 +77,13 @@ def _finish(body: Json) -> str | None:
     return word(status, _FINISH)
 
 
+def _is_call(item: Json) -> bool:
+    return kind_of(item) in _ARGUMENTS
+
+
 def _call(item: Json) -> RawCall:
     arguments = item.get(_ARGUMENTS[item["type"]])
-    if item.get("status") in {"incomplete", "in_progress"}:
+    if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
         arguments = CutOff(arguments)
     return (item.get("call_id"), item.get("name"), arguments)
 
@@ -89,8 +95,7 @@ def _thinking(item: Json) -> str | None:
 
 def opens(event: Json) -> bool:
     """Whether an event is one of the Responses stream."""
-    kind = event.get("type")
-    return isinstance(kind, str) and kind.startswith("response.")
+    return kind_of(event).startswith("response.")
 
 
 class _Item:
@@ -115,7 +120,7 @@ class _Item:
         if self.done:
             return self.item
         item: Json = {"type": self._kind(), **self.item, "status": "completed" if ended else "in_progress"}
-        key = _ARGUMENTS.get(str(item["type"]))
+        key = _ARGUMENTS.get(kind_of(item))
         if key is not None:
             item[key] = json_text([item.get(key), *self.arguments])
         for (field, part, _), deltas in self.texts.items():
@@ -139,7 +144,7 @@ def join(events: Iterable[Json]) -> Json:
     items = Blocks(_Item)
     ended = False
     for event in events:
-        kind, index = str(event.get("type")), event.get("output_index")
+        kind, index = kind_of(event), event.get("output_index")
         if "response" in event:
             body.update(an_object(event["response"]))
             ended = ended or kind in _FINAL

@@ -22,7 +22,7 @@ What every reader holds to:
     did not finish.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 from sigadapt.adapters.decoded import spelled
@@ -85,6 +85,12 @@ def an_object(value: Any) -> Json:
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
+def kind_of(item: Json) -> str:
+    """The `type` of a block, an item or an event; empty where it has none."""
+    value = item.get("type")
+    return value if isinstance(value, str) else ""
+
+
 def is_text(value: Any) -> TypeGuard[str]:
     """Whether a value is a text that says something."""
     return isinstance(value, str) and value != ""
@@ -132,6 +138,21 @@ def decoded(value: Any) -> Any:
         ({'a': 1}, '"[1]"', '[1]')
     """
     return compact(value) if type(value) is str else value
+
+
+def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
+    """Whether the last item is a call, empty texts aside: streams end in one.
+
+    Example:
+        >>> ends_in([{"call": 1}, {"text": ""}], lambda item: "call" in item)
+        True
+    """
+    for item in reversed(items):
+        if is_call(item):
+            return True
+        if item.get("text") or "text" not in item:
+            return False
+    return False
 
 
 def cut_last(calls: list[RawCall], finish: str | None) -> list[RawCall]:

@@ -44,7 +44,8 @@ def parse(text: str | None) -> Docs:
     import docstring_parser  # noqa: PLC0415  (milliseconds, and most docstrings have no sections)
 
     try:
-        docs = docstring_parser.parse(text, docstring_parser.DocstringStyle[str(found.lastgroup)])
+        # A leading line break, because the parser cleans once more, and would outdent what follows line one.
+        docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(found.lastgroup)])
     except docstring_parser.ParseError:
         return Docs(text.strip(), {}, None)
     parameters = {p.arg_name: p.description.strip() for p in docs.params if p.description}

@@ -189,7 +189,7 @@ def test_a_recursive_type_stays_recursive():
 
 
 def test_every_kind_of_type():
-    def f(
+    def f(  # noqa: PLR0917
         kind: Kind,
         word: Literal["a", "b"],
         box: Box,
@@ -228,7 +228,7 @@ def test_every_kind_of_type():
 
 
 def test_defaults_are_told_as_json_or_not_at_all():
-    def f(
+    def f(  # noqa: PLR0917
         kind: Kind = Kind.CODE,
         box: Box = Box(1),  # noqa: B008
         span: Span = Span(1),  # noqa: B008

@@ -1,0 +1,129 @@
+"""The canonical request in the types of lm15, which dspy.LM takes (Request -> lm15.Request). Pure.
+
+Tools and texts are handed over as they stand. What a wire needs beyond lm15's own translation is said by its
+profile. What a model said in an earlier turn goes back in its own order, with its provider's state, to the
+provider it came from; another provider gets the words and the calls (rule 8).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from dspy import lm15
+
+from sigadapt.adapters.profiles import Profile
+from sigadapt.adapters.request import Request
+from sigadapt.errors import InvalidOption
+from sigadapt.signatures.arguments import parse_arguments
+
+
+def to_lm15(request: Request, profile: Profile) -> lm15.Request:
+    """The canonical request as lm15's; tools and messages are handed over as they stand.
+
+    Example:
+        >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        >>> from sigadapt.adapters.profiles import NATIVE
+        >>> to_lm15(request, NATIVE["anthropic"]).messages[0].text
+        'hi'
+    """
+    system, messages = _split_system(request["messages"])
+    return lm15.Request(
+        model=request["model"],
+        system=system,
+        messages=tuple(_messages(messages, profile)),
+        tools=tuple(_tool(tool) for tool in request.get("tools", ())),
+        config=_config(request),
+    )
+
+
+def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
+    if rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
+        return rows[0]["content"] or None, rows[1:]
+    return None, rows
+
+
+def _messages(rows: list[dict[str, Any]], profile: Profile) -> Iterator[lm15.Message]:
+    results: list[lm15.ToolResultPart] = []
+    for row in rows:
+        if row["role"] == "tool":
+            results.append(_result(row, profile))
+            continue
+        if results:
+            yield lm15.Message(role="tool", parts=tuple(results))
+            results = []
+        yield _message(row)
+    if results:
+        yield lm15.Message(role="tool", parts=tuple(results))
+
+
+def _message(row: dict[str, Any]) -> lm15.Message:
+    if row["role"] == "assistant":
+        return lm15.Message(role="assistant", parts=tuple(_said(row)) or (lm15.TextPart(text=""),))
+    if row["role"] == "user" and isinstance(row["content"], str):
+        return lm15.Message.user(row["content"])
+    # Content blocks (images, files, ...) and system messages further down: lm15's own reader knows them.
+    return lm15.request_from_openai_chat(
+        {"model": "any", "messages": [{"role": "user", "content": ""}, row]}
+    ).messages[1]
+
+
+def _said(row: dict[str, Any]) -> Iterator[Any]:
+    if row.get("content"):
+        yield lm15.TextPart(text=row["content"])
+    for call in row.get("tool_calls", ()):
+        function = call["function"]
+        args = parse_arguments(function["arguments"])
+        # lm15 replays objects only; what is wrong with the text is said in the call's result (rule 5).
+        yield lm15.ToolCallPart(
+            id=call["id"], name=function["name"], input=args if isinstance(args, dict) else {}
+        )
+
+
+def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:
+    failed, text = row.get("is_error", False), row["content"]
+    if failed and not profile.marks_failed_results:
+        failed, text = False, f"ERROR: {text}"
+    return lm15.ToolResultPart(
+        id=row["tool_call_id"], name=row.get("name"), content=(lm15.TextPart(text=text),), is_error=failed
+    )
+
+
+def _tool(tool: dict[str, Any]) -> lm15.FunctionTool:
+    function = tool["function"]
+    return lm15.FunctionTool(
+        name=function["name"], description=function.get("description"), parameters=function["parameters"]
+    )
+
+
+_NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
+
+
+def _config(request: Request) -> lm15.Config:
+    generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
+    config = _generation_config(generation) if generation else lm15.Config()
+    choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
+    return replace(config, tool_choice=choice) if choice else config
+
+
+def _generation_config(generation: dict[str, Any]) -> lm15.Config:
+    body = {**generation, "model": "any", "messages": [{"role": "user", "content": ""}]}
+    try:
+        return lm15.request_from_openai_chat(body).config
+    except (lm15.LM15Error, TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"a setting cannot be sent: {error}",
+            field=getattr(error, "feature", None),
+            fix="Remove it from the LM's keywords or the call's config, or put it where lm15 names one.",
+        ) from error
+
+
+def _tool_choice(choice: str | dict[str, Any] | None, parallel: bool | None) -> lm15.ToolChoice | None:  # noqa: FBT001
+    if choice is None:
+        return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
+    if isinstance(choice, str):
+        return lm15.ToolChoice(mode=cast("Any", choice), parallel=None if choice == "none" else parallel)
+    if choice["type"] == "function":
+        return lm15.ToolChoice(mode="required", allowed=(choice["function"]["name"],), parallel=parallel)
+    allowed = choice["allowed_tools"]
+    names = tuple(tool["function"]["name"] for tool in allowed["tools"])
+    return lm15.ToolChoice(mode=allowed["mode"], allowed=names, parallel=parallel)

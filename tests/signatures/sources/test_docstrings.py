@@ -1,0 +1,113 @@
+"""tool-declarations: The docstring describes the tool and its parameters."""
+
+import inspect
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt.signatures.sources.docstrings import parse
+
+GOOGLE = """Book a room.
+
+    For one night: or two.
+
+    Args:
+        room (int): Its number: as on the door,
+            or on the key.
+        note: A note.
+        *rest: More.
+
+    Returns:
+        Whether it was free.
+
+    Raises:
+        ValueError: never
+    """
+NUMPY = """Book a room.
+
+    For one night: or two.
+
+    Parameters
+    ----------
+    room : int
+        Its number: as on the door,
+        or on the key.
+    note : str, optional
+        A note.
+
+    Returns
+    -------
+    bool
+        Whether it was free.
+    """
+SPHINX = """Book a room.
+
+    For one night: or two.
+
+    :param int room: Its number: as on the door,
+        or on the key.
+    :param note: A note.
+    :type note: str
+    :returns: Whether it was free.
+    :raises ValueError: never
+    """
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+def test_three_styles_say_the_same(text: str):
+    """tool-declarations: The docstring describes the tool and its parameters."""
+    docs = parse(inspect.cleandoc(text))
+    assert docs.description == "Book a room.\n\nFor one night: or two."
+    assert docs.parameters["room"] == "Its number: as on the door,\nor on the key."
+    assert docs.parameters["note"] == "A note."
+    assert docs.returns == "Whether it was free."
+
+
+def test_epydoc_is_read_too():
+    assert parse("Book.\n\n@param room: Its number.").parameters == {"room": "Its number."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Just a line.",
+        "Lists things:\n\n- one: first\n- two: second",
+        "Uses `a: b` and https://example.com/x:y.\n\nNote:\n    Keep this.",
+        "Example::\n\n    f(1)\n\nParameters are: none.",
+        "",
+    ],
+)
+def test_a_docstring_without_sections_is_all_description(text: str):
+    assert parse(text) == (text, {}, None)
+
+
+def test_no_docstring_is_no_description():
+    assert parse(None) == ("", {}, None)
+
+
+def test_a_docstring_of_sections_only_has_no_description():
+    assert parse("Args:\n    a: An a.") == ("", {"a": "An a."}, None)
+
+
+lines = st.sampled_from(
+    [
+        "Args:",
+        "Returns:",
+        "Parameters",
+        "----------",
+        "    a: b",
+        "    a : int",
+        "        b",
+        ":param a: b",
+        "x",
+        "",
+    ]
+)
+
+
+@given(st.lists(lines, max_size=8).map("\n".join))
+def test_any_lines_are_a_docstring(text: str):
+    docs = parse(inspect.cleandoc(text))
+    assert isinstance(docs.description, str)
+    assert all(isinstance(words, str) for words in docs.parameters.values())
