@@ -21,7 +21,7 @@ from dspy import lm15
 from sigadapt.adapters.bodies import body_of, chat_body
 from sigadapt.adapters.events import events_of
 from sigadapt.adapters.lm15_parts import accounts_for, as_shown, body_of_parts
-from sigadapt.adapters.provider_errors import error_in, until_error
+from sigadapt.adapters.provider_errors import complaint_in, error_in, until_error
 from sigadapt.adapters.readers import (
     anthropic,
     bedrock,
@@ -196,7 +196,7 @@ def _readings(response: Any, dialect: str | None) -> list[Reading]:
             return openai_chat.read(chat_body(body))
         raise _unreadable(body, dialect)
     readings = reader.read(body)
-    if not _says_something(readings) and (not readings or error_in(body)):
+    if not readings or (body.get("error") and not _says_something(readings)):
         raise _unreadable(body, dialect)
     return readings
 
@@ -218,7 +218,7 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
     if reader is None:
         if len(answered) == 1 and error is None:  # an answer that was not streamed
             return _readings(answered[0], dialect)
-        raise _unreadable({"error": error} if error else next(iter(answered), {}), dialect)
+        raise _unreadable({"error": error} if error else [*answered, {}][0], dialect)
     body = reader.join(answered)
     readings, error = reader.read(body), error or error_in(body)
     if not _says_something(readings) and (not readings or error):
@@ -251,7 +251,7 @@ def _named(dialect: str) -> Sequence[Reader]:
 
 
 def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
-    error = error_in(body) or refusal_in(body)
+    error = error_in(body) or complaint_in(body)
     if error is not None:
         return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
     keys = ", ".join(repr(key) for key in list(body)[:12]) or "nothing"

@@ -6,15 +6,18 @@ for word.
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import dspy
 from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.plan import turns_of
 from sigadapt.signatures.arguments import compact
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.results import Round, ToolResults
 
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
@@ -30,22 +33,43 @@ def messages_of(
 
     Args:
         adapter: whose words describe the text fields.
-        rest: the signature without its tool fields.
+        rest: what the plan left of the signature.
         demos: few-shot examples.
         inputs: the call's input values; those of no field are passed over.
+
+    Raises:
+        InvalidHistory: for a call without a result or a result without a call, naming the id (rule 4).
     """
-    shown, history = _without_history(rest, inputs)
-    system = system_text(adapter, shown)
-    turns = [message for event in history for message in _turn(adapter, shown, event)]
-    user = question_text(adapter, shown, inputs)
+    events, rounds = _turns(rest, inputs)
+    system = system_text(adapter, rest)
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [*adapter.format_demos(shown, demos), *turns]
-    if user:
+    messages += adapter.format_demos(rest, demos)
+    for event in events:
+        messages += _event(adapter, rest, event, rounds)
+    user = question_text(adapter, rest, inputs)
+    if user and _asks(rest, inputs):
         messages.append({"role": "user", "content": user})
-    elif not turns:
+    for answered in rounds:
+        messages += _round(answered, answered.calls.text)
+    if all(message["role"] == "system" for message in messages):
         # Every provider wants a message to answer, and here there are only instructions.
-        messages[0] = {"role": "user", "content": system}
+        messages[:] = [{"role": "user", "content": user or system}]
     return messages
+
+
+def _asks(rest: type[Signature], inputs: Mapping[str, Any]) -> bool:
+    """Whether any input is given: a turn that only continues says nothing that the user did not (rule 8)."""
+    return any(inputs.get(name) is not None for name in rest.input_fields)
+
+
+def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
+    fields = turns_of(rest)
+    if fields is None:
+        return [], []
+    history = inputs.get(fields.history) if fields.history else None
+    events = dspy.History.model_validate(history).messages if history is not None else []
+    results = inputs.get(fields.results) if fields.results else None
+    return events, list(ToolResults.model_validate(results).rounds) if results is not None else []
 
 
 def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
@@ -73,36 +97,54 @@ def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping
     return f"{text}\n\n{_ASIDE}{reminder[:1].lower()}{reminder[1:]}".strip()
 
 
-def _without_history(
-    rest: type[Signature], inputs: Mapping[str, Any]
-) -> tuple[type[Signature], list[dict[str, Any]]]:
-    for name, field in rest.input_fields.items():
-        if field.annotation is dspy.History:
-            history = inputs.get(name)
-            return rest.delete(name), history.messages if history is not None else []
-    return rest, []
-
-
-def _turn(adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
+def _event(
+    adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any], rounds: list[Round]
+) -> Iterator[Message]:
     """One history event: what was asked, what the model said and called, and what the calls gave."""
-    if any(name in event for name in rest.input_fields):
+    if _asks(rest, event):
         yield {"role": "user", "content": question_text(adapter, rest, event)}
     calls = _calls_in(event)
     if calls is None:
         if any(event.get(name) is not None for name in rest.output_fields):
-            text = adapter.format_assistant_message_content(rest, event)
-            yield {"role": "assistant", "content": text}
+            yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
         return
-    text = calls.text if calls.turn.text is not None else _outputs_text(adapter, rest, event)
-    yield assistant_message(calls, text)
-    yield from result_messages(calls)
+    text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event)
+    yield from _round(_answered(calls, event, rounds), text)
 
 
 def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
     for value in event.values():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
-            return ToolCalls.model_validate(value)
+            calls = ToolCalls.model_validate(value)
+            return calls if calls or calls.invalid else None
     return None
+
+
+def _answered(calls: ToolCalls, event: Mapping[str, Any], rounds: list[Round]) -> Round:
+    """The calls with their results: the event's own, or those that this request brings for its last turn."""
+    for value in event.values():
+        if isinstance(value, ToolResults) or (isinstance(value, Mapping) and "rounds" in value):
+            return Round(calls=calls, results=tuple(ToolResults.model_validate(value)))
+    if calls.tool_call_results is not None:
+        results = dspy.ToolCallResults.model_validate(calls.tool_call_results)
+        return ToolResults.of(calls, results).rounds[0]
+    if rounds and [call.id for call in rounds[0].calls] == [call.id for call in calls]:
+        return rounds.pop(0)
+    return ToolResults.of(calls, []).rounds[0]
+
+
+def _round(answered: Round, text: str | None) -> Iterator[Message]:
+    """The turn that made the calls, then one result a call and nothing between them (rule 8)."""
+    results = {result.call_id: result for result in answered.results}
+    for turn, calls in groupby(
+        answered.calls.in_order(), lambda call: getattr(call, "turn", answered.calls.turn)
+    ):
+        group = list(calls)
+        yield assistant_message(group, turn, turn.text if turn != answered.calls.turn else text)
+        for call in group:
+            result = results[call.id]
+            value = result_text(result.value)
+            yield result_message(call.id, call.name, value, failed=result.is_error)
 
 
 def _outputs_text(adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any]) -> str | None:
@@ -115,7 +157,7 @@ def _outputs_text(adapter: "ToolAdapter", rest: type[Signature], event: dict[str
     return adapter.format_assistant_message_content(rest, event)
 
 
-def assistant_message(calls: ToolCalls, text: str | None) -> Message:
+def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, text: str | None) -> Message:
     """The turn that made the calls, as the model will see it again (rule 8)."""
     return {
         "role": "assistant",
@@ -126,20 +168,10 @@ def assistant_message(calls: ToolCalls, text: str | None) -> Message:
                 "type": "function",
                 "function": {"name": _named(call.name), "arguments": call.arguments},
             }
-            for call in calls.in_order()
+            for call in calls
         ],
-        "turn": calls.turn,
+        "turn": turn,
     }
-
-
-def result_messages(calls: ToolCalls) -> Iterator[Message]:
-    """One tool message a result, in order; a failed one says so."""
-    if calls.tool_call_results is None:
-        return
-    for result in dspy.ToolCallResults.model_validate(calls.tool_call_results).tool_call_results:
-        yield result_message(
-            result.call_id or "", result.name, result_text(result.value), failed=result.is_error
-        )
 
 
 def result_message(call_id: str, name: str | None, text: str, *, failed: bool = False) -> Message:

@@ -8,8 +8,8 @@ call together.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Union, get_args, get_origin
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, NamedTuple, Union, get_args, get_origin
+from weakref import WeakKeyDictionary
 
 import dspy
 from dspy.signatures.signature import Signature
@@ -18,9 +18,17 @@ from pydantic.fields import FieldInfo
 from sigadapt.errors import InvalidSignature
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.results import ToolResults
 
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
+
+
+class Turns(NamedTuple):
+    """The input fields that hold the turns so far: a `dspy.History`, and the results of the turn before."""
+
+    history: str | None
+    results: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,7 @@ class Plan:
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (rule 7).
         missing_calls: the value of an optional calls field where no call came.
+        turns: the input fields that hold the turns so far.
         rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
         instructions: the signature's instructions when it was compiled; they can be changed in place.
     """
@@ -42,12 +51,13 @@ class Plan:
     calls: str
     calls_required: bool
     missing_calls: Callable[[], Any]
+    turns: Turns
     rest: type[Signature]
     instructions: str | None
 
 
 _PLANS: WeakKeyDictionary[type[Signature], Plan | None] = WeakKeyDictionary()
-_RESTS: WeakSet[type[Signature]] = WeakSet()
+_RESTS: WeakKeyDictionary[type[Signature], "Turns"] = WeakKeyDictionary()
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
@@ -77,18 +87,18 @@ def plan_of(signature: type[Signature]) -> Plan | None:
             return plan
     plan = _PLANS[signature] = _compile(signature)
     if plan is not None:
-        _RESTS.add(plan.rest)
+        _RESTS[plan.rest] = plan.turns
     return plan
 
 
-def is_rest(signature: type[Signature]) -> bool:
-    """Whether this is what a plan left of a signature, so that its prompt belongs to a request with tools."""
-    return signature in _RESTS
+def turns_of(rest: type[Signature]) -> Turns | None:
+    """Where the turns so far are given, for what a plan left of a signature; None for any other signature."""
+    return _RESTS.get(rest)
 
 
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
-    _RESTS.add(rest)
+    _RESTS[rest] = plan.turns
     return replace(plan, rest=rest)
 
 
@@ -98,6 +108,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
         return None
     _refuse_misfits(signature.__name__, tools, calls)
+    turns = Turns(_sole(signature, dspy.History), _sole(signature, ToolResults))
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = not field.is_required() or _allows_none(field.annotation)
@@ -107,9 +118,28 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls=calls[0],
         calls_required=not (optional or lenient),
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
-        rest=signature.delete(calls[0]).delete(tools[0]),
+        turns=turns,
+        rest=_without(signature, (tools[0], calls[0], *turns)),
         instructions=signature.__doc__,
     )
+
+
+def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
+    """The one input field of a kind; None where there is none."""
+    names = [name for name, field in signature.input_fields.items() if _is_one_of(field, (kind,))]
+    if len(names) > 1:
+        raise InvalidSignature(
+            f"{signature.__name__} has {len(names)} {kind.__name__} fields: {', '.join(names)}",
+            field=names[1],
+            fix=f"Keep one {kind.__name__} field.",
+        )
+    return names[0] if names else None
+
+
+def _without(signature: type[Signature], names: tuple[str | None, ...]) -> type[Signature]:
+    for name in names:
+        signature = signature if name is None else signature.delete(name)
+    return signature
 
 
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:

@@ -35,11 +35,11 @@ def error_in(body: Json) -> str | None:
     return _message(next(body[key] for key in body if key in _BEDROCK))
 
 
-def refusal_in(body: Json) -> str | None:
+def complaint_in(body: Json) -> str | None:
     """What a body that is no answer gives as a message, as some servers do without calling it an error.
 
     Example:
-        >>> refusal_in({"message": "invalid api token"})
+        >>> complaint_in({"message": "invalid api token"})
         'invalid api token'
     """
     return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)

@@ -35,7 +35,7 @@ def continued(request: Request, calls: ToolCalls) -> Request:
         else result_message(call.id, call.name, complaint(call), failed=True)
         for call in calls.in_order()
     ]
-    messages = [*request["messages"], assistant_message(calls, calls.text), *results]
+    messages = [*request["messages"], assistant_message(calls.in_order(), calls.turn, calls.text), *results]
     again: Request = {**request, "messages": messages}
     return again
 

@@ -16,7 +16,7 @@ from dspy.utils.exceptions import AdapterParseError
 from sigadapt.adapters import pipeline
 from sigadapt.adapters.conversation import messages_of
 from sigadapt.adapters.options import OnInvalid, Options, ToolCalling, ToolChoice, refuse_unknown
-from sigadapt.adapters.plan import Plan, is_rest, plan_of
+from sigadapt.adapters.plan import plan_of, turns_of
 from sigadapt.adapters.transport import fallback_scope, planned
 from sigadapt.errors import ToolCallParseError
 
@@ -147,7 +147,7 @@ class ToolAdapter:
 
 
 def _rest_of(signature: type[Signature]) -> type[Signature] | None:
-    if is_rest(signature):
+    if turns_of(signature) is not None:
         return signature
-    plan: Plan | None = plan_of(signature)
+    plan = plan_of(signature)
     return None if plan is None else plan.rest

@@ -211,7 +211,7 @@ class ToolCalls(dspy.ToolCalls):
     @pydantic.model_serializer()
     def serialize_model(self) -> dict[str, Any]:
         """Everything that `model_validate` needs to build an equal object; the turn once, not per call."""
-        data: dict[str, Any] = {"tool_calls": [_plain(call) for call in self.tool_calls]}
+        data: dict[str, Any] = {"tool_calls": [_beside(call, self.turn) for call in self.tool_calls]}
         if self.invalid:
             data["invalid"] = [call.model_dump() for call in self.invalid]
         if self.turn != _NO_TURN:
@@ -219,6 +219,12 @@ class ToolCalls(dspy.ToolCalls):
         if self.tool_call_results is not None:
             data["tool_call_results"] = _jsonable(self.tool_call_results)
         return data
+
+
+def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
+    """A call without its turn, where that is the collection's: not so after a reask, which takes two."""
+    data = _plain(call)
+    return data if call.turn == turn else {**data, "turn": call.turn.model_dump()}
 
 
 def _plain(call: ToolCall) -> dict[str, Any]:
@@ -234,7 +240,7 @@ def _plain(call: ToolCall) -> dict[str, Any]:
 
 def _call(item: Any, turn: Turn, position: int) -> ToolCall:
     if isinstance(item, ToolCall):
-        return item if turn in (_NO_TURN, item.turn) else item.model_copy(update={"turn": turn})
+        return item if item.turn != _NO_TURN or turn == _NO_TURN else item.model_copy(update={"turn": turn})
     if isinstance(item, dspy.ToolCalls.ToolCall):
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):

@@ -195,13 +195,12 @@ def _declared(facts: Facts) -> ToolDecl:
 def _saved(decl: ToolDecl) -> Json:
     """The declaration in the bare shape that `wire_shapes.py` reads, without what is at its default."""
     saved: Json = {"name": decl.name, "description": decl.description, "parameters": decl.parameters}
-    if decl.strict is not None:
-        saved["strict"] = decl.strict
-    if decl.requires_confirmation:
-        saved["requires_confirmation"] = True
-    for key in ("returns", "long_running", "extras"):
-        if getattr(decl, key):
+    for key in ("returns", "strict", "extras"):
+        if getattr(decl, key) is not None:
             saved[key] = getattr(decl, key)
+    for key in ("long_running", "requires_confirmation"):
+        if getattr(decl, key):
+            saved[key] = True
     return saved
 
 

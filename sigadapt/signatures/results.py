@@ -139,7 +139,7 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
     if given is None:
         return {}
     if isinstance(given, dspy.ToolCallResults):
-        given = {result.call_id: result for result in given.tool_call_results}
+        given = {result.call_id or "": result for result in given.tool_call_results}
     if isinstance(given, Mapping):
         known = {call.id for call in turn}
         named = cast("Mapping[str, Any]", given)

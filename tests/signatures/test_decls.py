@@ -7,10 +7,10 @@ import json
 import logging
 import pickle
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import mcp.types
@@ -43,6 +43,9 @@ class Desk:
     def __call__(self, room: int) -> str:
         """Book a room."""
         raise AssertionError
+
+
+NAMELESS: Callable[[int], int] = lambda x: x  # noqa: E731
 
 
 def refusal(sources: object) -> InvalidToolDecl:
@@ -179,7 +182,7 @@ def test_a_name_given_twice_is_refused():
 
 
 @pytest.mark.parametrize(
-    "source", [{"parameters": {}}, {"name": ""}, {"name": " \t"}, {"function": {}}, lambda x: x]
+    "source", [{"parameters": {}}, {"name": ""}, {"name": " \t"}, {"function": {}}, NAMELESS]
 )
 def test_a_tool_without_a_name_is_refused(source: Any):
     """tool-declarations: A tool without a name is refused."""
@@ -222,7 +225,7 @@ def test_a_schema_is_checked_however_it_is_declared():
 )
 def test_fields_of_the_wrong_type_are_refused(field: str, value: Any):
     with pytest.raises(InvalidToolDecl) as caught:
-        ToolDecl(**{"name": "f", field: value})
+        ToolDecl(**cast("Any", {"name": "f", field: value}))
     assert caught.value.code == "invalid_field"
     assert field in caught.value.reason
 
@@ -230,7 +233,7 @@ def test_fields_of_the_wrong_type_are_refused(field: str, value: Any):
 @pytest.mark.parametrize("field", ["returns", "extras"])
 def test_what_could_not_be_saved_is_refused(field: str):
     with pytest.raises(InvalidToolDecl) as caught:
-        ToolDecl("f", **{field: {"a": object()}})  # pyright: ignore[reportArgumentType]
+        ToolDecl("f", **cast("Any", {field: {"a": object()}}))
     assert (caught.value.code, caught.value.path) == ("invalid_schema", "/a")
 
 
@@ -334,7 +337,7 @@ def test_declarations_survive_json_pickle_and_copies():
 
 
 def test_a_predicate_is_saved_as_true():
-    asks = ToolDecl.of(search, requires_confirmation=lambda args: True)
+    asks = ToolDecl.of(search, requires_confirmation=bool)
     assert (
         ToolDecls.model_validate_json(ToolDecls(asks).model_dump_json())["search"].requires_confirmation
         is True
@@ -347,17 +350,15 @@ json_values = st.recursive(
     max_leaves=5,
 )
 json_objects = st.dictionaries(st.text(), json_values, max_size=3)
+properties = st.fixed_dictionaries({}, optional={"default": json_values, "const": json_values})
+parameters = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(st.text(), properties), "x-more": json_values}
+)
 declarations = st.builds(
     ToolDecl,
     name=st.text(min_size=1).filter(str.strip),
     description=st.text(),
-    parameters=st.builds(
-        lambda properties, more: {"type": "object", "properties": properties, "x-more": more},
-        st.dictionaries(
-            st.text(), st.fixed_dictionaries({}, optional={"default": json_values, "const": json_values})
-        ),
-        json_values,
-    ),
+    parameters=parameters,
     returns=st.none() | json_objects,
     strict=st.none() | st.booleans(),
     long_running=st.booleans(),
@@ -418,23 +419,23 @@ def forms() -> Iterator[object]:
 
 
 @pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]]:
-    """What DSPy logs as a warning; its logger does not hand records on to pytest's."""
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What DSPy logs; its logger does not hand records on to pytest's."""
     logger = logging.getLogger("dspy")
     logger.addHandler(caplog.handler)
-    yield caplog.records
+    yield caplog
     logger.removeHandler(caplog.handler)
 
 
 @pytest.mark.parametrize("signature", [Plan, MaybePlan])
-def test_no_way_of_giving_tools_warns(signature: type[dspy.Signature], warnings: list[logging.LogRecord]):
+def test_no_way_of_giving_tools_warns(signature: type[dspy.Signature], log: pytest.LogCaptureFixture):
     """tool-declarations: One source makes a collection of one."""
     with dspy.context(lm=DummyLM([]), adapter=Answers()):
         for tools in forms():
             dspy.Predict(signature)(question="?", tools=tools)
-            assert not warnings, tools
+            assert not log.records, tools
         dspy.Predict(signature)(question="?", tools=5)
-        assert "Type mismatch for field 'tools'" in warnings[0].getMessage()
+        assert "Type mismatch for field 'tools'" in log.records[0].getMessage()
 
 
 @pytest.mark.parametrize("value", [value for value, _ in UNKNOWN] + [[[5]], [None]])
@@ -471,7 +472,8 @@ def test_pydantic_builds_a_collection_from_whatever_it_takes():
 
 
 def test_pydantic_raises_the_same_error():
-    for given_tools in (5, [search, search], [{"name": "f", "parameters": {"type": "dict"}}]):
+    refused: list[Any] = [5, [search, search], {"name": "f", "parameters": {"type": "dict"}}]
+    for given_tools in refused:
         with pytest.raises(InvalidToolDecl):
             Holder.model_validate({"tools": given_tools})
         with pytest.raises(InvalidToolDecl):
@@ -484,7 +486,7 @@ def test_declarations_in_demos_survive_saving_a_program(tmp_path: Path):
     program = dspy.Predict(Plan)
     program.demos = [dspy.Example(question="?", tools=decls, answer="yes").with_inputs("question", "tools")]
     program.save(str(tmp_path / "program.json"))
-    loaded = dspy.Predict(Plan)
+    loaded: Any = dspy.Predict(Plan)
     loaded.load(str(tmp_path / "program.json"))
     assert ToolDecls(loaded.demos[0]["tools"]) == decls
     copied: Any = program.deepcopy()

@@ -8,22 +8,28 @@ from hypothesis import strategies as st
 
 from sigadapt.signatures.sources.gemini_words import in_json_schema
 
+PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (
+        {"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "A": {"type": "ARRAY", "items": {}}}},
+        {"type": "object", "properties": {"type": {"type": "string"}, "A": {"type": "array", "items": {}}}},
+    ),
+    ({"type": "ARRAY", "items": {"type": "NUMBER"}}, {"type": "array", "items": {"type": "number"}}),
+    ({"minItems": "2", "maxLength": 3}, {"minItems": 2, "maxLength": 3}),
+    ({"any_of": [{"type": "NULL"}], "max_length": 3}, {"anyOf": [{"type": "null"}], "maxLength": 3}),
+    (
+        {"type": "STRING", "nullable": True, "enum": ["A"]},
+        {"type": ["string", "null"], "enum": ["A", None]},
+    ),
+    (
+        {"anyOf": [{"type": "STRING"}], "nullable": True},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    ),
+    ({"type": "STRING", "nullable": False}, {"type": "string"}),
+    ({"description": "STRING", "default": "OBJECT"}, {"description": "STRING", "default": "OBJECT"}),
+]
 
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [
-        (
-            {"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "OBJECT": {"type": "ARRAY", "items": {}}}},
-            {"type": "object", "properties": {"type": {"type": "string"}, "OBJECT": {"type": "array", "items": {}}}},
-        ),
-        ({"type": "ARRAY", "items": {"type": "NUMBER"}, "minItems": "2"}, {"type": "array", "items": {"type": "number"}, "minItems": 2}),
-        ({"any_of": [{"type": "NULL"}], "max_length": 3}, {"anyOf": [{"type": "null"}], "maxLength": 3}),
-        ({"type": "STRING", "nullable": True, "enum": ["A"]}, {"type": ["string", "null"], "enum": ["A", None]}),
-        ({"anyOf": [{"type": "STRING"}], "nullable": True}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
-        ({"type": "STRING", "nullable": False}, {"type": "string"}),
-        ({"type": "STRING", "description": "STRING", "default": "OBJECT"}, {"type": "string", "description": "STRING", "default": "OBJECT"}),
-    ],
-)  # fmt: skip
+
+@pytest.mark.parametrize(("theirs", "ours"), PAIRS)
 def test_words_are_translated(theirs: dict[str, Any], ours: dict[str, Any]):
     """tool-declarations: Gemini's type words become JSON Schema's."""
     before = str(theirs)
@@ -33,7 +39,7 @@ def test_words_are_translated(theirs: dict[str, Any], ours: dict[str, Any]):
 
 def test_json_schema_passes_through():
     """tool-declarations: A dict schema passes through unchanged."""
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {"a": {"type": "string"}},
         "required": ["a"],

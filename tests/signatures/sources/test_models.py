@@ -26,6 +26,13 @@ class Point(pydantic.BaseModel):
     y: float = 0.0
 
 
+class Question(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
 class Node(pydantic.BaseModel):
     """A node."""
 
@@ -85,7 +92,7 @@ def test_a_model_that_is_no_object_is_refused():
 
 def test_signatures_and_instances_are_not_models_here():
     assert models.reads(Point)
-    assert not any(map(models.reads, (Point(x=1), dspy.Signature("a -> b"), int)))
+    assert not any(map(models.reads, (Point(x=1), Question, int)))
 
 
 def test_what_was_derived_does_not_keep_the_class_alive():

@@ -126,27 +126,27 @@ def test_a_given_schema_replaces_the_dict_s():
     assert wire_shapes.read(SHAPES["mcp"], given_schema)[0].parameters is given_schema
 
 
-@pytest.mark.parametrize(
-    ("source", "seen"),
-    [
-        ({"type": "web_search"}, "'web_search'"),
-        ({"type": "web_search_20250305", "name": "web_search"}, "its provider runs"),
-        ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
-        ({"type": "custom", "name": "x", "format": {}}, "'custom'"),
-        ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
-        ({"type": "object", "properties": {}}, "JSON Schema alone"),
-        ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),
-        (
-            {"functionDeclarations": [{"name": "x", "parameters": {}, "parametersJsonSchema": {}}]},
-            "several schemas",
-        ),
-        ({"functionDeclarations": {}}, "not a list"),
-        ({"functionDeclarations": [1]}, "not an object"),
-        ({"function": "x"}, "'function' is not an object"),
-        ({"toolSpec": {"name": "x", "inputSchema": []}}, "'inputSchema' is not an object"),
-        ({"name": "x", "paramters": {}}, "'paramters'"),
-    ],
-)
+NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "web_search"}, "'web_search'"),
+    ({"type": "web_search_20250305", "name": "web_search"}, "its provider runs"),
+    ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
+    ({"type": "custom", "name": "x", "format": {}}, "'custom'"),
+    ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
+    ({"type": "object", "properties": {}}, "JSON Schema alone"),
+    ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),
+    (
+        {"functionDeclarations": [{"name": "x", "parameters": {}, "parametersJsonSchema": {}}]},
+        "several schemas",
+    ),
+    ({"functionDeclarations": {}}, "not a list"),
+    ({"functionDeclarations": [1]}, "not an object"),
+    ({"function": "x"}, "'function' is not an object"),
+    ({"toolSpec": {"name": "x", "inputSchema": []}}, "'inputSchema' is not an object"),
+    ({"name": "x", "paramters": {}}, "'paramters'"),
+]
+
+
+@pytest.mark.parametrize(("source", "seen"), NO_FUNCTIONS)
 def test_what_declares_no_function_is_refused(source: dict[str, Any], seen: str):
     """tool-declarations: Something that declares no tool is refused."""
     error = refusal(source)
