@@ -32,7 +32,7 @@ from sigadapt.adapters.readers import (
     openai_responses,
 )
 from sigadapt.adapters.readers.reading import Json, Reading
-from sigadapt.adapters.typed_calls import typed_calls, verdict
+from sigadapt.adapters.typed_calls import typed_calls, verdicts
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.signatures.calls import ToolCalls
 
@@ -90,16 +90,24 @@ class Choice:
     _found: Any = field(default=None, init=False, repr=False, compare=False)
 
     def __getattr__(self, name: str) -> Any:
-        # Runs only for what is not set: the calls of a choice that was read. Their arguments are decoded by
-        # then; the objects are made when first asked for.
-        if name != "tool_calls":
+        # Runs only for what is not set. A choice that was read holds what was found, its calls decoded and
+        # judged; the rest is set when it is first asked for.
+        if name == "tool_calls":
+            value = typed_calls(*self._found) if self._found[1] else None
+        elif name in {"text", "reasoning", "finish_reason"}:
+            value = _said(self._found[0])[name]
+        else:
             raise AttributeError(f"a Choice has no {name!r}")
-        calls = typed_calls(*self._found)
-        object.__setattr__(self, "tool_calls", calls)
-        return calls
+        _set(self, name, value)
+        return value
 
     def __reduce__(self) -> "tuple[Any, ...]":
         return Choice, (self.text, self.tool_calls, self.reasoning, self.finish_reason, self.raw)
+
+
+def _said(reading: Reading) -> dict[str, str | None]:
+    finish = "tool_calls" if reading.calls and reading.finish == "stop" else reading.finish
+    return {"text": reading.text, "reasoning": reading.reasoning, "finish_reason": finish}
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
@@ -174,15 +182,9 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 
 
 def _choice(reading: Reading, raw: Any) -> Choice:
-    text, reasoning, calls, finish = reading
-    if not calls:
-        return Choice(text, None, reasoning, finish, raw)
     made = Choice.__new__(Choice)
-    _set(made, "text", text)
-    _set(made, "reasoning", reasoning)
-    _set(made, "finish_reason", "tool_calls" if finish == "stop" else finish)
     _set(made, "raw", raw)
-    _set(made, "_found", (reading, [verdict(sent) for _, _, sent in calls]))
+    _set(made, "_found", (reading, verdicts(reading)))
     return made
 
 

@@ -51,14 +51,14 @@ def _messages(rows: list[dict[str, Any]], profile: Profile) -> Iterator[lm15.Mes
         if results:
             yield lm15.Message(role="tool", parts=tuple(results))
             results = []
-        yield _message(row)
+        yield _message(row, profile)
     if results:
         yield lm15.Message(role="tool", parts=tuple(results))
 
 
-def _message(row: dict[str, Any]) -> lm15.Message:
+def _message(row: dict[str, Any], profile: Profile) -> lm15.Message:
     if row["role"] == "assistant":
-        return lm15.Message(role="assistant", parts=tuple(_said(row)) or (lm15.TextPart(text=""),))
+        return lm15.Message(role="assistant", parts=tuple(_said(row, profile)) or (lm15.TextPart(text=""),))
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
     # Content blocks (images, files, ...) and system messages further down: lm15's own reader knows them.
@@ -67,16 +67,38 @@ def _message(row: dict[str, Any]) -> lm15.Message:
     ).messages[1]
 
 
-def _said(row: dict[str, Any]) -> Iterator[Any]:
-    if row.get("content"):
+def _said(row: dict[str, Any], profile: Profile) -> Iterator[Any]:
+    """An assistant turn's parts: in the provider's own order with its state, where it is the same provider."""
+    calls = {call["id"]: call for call in row.get("tool_calls", ())}
+    state = row["turn"].state if row.get("turn") else None
+    if state is not None and profile.replays == "lm15" and state["dialect"] == profile.dialect:
+        for item in state["items"]:
+            yield from _replayed(item, calls, profile)
+    elif row.get("content"):
         yield lm15.TextPart(text=row["content"])
-    for call in row.get("tool_calls", ()):
-        function = call["function"]
-        args = parse_arguments(function["arguments"])
-        # lm15 replays objects only; what is wrong with the text is said in the call's result (rule 5).
-        yield lm15.ToolCallPart(
-            id=call["id"], name=function["name"], input=args if isinstance(args, dict) else {}
-        )
+    yield from (_call(call, ()) for call in calls.values())
+
+
+def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], profile: Profile) -> Iterator[Any]:
+    sent = item.get("continuation")
+    kept = sent is not None and (sent[0] != "openai-chat" or profile.replays_reasoning_content)
+    state = (lm15.ContinuationState(provider=sent[0], kind=sent[1], data=sent[2]),) if sent and kept else ()
+    if item["type"] == "call":
+        if item["id"] in calls:
+            yield _call(calls.pop(item["id"]), state)
+    elif item["type"] == "text":
+        if item["text"] or state:
+            yield lm15.TextPart(text=item["text"], continuation=state)
+    elif kept:
+        yield lm15.ThinkingPart(text=item["text"], continuation=state)
+
+
+def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
+    function = call["function"]
+    args = parse_arguments(function["arguments"])
+    # lm15 replays objects only; what is wrong with the text is said in the call's result (rule 5).
+    sent = args if isinstance(args, dict) else {}
+    return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
 
 
 def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:

@@ -5,6 +5,7 @@ reads a row is in `transport.py`; a new wire is a new row.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,23 +14,26 @@ class Profile:
 
     Args:
         dialect: the wire format's name, as the readers have it.
-        native: whether lm15 speaks it, or LiteLLM does.
+        replays: who puts a turn's provider state back: `lm15` as continuation of its parts, `litellm` as fields
+            of a chat message.
+        replays_reasoning_content: whether an OpenAI-compatible server wants its `reasoning_content` back.
         marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its
             text begins with `ERROR: `.
     """
 
     dialect: str
-    native: bool
+    replays: Literal["lm15", "litellm"]
+    replays_reasoning_content: bool = False
     marks_failed_results: bool = False
 
 
 NATIVE = {
     profile.dialect: profile
     for profile in (
-        Profile("openai-chat", native=True),
-        Profile("openai-responses", native=True),
-        Profile("anthropic", native=True, marks_failed_results=True),
-        Profile("gemini", native=True, marks_failed_results=True),
+        Profile("openai-chat", replays="lm15"),
+        Profile("openai-responses", replays="lm15"),
+        Profile("anthropic", replays="lm15", marks_failed_results=True),
+        Profile("gemini", replays="lm15", marks_failed_results=True),
     )
 }
 """Wires that lm15 speaks; Ollama is an openai-chat one there."""
@@ -37,18 +41,18 @@ NATIVE = {
 LITELLM = {
     profile.dialect: profile
     for profile in (
-        Profile("openai-chat", native=False),
-        Profile("openai-responses", native=False),
-        Profile("anthropic", native=False),
-        Profile("gemini", native=False),
-        Profile("ollama", native=False),
-        Profile("bedrock-converse", native=False),
-        Profile("cohere", native=False),
+        Profile("openai-chat", replays="litellm"),
+        Profile("openai-responses", replays="lm15"),
+        Profile("anthropic", replays="litellm"),
+        Profile("gemini", replays="litellm"),
+        Profile("ollama", replays="litellm"),
+        Profile("bedrock-converse", replays="litellm"),
+        Profile("cohere", replays="litellm"),
     )
 }
 """Wires that LiteLLM speaks, from OpenAI chat messages, which have no flag for a failed result."""
 
-ENGINE = Profile("lm15", native=True, marks_failed_results=True)
+ENGINE = Profile("lm15", replays="lm15", marks_failed_results=True)
 """An engine of the user's own, which takes lm15's types as they are."""
 
 LITELLM_DIALECTS = {

@@ -17,7 +17,8 @@ from dspy.clients.base_lm import BaseLM
 from dspy.clients.call_context import adapter_fallback_scope as fallback_scope
 from dspy.clients.call_result import legacy_output
 
-from sigadapt.adapters import profiles
+from sigadapt.adapters import litellm_route, profiles
+from sigadapt.adapters.litellm_route import fields_of, fingerprint
 from sigadapt.adapters.lm15_request import to_lm15
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.profiles import Profile
@@ -109,27 +110,56 @@ def send(lm: BaseLM, request: Request, controls: Controls) -> list[lm15.Response
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: whatever the language model raises.
     """
-    lm, typed = _prepared(lm, request, controls)
-    call = cast("Any", lm)
-    return [call(typed, **keywords) for keywords in _executions(controls)]
+    prepared = _prepared(lm, request, controls)
+    call = cast("Any", prepared.lm)
+    return [call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
 
 
 async def asend(lm: BaseLM, request: Request, controls: Controls) -> list[lm15.Response]:
     """The same, awaited."""
-    lm, typed = _prepared(lm, request, controls)
-    call = cast("Any", lm.acall)
-    return [await call(typed, **keywords) for keywords in _executions(controls)]
+    prepared = _prepared(lm, request, controls)
+    call = cast("Any", prepared.lm.acall)
+    return [await call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
 
 
-def _prepared(lm: BaseLM, request: Request, controls: Controls) -> tuple[BaseLM, lm15.Request]:
-    typed = to_lm15(request, profile_of(lm))
+class _Prepared(NamedTuple):
+    lm: BaseLM
+    request: lm15.Request
+    controls: Controls
+
+
+def _prepared(lm: BaseLM, request: Request, controls: Controls) -> _Prepared:
+    profile = profile_of(lm)
+    typed = to_lm15(request, profile)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
-        history = lm.history
-        lm = lm.copy(**controls.client)
-        lm.history = history
-    return lm, typed
+        lm = _copied(lm, **controls.client)
+    fields = [fields_of(row, profile) for row in request["messages"]]
+    if any(fields):
+        lm = _replaying(lm, fields)
+        name = f"{controls.rollout_id or ''}~{fingerprint(fields)}"
+        controls = controls._replace(rollout_id=name)
+    return _Prepared(lm, typed, controls)
+
+
+def _replaying(lm: BaseLM, fields: list[dict[str, Any] | None]) -> BaseLM:
+    """The model with an engine of its own for this request; connection settings move to the engine."""
+    client = {key: value for key, value in lm.kwargs.items() if key in CLIENT_KEYS}
+    options = {"model_type": lm.model_type, **client}
+    return _copied(
+        lm,
+        engine=litellm_route.Engine(fields, **options),
+        async_engine=litellm_route.AsyncEngine(fields, **options),
+        **dict.fromkeys(client),
+    )
+
+
+def _copied(lm: BaseLM, **changes: Any) -> BaseLM:
+    """A copy that goes on writing the same history."""
+    copied = lm.copy(**changes)
+    copied.history = lm.history
+    return copied
 
 
 def _executions(controls: Controls) -> Iterator[dict[str, Any]]:
@@ -145,7 +175,9 @@ def profile_of(lm: BaseLM) -> Profile:
         return profiles.ENGINE
     selection: Any = cast("Any", backend_selection).select_backend(lm)
     if selection.native:
-        return profiles.NATIVE[_LM15_DIALECTS.get(selection.resolution.adapter, "openai-chat")]
+        profile = profiles.NATIVE[_LM15_DIALECTS.get(selection.resolution.adapter, "openai-chat")]
+        wants = getattr(selection.resolution.compat, "thinking_replay", None) == "native"
+        return replace(profile, replays_reasoning_content=True) if wants else profile
     if lm.model_type == "responses":
         return profiles.LITELLM["openai-responses"]
     return profiles.LITELLM[profiles.LITELLM_DIALECTS.get(str(lm.model).partition("/")[0], "openai-chat")]

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.adapters.decoded import judge
-from sigadapt.adapters.readers.reading import CutOff, RawCall, Reading
+from sigadapt.adapters.readers.reading import CutOff, Json, RawCall, Reading
 from sigadapt.signatures.arguments import Flaw, parse_arguments, shown
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 
@@ -24,6 +24,13 @@ Verdict: TypeAlias = "tuple[str, dict[str, Any] | Flaw]"
 """A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
+
+
+def verdicts(reading: Reading) -> list[Verdict]:
+    """The verdict on each call of a candidate, in order."""
+    return [
+        (sent, parse_arguments(sent)) if type(sent) is str else verdict(sent) for _, _, sent in reading.calls
+    ]
 
 
 def verdict(sent: Any) -> Verdict:
@@ -34,7 +41,7 @@ def verdict(sent: Any) -> Verdict:
         ({'city': 'Paris'}, 'truncated')
     """
     if isinstance(sent, str):
-        return str(sent), parse_arguments(sent)
+        return str(sent), parse_arguments(sent)  # a JsonText becomes plain text
     if type(sent) is not CutOff:
         return judge(sent)
     if isinstance(sent.sent, str):
@@ -43,20 +50,21 @@ def verdict(sent: Any) -> Verdict:
     return text, Flaw("truncated", f"the answer was cut off in this call: {shown(text, from_end=True)}")
 
 
-def typed_calls(reading: Reading, verdicts: list[Verdict]) -> ToolCalls:
+def typed_calls(reading: Reading, found: list[Verdict]) -> ToolCalls:
     """The calls of one candidate, from what was found and what became of each call's arguments.
 
     Example:
         >>> reading = Reading("Let me look.", None, [(None, "now", "{}"), ("c", "now", "{")], "tool_calls")
-        >>> calls = typed_calls(reading, [verdict(sent) for _, _, sent in reading.calls])
+        >>> calls = typed_calls(reading, verdicts(reading))
         >>> calls[0].id, calls.invalid[0].code, calls.text
         ('call_1', 'invalid_json', 'Let me look.')
     """
-    turn = _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": None})
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
     ids, renumbered = _ids(reading.calls)
-    for index, ((_, name, _), (text, args)) in enumerate(zip(reading.calls, verdicts, strict=True)):
+    state = None if reading.state is None else _with_ids(reading.state, ids)
+    turn = _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
+    for index, ((_, name, _), (text, args)) in enumerate(zip(reading.calls, found, strict=True)):
         named = isinstance(name, str) and name != ""
         if named and isinstance(args, dict):
             altered = ("renumbered",) if index in renumbered else ()
@@ -68,6 +76,13 @@ def typed_calls(reading: Reading, verdicts: list[Verdict]) -> ToolCalls:
             bad.append(_trusted(InvalidToolCall, {**values, **flaw._asdict()}))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return _trusted(ToolCalls, values)
+
+
+def _with_ids(state: Json, ids: list[str]) -> Json:
+    """The state with each call's place named by its id, which is what the next turn knows the call by."""
+    named = iter(ids)
+    items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
+    return {**state, "items": items}
 
 
 def _nameless(arguments: str) -> str:

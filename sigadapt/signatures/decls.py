@@ -5,11 +5,11 @@ gave, not a copy: changing that object afterwards changes what is declared, unch
 schema that `to_openai` returns are new ones on every call, so a caller may edit those.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import jsonschema_rs
@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.arguments import Flaw, shown
+from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.schema import check, check_json, compiled, flaw_in
 from sigadapt.signatures.sources import is_source, read_source, unknown_source
 from sigadapt.signatures.sources.facts import Facts
@@ -30,6 +31,7 @@ else:
 
 _MOST_NESTED = 16
 _MOST_NAMES_TOLD = 20
+_END = object()
 
 
 def _no_arguments() -> Json:
@@ -184,7 +186,7 @@ def _declared(facts: Facts) -> ToolDecl:
     fields = facts._asdict()
     if fields["description"] is None:
         fields["description"] = ""
-    if not fields.pop("derived"):
+    if not fields.pop("derived") or fields["extras"] is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
     decl.__dict__.update(fields)
@@ -265,7 +267,7 @@ def _could_be_tools(value: object, levels: int) -> bool:
 
 
 def _is_iterable(value: object) -> bool:
-    refused = (str, bytes, bytearray, Mapping, AbstractSet, type, pydantic.BaseModel)
+    refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
     return isinstance(value, Iterable) and not isinstance(value, refused)
 
 
@@ -299,14 +301,17 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 
     def __init__(self, sources: object = (), /) -> None:
         tools = tuple(_flat(sources))
-        by_name = {decl.name: decl for decl in tools}
-        if len(by_name) != len(tools):
+        if len({decl.name for decl in tools}) != len(tools):
             _refuse_duplicate(tools)
         # BaseModel's own constructor would validate and copy what was just made.
-        object.__setattr__(self, "__dict__", {"tools": tools, "_by_name": by_name})
+        object.__setattr__(self, "__dict__", {"tools": tools})
         object.__setattr__(self, "__pydantic_fields_set__", {"tools"})
         object.__setattr__(self, "__pydantic_extra__", None)
         object.__setattr__(self, "__pydantic_private__", None)
+
+    @cached_property
+    def _by_name(self) -> dict[str, ToolDecl]:
+        return {decl.name: decl for decl in self.tools}
 
     def __len__(self) -> int:
         return len(self.tools)
@@ -315,10 +320,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return iter(self.tools)
 
     def __getitem__(self, name: str) -> ToolDecl:
-        return self.__dict__["_by_name"][name]
+        return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.__dict__["_by_name"]
+        return name in self._by_name
 
     def to_openai(self) -> list[Json]:
         """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` gives it.
@@ -344,12 +349,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
             >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
             "no tool 'serach' is declared, only 'search'. Did the model mean 'search'?"
         """
-        decl = self.__dict__["_by_name"].get(name)
-        return (
-            Flaw("unknown_tool", _unknown(name, list(self.__dict__["_by_name"])))
-            if decl is None
-            else decl.flaw_of(args)
-        )
+        decl = self._by_name.get(name)
+        if decl is None:
+            return Flaw("unknown_tool", _unknown(name, list(self._by_name)))
+        return decl.flaw_of(args)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
         """The same object, which cannot change; with `update={"tools": ...}`, a new one of those."""
@@ -392,8 +395,8 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 def _flat(sources: object) -> Iterator[ToolDecl]:
     pending: list[Iterator[object]] = [iter((sources,))]
     while pending:
-        item = next(pending[-1], pending)
-        if item is pending:  # the iterator's end
+        item = next(pending[-1], _END)
+        if item is _END:
             pending.pop()
         elif isinstance(item, ToolDecl):
             yield item
@@ -422,6 +425,6 @@ def _unknown(name: str, declared: list[str]) -> str:
         return f"no tool {shown(repr(name))} is declared, nor any other"
     told = ", ".join(repr(known) for known in declared[:_MOST_NAMES_TOLD])
     rest = f" and {len(declared) - _MOST_NAMES_TOLD} more" if len(declared) > _MOST_NAMES_TOLD else ""
-    near = difflib.get_close_matches(name[:200], declared, n=1)
-    hint = f". Did the model mean {near[0]!r}?" if near else ""
+    near = near_miss(name, declared)
+    hint = f". Did the model mean {near!r}?" if near else ""
     return f"no tool {shown(repr(name))} is declared, only {told}{rest}{hint}"

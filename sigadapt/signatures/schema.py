@@ -8,14 +8,13 @@ What a schema must be before it may be declared (rules 4 and 11):
     that combines or refers to schemas.
  c. In JSON Schema's own seven type words.
  d. Closed in itself and of bounded work (`references.py`).
- e. Valid under its draft's metaschema: the one `$schema` names, Draft 2020-12 where it names none.
+ e. Valid under its draft's metaschema: the one `$schema` names, Draft 2020-12 where it names no known one.
 
 A schema is read here and never changed, copied or completed. Arguments are judged as Draft 2020-12 says, so
 `format` is not asserted. Patterns are ECMA 262's and run in linear time, unless they use lookaround or
 backreferences; those give up after a fixed number of steps, and what could not be judged does not fit.
 """
 
-import difflib
 import math
 from collections.abc import Iterable
 from itertools import islice
@@ -26,6 +25,7 @@ import orjson
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.arguments import Flaw, shown
+from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.references import check_references
 from sigadapt.signatures.subschemas import Json, Path, Place, pointer, subschemas
 
@@ -228,8 +228,7 @@ def _hint(word: str) -> str:
     plain = word.strip().lower()
     if plain == "any":
         return "Leave `type` out to allow any value."
-    near = difflib.get_close_matches(plain, _TYPES, n=1, cutoff=0.8)
-    known = _OTHER_WORDS.get(plain) or next(iter(near), None)
+    known = _OTHER_WORDS.get(plain) or near_miss(plain, _TYPES)
     return f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
 
 

@@ -17,7 +17,7 @@ def typed(*calls: RawCall, text: str | None = "Let me look.", reasoning: str | N
     )
 
 
-IDS = {
+IDS: dict[str, tuple[list[Any], list[str], list[int]]] = {
     "kept": (["a", "b"], ["a", "b"], []),
     "missing": ([None, None], ["call_1", "call_2"], []),
     "no text": ([3, ["a"]], ["call_1", "call_2"], []),
@@ -50,7 +50,7 @@ def test_bad_calls_have_ids_of_their_own_too() -> None:
     ]
 
 
-VERDICTS = {
+VERDICTS: dict[str, tuple[Any, str, Any]] = {
     "text": ('{"a": 1}', '{"a": 1}', {"a": 1}),
     "no text": ("", "", {}),
     "none": (None, "", {}),

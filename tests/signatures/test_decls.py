@@ -1,4 +1,4 @@
-"""tool-declarations: ToolDecl and ToolDecls."""
+"""ToolDecl and ToolDecls."""
 
 import copy
 import dataclasses
@@ -254,6 +254,8 @@ UNKNOWN: list[tuple[object, str]] = [
     ([search, 5], "5 (int)"),
     ({search}, "(set)"),
     (Desk, "class Desk"),
+    (list[int], "list[int]"),
+    (int | None, "int | None"),
     (Point(x=1), "(Point)"),
     (Question, "class Question"),
     (dspy.Predict(Question), "Predict"),
@@ -284,7 +286,7 @@ def test_several_tools_are_not_one():
 
 
 def test_a_call_of_an_undeclared_tool_is_told_what_is_declared():
-    """tool-call-outputs: A call of an undeclared tool."""
+    """tool-call-outputs: Calls are checked against the declarations."""
     decls = ToolDecls([search, {"name": "now"}])
     flaw = decls.flaw_of("serach", {})
     assert flaw is not None
@@ -301,7 +303,7 @@ def test_a_call_of_an_undeclared_tool_is_told_what_is_declared():
 
 
 def test_a_call_is_judged_by_its_tool_s_schema():
-    """tool-call-outputs: Arguments that the schema refuses."""
+    """tool-call-outputs: Calls are checked against the declarations."""
     decls = ToolDecls([search, Point, ToolDecl("q", parameters=SCHEMA)])
     assert decls.flaw_of("search", {"query": "x"}) is None
     assert decls.flaw_of("Point", {"x": 1}) is None

@@ -1,4 +1,4 @@
-"""tool-declarations: References inside a schema: where they lead, and what following them costs."""
+"""References inside a schema: where they lead, and what following them costs."""
 
 import socket
 from typing import Any

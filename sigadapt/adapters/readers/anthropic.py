@@ -8,7 +8,7 @@ stream's block is finished by its `content_block_stop`, or by the stop reason th
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sigadapt.adapters.readers.blocks import Blocks
@@ -28,6 +28,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
+from sigadapt.adapters.readers.replay import Item, called, said, state
 
 DIALECT = "anthropic"
 
@@ -69,7 +70,21 @@ def read(body: Json) -> list[Reading]:
         calls = cut_last(calls, finish)
     text = joined(block.get("text") for block in blocks if block.get("type") == "text")
     thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
-    return [Reading(text, thinking, calls, finish)]
+    return [Reading(text, thinking, calls, finish, state(DIALECT, _items(blocks)))]
+
+
+def _items(blocks: list[Json]) -> Iterator[Item]:
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text":
+            yield said("text", block.get("text"))
+        elif kind == "tool_use":
+            yield called()
+        elif kind == "thinking" and is_text(block.get("signature")):
+            signature = {"signature": block["signature"]}
+            yield said("thinking", block.get("thinking"), ["anthropic", "thinking_signature", signature])
+        elif kind == "redacted_thinking" and is_text(block.get("data")):
+            yield said("thinking", "", ["anthropic", "redacted_thinking", {"data": block["data"]}])
 
 
 def _is_call(block: Json) -> bool:

@@ -27,6 +27,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
+from sigadapt.adapters.readers.replay import Item, called, said, state
 
 DIALECT = "gemini"
 
@@ -64,7 +65,15 @@ def _candidate(candidate: Json) -> Reading:
         calls = cut_last(calls, finish)
     text = joined(part.get("text") for part in parts if not part.get("thought"))
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish)
+    return Reading(text, thinking, calls, finish, state(DIALECT, map(_item, parts)))
+
+
+def _item(part: Json) -> Item:
+    signature = part.get("thoughtSignature")
+    signed = ["gemini", "thought_signature", {"value": signature}] if is_text(signature) else None
+    if _is_call(part):
+        return called(signed)
+    return said("thinking" if part.get("thought") else "text", part.get("text"), signed)
 
 
 def _is_call(part: Json) -> bool:

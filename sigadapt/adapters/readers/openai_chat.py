@@ -11,7 +11,7 @@ text its arguments. The deprecated `function_call` is a call without an id. Lega
 `text` for a message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from sigadapt.adapters.readers.fragments import fold
@@ -28,6 +28,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
+from sigadapt.adapters.readers.replay import Item, called, said, state
 
 DIALECT = "openai-chat"
 
@@ -35,6 +36,8 @@ _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
 }
+_LITELLM_FIELDS = ("thinking_blocks", "provider_specific_fields")
+_WANTED_BACK = frozenset((*_LITELLM_FIELDS, "reasoning_content"))
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
 
@@ -50,10 +53,7 @@ def read(body: Json) -> list[Reading]:
 
 
 def _candidate(choice: Json) -> Reading:
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        message = {"content": choice.get("text")}
-    message = cast("Json", message)
+    message = an_object(choice.get("message")) or {"content": choice.get("text")}
     finish = word(choice.get("finish_reason"), _FINISH)
     calls = [_call(call) for call in objects(message.get("tool_calls"))]
     if "function_call" in message:
@@ -65,16 +65,33 @@ def _candidate(choice: Json) -> Reading:
     if message.get("refusal"):
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
-    return Reading(text, _reasoning(message) or thinking, cut_last(calls, finish), finish)
+    calls = cut_last(calls, finish)
+    kept = None if _WANTED_BACK.isdisjoint(message) else state(DIALECT, _items(message, text))
+    return Reading(text, _reasoning(message) or thinking, calls, finish, kept)
+
+
+def _items(message: Json, text: str | None) -> Iterator[Item]:
+    """Thinking, text, calls: the order that a chat message stands for."""
+    fields = {key: message[key] for key in _LITELLM_FIELDS if message.get(key)}
+    thinking = message.get("reasoning_content")
+    if fields:
+        yield said("thinking", thinking, ["litellm", "message", fields])
+    elif is_text(thinking):
+        # DeepSeek and Moonshot want it back in the field it came in; lm15 knows whom it may go to.
+        yield said("thinking", thinking, ["openai-chat", "reasoning_content", {}])
+    yield said("text", text)
+    for call in objects(message.get("tool_calls")):
+        own = call.get("provider_specific_fields")
+        yield called(["litellm", "tool_call", {"provider_specific_fields": own}] if own else None)
 
 
 def _call(call: Json) -> RawCall:
-    function = call.get("function")
-    if isinstance(function, dict):
-        function = cast("Json", function)
+    function: Any = call.get("function")
+    try:
         return call.get("id"), function.get("name"), function.get("arguments")
-    custom = an_object(call.get("custom"))
-    return call.get("id"), custom.get("name"), custom.get("input")
+    except AttributeError:  # no function: the faster question, and this is the most common wire
+        custom = an_object(call.get("custom"))
+        return call.get("id"), custom.get("name"), custom.get("input")
 
 
 def _function_call(value: Any) -> list[RawCall]:
@@ -112,7 +129,7 @@ def join(events: Iterable[Json]) -> Json:
     body: Json = {}
     choices: dict[int, list[Json]] = {}
     for event in events:
-        body.update({key: value for key, value in event.items() if key != "choices"})
+        body.update(event)
         for choice in objects(event.get("choices")):
             index = choice.get("index")
             choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
@@ -142,7 +159,7 @@ def _whole_choice(chunks: list[Json]) -> Json:
 
 def _whole_field(key: str, values: list[Any]) -> Any:
     if key in _TEXTS and all(isinstance(value, str) for value in values):
-        return "".join(values)
+        return joined(values) or ""
     if key in _LISTS or key in _TEXTS:
         return [part for value in values for part in _parts(value)]
     return values[-1]

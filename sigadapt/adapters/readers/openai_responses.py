@@ -12,7 +12,7 @@ read only where that is missing or empty.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sigadapt.adapters.readers.blocks import Blocks
@@ -24,12 +24,14 @@ from sigadapt.adapters.readers.reading import (
     an_object,
     cut_last,
     ends_in,
+    is_text,
     joined,
     json_text,
     kind_of,
     objects,
     word,
 )
+from sigadapt.adapters.readers.replay import Item, called, said, state
 
 DIALECT = "openai-responses"
 
@@ -66,7 +68,20 @@ def read(body: Json) -> list[Reading]:
         part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
     )
     thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-    return [Reading(text, thinking, calls, finish)]
+    return [Reading(text, thinking, calls, finish, state(DIALECT, _items(items)))]
+
+
+def _items(items: list[Json]) -> Iterator[Item]:
+    for item in items:
+        if _is_call(item):
+            yield called()
+        elif item.get("type") == "message":
+            parts = objects(item.get("content"))
+            yield said("text", joined(part.get("text") or part.get("refusal") for part in parts))
+        elif item.get("type") == "reasoning":
+            kept = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
+            summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
+            yield said("thinking", summary, ["openai", "reasoning_item", kept])
 
 
 def _finish(body: Json) -> str | None:

@@ -28,7 +28,7 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         partials: the `partialArgs` entries of one call, in the order they came.
 
     Returns:
-        The object. Where the entries make none (an unknown path, a leaf inside a leaf) the entries
+        The object. Where the entries make none (an unknown path, a leaf inside a leaf, a leaf twice) they
         themselves, as a list: a call with these is a bad call that keeps all that was sent.
 
     Example:
@@ -43,16 +43,15 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     """
     leaves: dict[str, Any] = {}
     for partial in partials:
-        path = partial.get("jsonPath")
+        path, text = partial.get("jsonPath"), partial.get("stringValue")
         if not isinstance(path, str):
             return list(partials)
-        text = partial.get("stringValue")
-        if not isinstance(text, str):
-            leaves[path] = _scalar(partial)
-        elif isinstance(leaves.get(path), list):
-            leaves[path].append(text)
+        if isinstance(text, str) and isinstance(leaves.get(path, []), list):
+            leaves.setdefault(path, []).append(text)
+        elif path in leaves:
+            return list(partials)
         else:
-            leaves[path] = [text]
+            leaves[path] = _scalar(partial)
     root: Json = {}
     for path, leaf in leaves.items():
         steps = _steps(path)
@@ -85,21 +84,21 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _placed(root: Any, steps: list[str | int], value: Any) -> bool:
-    """Put a value at its place, making what is missing on the way; whether that was possible."""
+    """Put a value at its place, making what is missing on the way; whether that place was free."""
     at = root
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        last = following is None
-        empty: Any = value if last else [] if isinstance(following, int) else {}
+        made: Any = value if following is None else [] if isinstance(following, int) else {}
         if isinstance(at, dict) and isinstance(step, str):
             members = cast("Json", at)
-            at = members[step] = empty if last else members.get(step, empty)
+            is_free = step not in members
+            at = members.setdefault(step, made)
         elif isinstance(at, list) and isinstance(step, int) and step <= len(cast("list[Any]", at)):
             items = cast("list[Any]", at)
-            if step == len(items):
-                items.append(empty)
-            elif last:
-                items[step] = value
+            is_free = step == len(items)
+            items += [made] if is_free else []
             at = items[step]
         else:
+            return False
+        if following is None and not is_free:
             return False
     return True

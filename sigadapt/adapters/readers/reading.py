@@ -44,13 +44,14 @@ class Reading(NamedTuple):
 
     `finish` is the canonical word where the wire's has one (`stop`, `tool_calls`, `length`,
     `content_filter`), else the provider's own; None where the answer did not say, as when a stream broke off;
-    `error` where an error broke it off.
+    `error` where an error broke it off. `state` is what the provider wants back on the next turn (`replay`).
     """
 
     text: str | None
     reasoning: str | None
     calls: list[RawCall]
     finish: str | None
+    state: Json | None = None
 
 
 class CutOff(NamedTuple):
@@ -103,7 +104,7 @@ def joined(pieces: Iterable[Any]) -> str | None:
         >>> joined(["It is ", None, "sunny."]), joined([""])
         ('It is sunny.', None)
     """
-    return "".join([piece for piece in pieces if isinstance(piece, str)]) or None
+    return _paired("".join([piece for piece in pieces if isinstance(piece, str)])) or None
 
 
 def json_text(pieces: Iterable[Any]) -> str:
@@ -113,9 +114,19 @@ def json_text(pieces: Iterable[Any]) -> str:
         >>> json_text(['{"a":', None, "1}"]), json_text([{"a": 1}])
         ('{"a":1}', '{"a":1}')
     """
-    return "".join(
-        [piece if isinstance(piece, str) else spelled(piece) for piece in pieces if piece is not None]
-    )
+    sent = [piece if isinstance(piece, str) else spelled(piece) for piece in pieces if piece is not None]
+    return _paired("".join(sent))
+
+
+def _paired(text: str) -> str:
+    """The text with surrogate pairs made whole that a stream had cut in two, as JavaScript servers do."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 def word(value: Any, canonical: Mapping[str, str]) -> str | None:

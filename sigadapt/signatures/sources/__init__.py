@@ -68,10 +68,11 @@ def unknown_source(value: object) -> InvalidToolDecl:
         known = cast("Mapping[Any, Any]", value)
         keys = ", ".join(shown(repr(key)) for key in list(known)[:8])
         return _error(f"a {type(known).__name__} with the keys {keys or '(none)'} declares no tool")
-    if isinstance(value, type):
-        module = issubclass(value, (dspy.Signature, dspy.Module))
-        reason = f"the class {value.__qualname__} is no tool"
-        return _error(reason, "Declare a function that runs it." if module else _FIX)
+    if issubclass(type(value), type):
+        kind = cast("type", value)
+        program = issubclass(kind, (dspy.Signature, dspy.Module))
+        reason = f"the class {kind.__qualname__} is no tool"
+        return _error(reason, "Declare a function that runs it." if program else _FIX)
     if isinstance(value, dspy.Module):
         return _error(f"a {type(value).__name__} module is no tool", "Declare a function that runs it.")
     return _error(f"{shown(repr(value))} ({type(value).__name__}) is no tool")

@@ -41,8 +41,6 @@ _PLAIN: dict[Any, Json] = {
     list: {"type": "array", "items": {}},
     dict: {"type": "object", "additionalProperties": True},
 }
-
-
 _NO_KEY = re.compile(r"[^a-zA-Z0-9.\-_]")  # what pydantic replaces where a name becomes a key of `$defs`
 
 
@@ -79,7 +77,7 @@ def schemas_of(types: Mapping[str, Any]) -> Schemas:
     except UNDERIVABLE as error:
         each = {name: _problem(annotation) for name, annotation in others.items()}
         problems = {name: why for name, why in each.items() if why} or dict.fromkeys(
-            others, _first_line(error)
+            others, first_line(error)
         )
         derived, defs = _by_pydantic({name: others[name] for name in others if name not in problems})
     known.update(derived)
@@ -100,7 +98,9 @@ def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
     plain = plain_schema(annotation)
     if plain is not None:
         return plain
-    return schema_by_pydantic(annotation, mode)
+    schema = pydantic.TypeAdapter(annotation).json_schema(mode=mode, schema_generator=Untitled)
+    without_titles(schema.get("$defs", {}))
+    return schema
 
 
 def plain_schema(annotation: Any) -> Json | None:
@@ -175,46 +175,39 @@ def jsonable(value: Any) -> Any:
     return encoded
 
 
-class _WithoutFieldTitles(GenerateJsonSchema):
+class Untitled(GenerateJsonSchema):
+    """Pydantic's generator, without titles made of the names of fields."""
+
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  (pydantic's signature)
+        """Never: a title that an author gave is set elsewhere."""
         return False
 
 
-def schema_by_pydantic(annotation: Any, mode: JsonSchemaMode) -> Json:
-    """The JSON Schema that pydantic derives, definitions included, without titles that repeat a name.
-
-    Raises:
-        One of `UNDERIVABLE`.
-    """
-    schema = pydantic.TypeAdapter(annotation).json_schema(mode=mode, schema_generator=_WithoutFieldTitles)
-    _remove_titles(schema.get("$defs", {}))
-    return schema
+def without_titles(defs: Json) -> Json:
+    """Definitions without titles made of the names of classes, removed in place."""
+    for key, definition in defs.items():
+        name = _NO_KEY.sub("_", str(definition.get("title")))
+        if key == name or key.endswith(f"__{name}"):
+            del definition["title"]
+    return defs
 
 
 def _by_pydantic(types: dict[str, Any]) -> tuple[dict[str, Json], Json]:
     adapters = {name: pydantic.TypeAdapter[Any](annotation) for name, annotation in types.items()}
     inputs: list[tuple[str, JsonSchemaMode, pydantic.TypeAdapter[Any]]]
     inputs = [(name, "validation", adapter) for name, adapter in adapters.items()]
-    schemas, shared = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=_WithoutFieldTitles)
-    defs: Json = shared.get("$defs", {})
-    _remove_titles(defs)
-    return {name: schemas[name, "validation"] for name in types}, defs
-
-
-def _remove_titles(defs: Json) -> None:
-    for key, definition in defs.items():
-        name = _NO_KEY.sub("_", str(definition.get("title")))
-        if key == name or key.endswith(f"__{name}"):
-            del definition["title"]
+    schemas, shared = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=Untitled)
+    return {name: schemas[name, "validation"] for name in types}, without_titles(shared.get("$defs", {}))
 
 
 def _problem(annotation: Any) -> str | None:
     try:
-        schema_by_pydantic(annotation, "validation")
+        _by_pydantic({"": annotation})
     except UNDERIVABLE as error:
-        return _first_line(error)
+        return first_line(error)
     return None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What went wrong, without the advice that pydantic adds on further lines."""
     return str(error).partition("\n")[0] or type(error).__name__

@@ -57,8 +57,10 @@ _BOUND: WeakKeyDictionary[Any, _Derived] = WeakKeyDictionary()
 
 
 def reads(source: object) -> bool:
-    """Whether the source is a callable that is no class, and no DSPy module (whose call takes anything)."""
-    return callable(source) and not isinstance(source, (type, dspy.Module))
+    """Whether the source is a callable: no class or type, and no DSPy module, whose call takes anything."""
+    if type(source) is FunctionType:
+        return True
+    return callable(source) and not isinstance(source, (type, dspy.Module)) and get_origin(source) is None
 
 
 def read(source: _Function, parameters: Json | None) -> list[Facts]:

@@ -6,19 +6,26 @@ function is read again, by `callables.py`. Where somebody gave other `args`, tho
 DSPy's rule that an argument without a default is required.
 """
 
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 from weakref import WeakKeyDictionary
 
 import dspy
 
-from sigadapt.signatures.sources import callables
+from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.facts import Facts
 from sigadapt.signatures.subschemas import Json
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 
-_BY_DSPY: WeakKeyDictionary[Callable[..., Any], _Args] = WeakKeyDictionary()
+
+class _Default(NamedTuple):
+    args: _Args
+    desc: str
+
+
+_BY_DSPY: WeakKeyDictionary[Callable[..., Any], _Default] = WeakKeyDictionary()
 
 
 def reads(source: object) -> TypeGuard[dspy.Tool]:
@@ -44,14 +51,17 @@ def read(source: dspy.Tool, parameters: Json | None) -> list[Facts]:
     """
     func = cast("Callable[..., Any]", source.func)
     args = cast("_Args", source.args or {})
-    if parameters is not None or not _is_derived(func, args, source.arg_desc):
-        schema = parameters if parameters is not None else _as_written(args)
-        return [Facts(source.name, source.desc, schema, func=func)]
+    if parameters is not None:
+        return [Facts(source.name, source.desc, parameters, func=func)]
+    default, described = _by_dspy(func), source.arg_desc or {}
+    if args != _described(default.args, described):
+        return [Facts(source.name, source.desc, _as_written(args), func=func)]
     [facts] = callables.read(func, None)
-    for name, description in (source.arg_desc or {}).items():
-        if name in facts.parameters["properties"]:
-            facts.parameters["properties"][name]["description"] = description
-    description = facts.description if source.desc == _desc_by_dspy(func) else source.desc
+    for name in described.keys() & facts.parameters["properties"].keys():
+        facts.parameters["properties"][name]["description"] = described[name]
+    description = source.desc
+    if description == default.desc:  # the raw docstring, sections and all
+        description = docstrings.parse(inspect.cleandoc(default.desc)).description
     return [facts._replace(name=source.name, description=description)]
 
 
@@ -60,24 +70,23 @@ def _as_written(args: _Args) -> Json:
     return {"type": "object", "properties": args, "required": required}
 
 
-def _is_derived(func: Callable[..., Any], args: _Args, descriptions: dict[str, str] | None) -> bool:
-    described = descriptions or {}
-    derived = {
+def _described(args: _Args, described: dict[str, str]) -> _Args:
+    return {
         name: {**schema, "description": described[name]} if name in described else schema
-        for name, schema in _args_by_dspy(func).items()
+        for name, schema in args.items()
     }
-    return args == derived
 
 
-def _args_by_dspy(func: Callable[..., Any]) -> _Args:
+def _by_dspy(func: Callable[..., Any]) -> _Default:
     try:
         known = _BY_DSPY.get(func)
     except TypeError:  # an object that cannot be hashed or weakly referenced
-        return cast("_Args", dspy.Tool(func).args)
+        return _derived_by_dspy(func)
     if known is None:
-        known = _BY_DSPY[func] = cast("_Args", dspy.Tool(func).args)
+        known = _BY_DSPY[func] = _derived_by_dspy(func)
     return known
 
 
-def _desc_by_dspy(func: Callable[..., Any]) -> str:
-    return getattr(func, "__doc__", None) or getattr(func.__call__, "__doc__", None) or ""
+def _derived_by_dspy(func: Callable[..., Any]) -> _Default:
+    tool = dspy.Tool(func)
+    return _Default(cast("_Args", tool.args), tool.desc or "")

@@ -12,7 +12,7 @@ from sigadapt.signatures.subschemas import Json
 def reads(source: object) -> bool:
     """Whether the source is a LangChain tool. LangChain is not imported: a tool exists only if it was."""
     module = sys.modules.get("langchain_core.tools.base")
-    return module is not None and isinstance(source, module.BaseTool)
+    return isinstance(source, getattr(module, "BaseTool", ()))
 
 
 def read(source: Any, parameters: Json | None) -> list[Facts]:

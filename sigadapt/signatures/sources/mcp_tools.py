@@ -14,7 +14,7 @@ _FUNCTION = {"name", "description", "input_schema", "output_schema", "inputSchem
 def reads(source: object) -> bool:
     """Whether the source is an MCP tool. The SDK is not imported: a tool exists only if it was."""
     loaded = (sys.modules.get(name) for name in _MODULES)
-    return any(isinstance(source, module.Tool) for module in loaded if module is not None)
+    return any(isinstance(source, getattr(module, "Tool", ())) for module in loaded)
 
 
 def read(source: Any, parameters: Json | None) -> list[Facts]:

@@ -11,7 +11,7 @@ import pydantic
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.schema import check
-from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_by_pydantic
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.facts import Facts
 from sigadapt.signatures.subschemas import Json
 
@@ -20,11 +20,10 @@ _DERIVED: WeakKeyDictionary[type[pydantic.BaseModel], bytes] = WeakKeyDictionary
 
 def reads(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
     """Whether the source is a pydantic model class; a DSPy signature is one only by construction."""
-    return (
-        isinstance(source, type)
-        and issubclass(source, pydantic.BaseModel)
-        and not issubclass(source, dspy.Signature)
-    )
+    if not issubclass(type(source), type):  # not isinstance: Python 3.10 says that list[int] is a type
+        return False
+    kind = cast("type", source)
+    return issubclass(kind, pydantic.BaseModel) and not issubclass(kind, dspy.Signature)
 
 
 def read(source: type[pydantic.BaseModel], parameters: Json | None) -> list[Facts]:
@@ -67,13 +66,14 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
 
 def _derive(model: type[pydantic.BaseModel]) -> Json:
     try:
-        schema = schema_by_pydantic(model, "validation")
+        schema = model.model_json_schema(schema_generator=Untitled)
     except UNDERIVABLE as error:
         raise InvalidToolDecl(
-            f"its fields have no JSON Schema ({str(error).splitlines()[0]})",
+            f"its fields have no JSON Schema ({first_line(error)})",
             code="underivable",
             tool=f"{model.__module__}.{model.__qualname__}",
         ) from error
+    without_titles(schema.get("$defs", {}))
     schema = _opened(schema)
     for key, known in (("description", _doc(model)), ("title", model.__name__)):
         if schema.get(key) == known:

@@ -17,11 +17,11 @@ What a dict says beside the function (`cache_control`, `defer_loading`, `annotat
 The bare shape is what a declaration is saved as, and nobody's protocol, so an unknown key in it is an error.
 """
 
-import difflib
 from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.arguments import shown
+from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.schema import check_json
 from sigadapt.signatures.sources.facts import Facts
 from sigadapt.signatures.sources.gemini_words import in_json_schema
@@ -126,8 +126,8 @@ def _bare(source: Json) -> Facts:
     unknown = _rest(source, *_BARE)
     if unknown:
         key = next(iter(unknown))
-        near = difflib.get_close_matches(str(key), _BARE, n=1)
-        fix = f"Did you mean {near[0]!r}?" if near else None
+        near = near_miss(str(key), _BARE)
+        fix = f"Did you mean {near!r}?" if near else None
         _refuse(source, f"a bare declaration has no key {shown(repr(key))}", fix=fix)
     return _facts(source, _Shape(returns="returns"))._replace(
         extras=source.get("extras"),

@@ -12,8 +12,16 @@ ROME = ("toolu_2", "get_weather", {"city": "Rome"})
 
 
 def message(*content: Json, stop: Any = "tool_use") -> Json:
-    return {"id": "m", "type": "message", "role": "assistant", "model": "claude", "content": list(content),
-            "stop_reason": stop, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
+    return {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "content": list(content),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
 
 
 def text(said: str) -> Json:
@@ -154,16 +162,34 @@ CASES = [
         "citations",
         message({**text("It is sunny."), "citations": [{"type": "x"}]}, stop="end_turn"),
         stream(
-            block(0, {**text(""), "citations": []}, delta(0, "text_delta", text="It is sunny."),
-                  delta(0, "citations_delta", citation={"type": "x"})),
+            block(
+                0,
+                {**text(""), "citations": []},
+                delta(0, "text_delta", text="It is sunny."),
+                delta(0, "citations_delta", citation={"type": "x"}),
+            ),
             stop="end_turn",
         ),
         text="It is sunny.",
         finish="stop",
     ),
-    Case("a refusal", message(text("I"), stop="refusal"), stream(text_block(0, "I"), stop="refusal"), text="I", finish="content_filter"),
-    Case("a full context", message(text("I"), stop="model_context_window_exceeded"), text="I", finish="length"),
-    Case("a paused turn", message(text("I"), stop="pause_turn"), stream(text_block(0, "I"), stop="pause_turn"), text="I", finish="pause_turn"),
+    Case(
+        "a refusal",
+        message(text("I"), stop="refusal"),
+        stream(text_block(0, "I"), stop="refusal"),
+        text="I",
+        finish="content_filter",
+    ),
+    Case(
+        "a full context", message(text("I"), stop="model_context_window_exceeded"), text="I", finish="length"
+    ),
+    Case(
+        "a paused turn",
+        message(text("I"), stop="pause_turn"),
+        stream(text_block(0, "I"), stop="pause_turn"),
+        text="I",
+        finish="pause_turn",
+    ),
     Case(
         "cut off after a call, which cannot be known to be whole",
         message(use({"city": "Paris"}), use({"city": "Ro"}, "toolu_2"), stop="max_tokens"),
@@ -174,7 +200,11 @@ CASES = [
     Case(
         "cut off inside a call",
         None,
-        stream(use_block(0, '{"city":"Paris"}'), use_block(1, '{"city":"Ro', call_id="toolu_2"), stop="max_tokens"),
+        stream(
+            use_block(0, '{"city":"Paris"}'),
+            use_block(1, '{"city":"Ro', call_id="toolu_2"),
+            stop="max_tokens",
+        ),
         calls=(PARIS,),
         bad=("truncated",),
         finish="length",
@@ -204,18 +234,35 @@ CASES = [
     Case(
         "a stream that breaks off inside a call",
         None,
-        stream(text_block(0, "Let me look."), use_block(1, '{"city":"Paris"}'),
-               use_block(2, '{"city":', call_id="toolu_2", ended=False), stop=None),
+        stream(
+            text_block(0, "Let me look."),
+            use_block(1, '{"city":"Paris"}'),
+            use_block(2, '{"city":', call_id="toolu_2", ended=False),
+            stop=None,
+        ),
         text="Let me look.",
         calls=(PARIS,),
         bad=("truncated",),
     ),
-    Case("a stream that breaks off before a call's arguments", None, stream(use_block(0, ended=False), stop=None), bad=("truncated",)),
-    Case("a stream that breaks off after a call without arguments", None, stream(use_block(0), stop=None), calls=(("toolu_1", "get_weather", {}),)),
+    Case(
+        "a stream that breaks off before a call's arguments",
+        None,
+        stream(use_block(0, ended=False), stop=None),
+        bad=("truncated",),
+    ),
+    Case(
+        "a stream that breaks off after a call without arguments",
+        None,
+        stream(use_block(0), stop=None),
+        calls=(("toolu_1", "get_weather", {}),),
+    ),
     Case(
         "a stream an error breaks into",
         None,
-        [*stream(text_block(0, "Let me"), stop=None), {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}],
+        [
+            *stream(text_block(0, "Let me"), stop=None),
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        ],
         text="Let me",
         finish="error",
     ),
@@ -226,9 +273,19 @@ CASES = [
         calls=(("toolu_3", "get_weather", {}),),
         finish="tool_calls",
     ),
-    Case("deltas without a start", None, [delta(0, "text_delta", text="Hi."), delta(1, "input_json_delta", partial_json="{}"),
-         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}], text="Hi.", bad=("missing_name",), finish="tool_calls"),
-]  # fmt: skip
+    Case(
+        "deltas without a start",
+        None,
+        [
+            delta(0, "text_delta", text="Hi."),
+            delta(1, "input_json_delta", partial_json="{}"),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        ],
+        text="Hi.",
+        bad=("missing_name",),
+        finish="tool_calls",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))

@@ -49,49 +49,118 @@ PLAN = [event("tool-plan-delta", tool_plan="I will "), event("tool-plan-delta", 
 CASES = [
     Case(
         "text, with its citations",
-        body({"content": [{"type": "text", "text": "It is sunny."}], "citations": [{"text": "sunny"}]}, "COMPLETE"),
-        stream(content_events(0, "It is ", "sunny."), [event("citation-start", 0, citations={"text": "sunny"}), event("citation-end", 0)], finish="COMPLETE"),
+        body(
+            {"content": [{"type": "text", "text": "It is sunny."}], "citations": [{"text": "sunny"}]},
+            "COMPLETE",
+        ),
+        stream(
+            content_events(0, "It is ", "sunny."),
+            [event("citation-start", 0, citations={"text": "sunny"}), event("citation-end", 0)],
+            finish="COMPLETE",
+        ),
         text="It is sunny.",
         finish="stop",
     ),
     Case(
         "a plan and two calls",
-        body({"tool_plan": "I will look.", "tool_calls": [call('{"city":"Paris"}'), call('{"city":"Rome"}', "get_weather_2")]}),
-        stream(PLAN, call_events(0, '{"city":', '"Paris"}'), call_events(1, '{"city":"Rome"}', call_id="get_weather_2")),
+        body(
+            {
+                "tool_plan": "I will look.",
+                "tool_calls": [call('{"city":"Paris"}'), call('{"city":"Rome"}', "get_weather_2")],
+            }
+        ),
+        stream(
+            PLAN,
+            call_events(0, '{"city":', '"Paris"}'),
+            call_events(1, '{"city":"Rome"}', call_id="get_weather_2"),
+        ),
         reasoning="I will look.",
         calls=(PARIS, ROME),
         finish="tool_calls",
     ),
     Case(
         "thinking and text",
-        body({"content": [{"type": "thinking", "thinking": "Weather is asked."}, {"type": "text", "text": "Sunny."}]}, "STOP_SEQUENCE"),
-        stream(content_events(0, "Weather ", "is asked.", key="thinking"), content_events(1, "Sunny."), finish="STOP_SEQUENCE"),
+        body(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": "Weather is asked."},
+                    {"type": "text", "text": "Sunny."},
+                ]
+            },
+            "STOP_SEQUENCE",
+        ),
+        stream(
+            content_events(0, "Weather ", "is asked.", key="thinking"),
+            content_events(1, "Sunny."),
+            finish="STOP_SEQUENCE",
+        ),
         text="Sunny.",
         reasoning="Weather is asked.",
         finish="stop",
     ),
-    Case("no arguments", body({"tool_calls": [call("")]}), stream(call_events(0)), calls=(("get_weather_1", "get_weather", {}),), finish="tool_calls"),
-    Case("two calls at one index", None, stream(call_events(0, '{"city":"Paris"}'), call_events(0, '{"city":"Rome"}', call_id="get_weather_2")), calls=(PARIS, ROME), finish="tool_calls"),
+    Case(
+        "no arguments",
+        body({"tool_calls": [call("")]}),
+        stream(call_events(0)),
+        calls=(("get_weather_1", "get_weather", {}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "two calls at one index",
+        None,
+        stream(
+            call_events(0, '{"city":"Paris"}'), call_events(0, '{"city":"Rome"}', call_id="get_weather_2")
+        ),
+        calls=(PARIS, ROME),
+        finish="tool_calls",
+    ),
     Case(
         "cut off inside a call",
         body({"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Ro', "get_weather_2")]}, "MAX_TOKENS"),
-        stream(call_events(0, '{"city":"Paris"}'), call_events(1, '{"city":"Ro', call_id="get_weather_2"), finish="MAX_TOKENS"),
+        stream(
+            call_events(0, '{"city":"Paris"}'),
+            call_events(1, '{"city":"Ro', call_id="get_weather_2"),
+            finish="MAX_TOKENS",
+        ),
         calls=(PARIS,),
         bad=("truncated",),
         finish="length",
     ),
-    Case("a generation that failed", body({"content": [{"type": "text", "text": "It"}]}, "ERROR"), stream(content_events(0, "It"), finish="ERROR"), text="It", finish="error"),
-    Case("a generation that failed, and why", None, stream(content_events(0, "It"), finish="ERROR", error="out of memory"), text="It", finish="error"),
+    Case(
+        "a generation that failed",
+        body({"content": [{"type": "text", "text": "It"}]}, "ERROR"),
+        stream(content_events(0, "It"), finish="ERROR"),
+        text="It",
+        finish="error",
+    ),
+    Case(
+        "a generation that failed, and why",
+        None,
+        stream(content_events(0, "It"), finish="ERROR", error="out of memory"),
+        text="It",
+        finish="error",
+    ),
     Case(
         "a stream that breaks off inside a call",
         None,
-        stream(PLAN, call_events(0, '{"city":"Paris"}'), call_events(1, ended=False, call_id="get_weather_2"), finish=None),
+        stream(
+            PLAN,
+            call_events(0, '{"city":"Paris"}'),
+            call_events(1, ended=False, call_id="get_weather_2"),
+            finish=None,
+        ),
         reasoning="I will look.",
         calls=(PARIS,),
         bad=("truncated",),
     ),
-    Case("a fragment without a start", None, stream([event("tool-call-delta", 0, tool_calls={"function": {"arguments": "{}"}})]), bad=("missing_name",), finish="tool_calls"),
-]  # fmt: skip
+    Case(
+        "a fragment without a start",
+        None,
+        stream([event("tool-call-delta", 0, tool_calls={"function": {"arguments": "{}"}})]),
+        bad=("missing_name",),
+        finish="tool_calls",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))

@@ -41,63 +41,199 @@ STREAMED_CALL = [
     call({"name": "get_weather", "id": "g1", "willContinue": True}, thoughtSignature="U0lH"),
     call({"partialArgs": [leaf("$.city", stringValue="Par", more=True)], "willContinue": True}),
     call({"partialArgs": [leaf("$.city", stringValue="is")], "willContinue": True}),
-    call({"partialArgs": [leaf("$.days[0].n", numberValue=3), leaf("$.days[1]", boolValue=False), leaf("$['a b']", nullValue="NULL_VALUE")], "willContinue": True}),
-]  # fmt: skip
+    call(
+        {
+            "partialArgs": [
+                leaf("$.days[0].n", numberValue=3),
+                leaf("$.days[1]", boolValue=False),
+                leaf("$['a b']", nullValue="NULL_VALUE"),
+            ],
+            "willContinue": True,
+        }
+    ),
+]
 STREAMED_ARGS = {"city": "Paris", "days": [{"n": 3}, False], "a b": None}
 
 CASES = [
-    Case("text", body({"text": "It is "}, {"text": "sunny."}), stream({"text": "It is "}, {"text": "sunny."}), text="It is sunny.", finish="stop"),
+    Case(
+        "text",
+        body({"text": "It is "}, {"text": "sunny."}),
+        stream({"text": "It is "}, {"text": "sunny."}),
+        text="It is sunny.",
+        finish="stop",
+    ),
     Case(
         "thought, text and two calls without ids",
-        body({"text": "Weather is asked.", "thought": True}, {"text": "Let me look."}, call(PARIS, thoughtSignature="U0lH"), call(ROME)),
-        stream({"text": "Weather ", "thought": True}, {"text": "is asked.", "thought": True}, {"text": "Let me "},
-               {"text": "look."}, call(PARIS, thoughtSignature="U0lH"), call(ROME)),
+        body(
+            {"text": "Weather is asked.", "thought": True},
+            {"text": "Let me look."},
+            call(PARIS, thoughtSignature="U0lH"),
+            call(ROME),
+        ),
+        stream(
+            {"text": "Weather ", "thought": True},
+            {"text": "is asked.", "thought": True},
+            {"text": "Let me "},
+            {"text": "look."},
+            call(PARIS, thoughtSignature="U0lH"),
+            call(ROME),
+        ),
         text="Let me look.",
         reasoning="Weather is asked.",
         calls=(PARIS_CALL, ROME_CALL),
         finish="tool_calls",
     ),
-    Case("ids", body(call({**PARIS, "id": "g1"})), stream(call({**PARIS, "id": "g1"})), calls=(("g1", *PARIS_CALL[1:]),), finish="tool_calls"),
-    Case("no arguments", body(call({"name": "now"})), stream(call({"name": "now", "args": {}})), calls=(("call_1", "now", {}),), finish="tool_calls"),
-    Case("the same call twice", body(call(PARIS), call(PARIS)), stream(call(PARIS), call(PARIS)), calls=(PARIS_CALL, ("call_2", *PARIS_CALL[1:])), finish="tool_calls"),
+    Case(
+        "ids",
+        body(call({**PARIS, "id": "g1"})),
+        stream(call({**PARIS, "id": "g1"})),
+        calls=(("g1", *PARIS_CALL[1:]),),
+        finish="tool_calls",
+    ),
+    Case(
+        "no arguments",
+        body(call({"name": "now"})),
+        stream(call({"name": "now", "args": {}})),
+        calls=(("call_1", "now", {}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "the same call twice",
+        body(call(PARIS), call(PARIS)),
+        stream(call(PARIS), call(PARIS)),
+        calls=(PARIS_CALL, ("call_2", *PARIS_CALL[1:])),
+        finish="tool_calls",
+    ),
     Case(
         "what Google ran itself",
-        body({"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
-             {"toolCall": {"id": "t", "args": {}}}, {"toolResponse": {"id": "t"}}, {"hologram": {}}, {"text": "Hi."}),
-        stream({"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}, {"hologram": {}}, {"text": "Hi."}),
+        body(
+            {"executableCode": {"language": "PYTHON", "code": "1"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+            {"toolCall": {"id": "t", "args": {}}},
+            {"toolResponse": {"id": "t"}},
+            {"hologram": {}},
+            {"text": "Hi."},
+        ),
+        stream(
+            {"executableCode": {"language": "PYTHON", "code": "1"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+            {"hologram": {}},
+            {"text": "Hi."},
+        ),
         text="Hi.",
         finish="stop",
     ),
-    Case("a tool nobody declared", body(call({"name": "rm_rf", "args": {}}), finish="UNEXPECTED_TOOL_CALL"), calls=(("call_1", "rm_rf", {}),), finish="UNEXPECTED_TOOL_CALL"),
-    Case("cut off after a call, which cannot be known to be whole", body(call(PARIS), call(ROME), finish="MAX_TOKENS"),
- stream(call(PARIS), call(ROME), finish="MAX_TOKENS"),
-         calls=(PARIS_CALL,), bad=("truncated",), finish="length"),
-    Case("stopped for safety", body({"text": "I"}, finish="SAFETY"), stream({"text": "I"}, finish="SAFETY"), text="I", finish="content_filter"),
-    Case("a blocked prompt", {"promptFeedback": {"blockReason": "SAFETY"}}, [{"promptFeedback": {"blockReason": "SAFETY"}}], finish="content_filter"),
-    Case("a malformed call, which is text to nobody", body(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call"), finish="MALFORMED_FUNCTION_CALL"),
-    Case("arguments streamed leaf by leaf, ended by an empty call", None, stream(*STREAMED_CALL, call({})), calls=(("g1", "get_weather", STREAMED_ARGS),), finish="tool_calls"),
-    Case("arguments streamed leaf by leaf, ended by the answer's end", None, stream(*STREAMED_CALL), calls=(("g1", "get_weather", STREAMED_ARGS),), finish="tool_calls"),
+    Case(
+        "a tool nobody declared",
+        body(call({"name": "rm_rf", "args": {}}), finish="UNEXPECTED_TOOL_CALL"),
+        calls=(("call_1", "rm_rf", {}),),
+        finish="UNEXPECTED_TOOL_CALL",
+    ),
+    Case(
+        "cut off after a call, which cannot be known to be whole",
+        body(call(PARIS), call(ROME), finish="MAX_TOKENS"),
+        stream(call(PARIS), call(ROME), finish="MAX_TOKENS"),
+        calls=(PARIS_CALL,),
+        bad=("truncated",),
+        finish="length",
+    ),
+    Case(
+        "stopped for safety",
+        body({"text": "I"}, finish="SAFETY"),
+        stream({"text": "I"}, finish="SAFETY"),
+        text="I",
+        finish="content_filter",
+    ),
+    Case(
+        "a blocked prompt",
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        [{"promptFeedback": {"blockReason": "SAFETY"}}],
+        finish="content_filter",
+    ),
+    Case(
+        "a malformed call, which is text to nobody",
+        body(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call"),
+        finish="MALFORMED_FUNCTION_CALL",
+    ),
+    Case(
+        "arguments streamed leaf by leaf, ended by an empty call",
+        None,
+        stream(*STREAMED_CALL, call({})),
+        calls=(("g1", "get_weather", STREAMED_ARGS),),
+        finish="tool_calls",
+    ),
+    Case(
+        "arguments streamed leaf by leaf, ended by the answer's end",
+        None,
+        stream(*STREAMED_CALL),
+        calls=(("g1", "get_weather", STREAMED_ARGS),),
+        finish="tool_calls",
+    ),
     Case(
         "a call streamed leaf by leaf between two whole ones",
         None,
-        stream(call(PARIS), call({"name": "get_weather", "willContinue": True}), call({"partialArgs": [leaf("$.city", stringValue="Rome")]}), call(PARIS)),
+        stream(
+            call(PARIS),
+            call({"name": "get_weather", "willContinue": True}),
+            call({"partialArgs": [leaf("$.city", stringValue="Rome")]}),
+            call(PARIS),
+        ),
         calls=(PARIS_CALL, ROME_CALL, ("call_3", *PARIS_CALL[1:])),
         finish="tool_calls",
     ),
     Case(
         "two calls of one tool streamed leaf by leaf",
         None,
-        stream(call({"name": "get_weather", "willContinue": True}), call({"partialArgs": [leaf("$.city", stringValue="Paris")]}),
-               call({"name": "get_weather", "willContinue": True}), call({"partialArgs": [leaf("$.city", stringValue="Rome")]})),
+        stream(
+            call({"name": "get_weather", "willContinue": True}),
+            call({"partialArgs": [leaf("$.city", stringValue="Paris")]}),
+            call({"name": "get_weather", "willContinue": True}),
+            call({"partialArgs": [leaf("$.city", stringValue="Rome")]}),
+        ),
         calls=(PARIS_CALL, ROME_CALL),
         finish="tool_calls",
     ),
-    Case("leaves that make no object", None, stream(call({"name": "f", "partialArgs": [leaf("$.a", numberValue=1), leaf("$.a.b", numberValue=2)]})), bad=("not_an_object",), finish="tool_calls"),
-    Case("a stream that breaks off between leaves", None, stream(call(PARIS), *STREAMED_CALL, finish=None), calls=(PARIS_CALL,), bad=("truncated",)),
-    Case("a stream that breaks off after a whole call", None, stream({"text": "Let me look."}, call(PARIS), finish=None), text="Let me look.", calls=(PARIS_CALL,)),
-    Case("cut off between leaves", None, stream(*STREAMED_CALL, finish=None) + [body(finish="MAX_TOKENS")], bad=("truncated",), finish="length"),
-    Case("a stream an error breaks into", None, [*stream({"text": "Let me"}, finish=None), {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}], text="Let me", finish="error"),
-]  # fmt: skip
+    Case(
+        "leaves that make no object",
+        None,
+        stream(
+            call({"name": "f", "partialArgs": [leaf("$.a", numberValue=1), leaf("$.a.b", numberValue=2)]})
+        ),
+        bad=("not_an_object",),
+        finish="tool_calls",
+    ),
+    Case(
+        "a stream that breaks off between leaves",
+        None,
+        stream(call(PARIS), *STREAMED_CALL, finish=None),
+        calls=(PARIS_CALL,),
+        bad=("truncated",),
+    ),
+    Case(
+        "a stream that breaks off after a whole call",
+        None,
+        stream({"text": "Let me look."}, call(PARIS), finish=None),
+        text="Let me look.",
+        calls=(PARIS_CALL,),
+    ),
+    Case(
+        "cut off between leaves",
+        None,
+        [*stream(*STREAMED_CALL, finish=None), body(finish="MAX_TOKENS")],
+        bad=("truncated",),
+        finish="length",
+    ),
+    Case(
+        "a stream an error breaks into",
+        None,
+        [
+            *stream({"text": "Let me"}, finish=None),
+            {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}},
+        ],
+        text="Let me",
+        finish="error",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))
@@ -169,4 +305,20 @@ def test_any_arguments_come_back_from_their_leaves(args: Json) -> None:
 def test_a_path_that_names_no_place_keeps_the_entries(path: Any) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
     entries = [{"jsonPath": path, "numberValue": 1}]
+    assert whole_arguments(entries) == entries
+
+
+TWICE: dict[str, list[Json]] = {
+    "a number twice": [leaf("$.a", numberValue=1), leaf("$.a", numberValue=2)],
+    "a text after a number": [leaf("$.a", numberValue=1), leaf("$.a", stringValue="x")],
+    "a number after a text": [leaf("$.a", stringValue="x"), leaf("$.a", numberValue=1)],
+    "two spellings of a member": [leaf("$.a", numberValue=1), leaf("$['a']", numberValue=1)],
+    "two spellings of an element": [leaf("$.a[0]", numberValue=1), leaf("$['a'][0]", numberValue=1)],
+    "an element of an object": [leaf("$.a.b", numberValue=1), leaf("$.a[0]", numberValue=1)],
+}
+
+
+@pytest.mark.parametrize("entries", TWICE.values(), ids=TWICE)
+def test_a_place_that_is_taken_keeps_the_entries(entries: list[Json]) -> None:
+    """response-choice: Arguments that are no object become a tagged bad call"""
     assert whole_arguments(entries) == entries

@@ -21,28 +21,73 @@ def stream(*messages: Json, reason: Any = "stop") -> list[Json]:
 
 
 CASES = [
-    Case("text", body({"content": "It is sunny."}), stream({"content": "It is "}, {"content": "sunny."}), text="It is sunny.", finish="stop"),
+    Case(
+        "text",
+        body({"content": "It is sunny."}),
+        stream({"content": "It is "}, {"content": "sunny."}),
+        text="It is sunny.",
+        finish="stop",
+    ),
     Case(
         "thinking, text and two calls",
         body({"thinking": "Weather is asked.", "content": "Let me look.", "tool_calls": [PARIS, ROME]}),
-        stream({"thinking": "Weather ", "content": ""}, {"thinking": "is asked.", "content": ""}, {"content": "Let me look."},
-               {"content": "", "tool_calls": [PARIS]}, {"content": "", "tool_calls": [ROME]}),
+        stream(
+            {"thinking": "Weather ", "content": ""},
+            {"thinking": "is asked.", "content": ""},
+            {"content": "Let me look."},
+            {"content": "", "tool_calls": [PARIS]},
+            {"content": "", "tool_calls": [ROME]},
+        ),
         text="Let me look.",
         reasoning="Weather is asked.",
         calls=CALLS,
         finish="tool_calls",
     ),
-    Case("no arguments", body({"tool_calls": [{"function": {"name": "now"}}]}), calls=(("call_1", "now", {}),), finish="tool_calls"),
-    Case("arguments as text", body({"tool_calls": [{"function": {"name": "now", "arguments": "{}"}}]}), bad=("not_an_object",), finish="tool_calls"),
+    Case(
+        "no arguments",
+        body({"tool_calls": [{"function": {"name": "now"}}]}),
+        calls=(("call_1", "now", {}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "arguments as text",
+        body({"tool_calls": [{"function": {"name": "now", "arguments": "{}"}}]}),
+        bad=("not_an_object",),
+        finish="tool_calls",
+    ),
     Case("no name", body({"tool_calls": [{}]}), bad=("missing_name",), finish="tool_calls"),
-    Case("cut off in the text", body({"content": "It is"}, "length"), stream({"content": "It is"}, reason="length"), text="It is", finish="length"),
-    Case("cut off with calls, the last of which cannot be known to be whole", body({"tool_calls": [PARIS, ROME]}, "length"),
-         stream({"content": "", "tool_calls": [PARIS, ROME]}, reason="length"), calls=CALLS[:1], bad=("truncated",), finish="length"),
+    Case(
+        "cut off in the text",
+        body({"content": "It is"}, "length"),
+        stream({"content": "It is"}, reason="length"),
+        text="It is",
+        finish="length",
+    ),
+    Case(
+        "cut off with calls, the last of which cannot be known to be whole",
+        body({"tool_calls": [PARIS, ROME]}, "length"),
+        stream({"content": "", "tool_calls": [PARIS, ROME]}, reason="length"),
+        calls=CALLS[:1],
+        bad=("truncated",),
+        finish="length",
+    ),
     Case("another word", body({"content": ""}, "unload"), finish="unload"),
     Case("no reason", body({"content": "Hi."}, None), text="Hi."),
-    Case("a stream that breaks off", None, stream({"content": "Let me "}, {"content": "", "tool_calls": [PARIS]}, reason=None), text="Let me ", calls=CALLS[:1]),
-    Case("a stream an error breaks into", None, [*stream({"content": "Let me"}, reason=None), {"error": "model runner has stopped"}], text="Let me", finish="error"),
-]  # fmt: skip
+    Case(
+        "a stream that breaks off",
+        None,
+        stream({"content": "Let me "}, {"content": "", "tool_calls": [PARIS]}, reason=None),
+        text="Let me ",
+        calls=CALLS[:1],
+    ),
+    Case(
+        "a stream an error breaks into",
+        None,
+        [*stream({"content": "Let me"}, reason=None), {"error": "model runner has stopped"}],
+        text="Let me",
+        finish="error",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))

@@ -88,7 +88,11 @@ CASES = [
     Case(
         "cut off inside the arguments",
         body({"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Ro', call_id="c2")]}, "length"),
-        chunks(opening(0, "c1", arguments='{"city":"Paris"}'), opening(1, "c2", arguments='{"city":"Ro'), finish="length"),
+        chunks(
+            opening(0, "c1", arguments='{"city":"Paris"}'),
+            opening(1, "c2", arguments='{"city":"Ro'),
+            finish="length",
+        ),
         calls=(PARIS,),
         bad=("truncated",),
         finish="length",
@@ -131,7 +135,12 @@ CASES = [
     Case(
         "DeepSeek's reasoning",
         body({"reasoning_content": "Weather is asked.", "content": "Sunny."}, "stop"),
-        chunks({"reasoning_content": "Weather "}, {"reasoning_content": "is asked."}, {"content": "Sunny."}, finish="stop"),
+        chunks(
+            {"reasoning_content": "Weather "},
+            {"reasoning_content": "is asked."},
+            {"content": "Sunny."},
+            finish="stop",
+        ),
         text="Sunny.",
         reasoning="Weather is asked.",
         finish="stop",
@@ -147,7 +156,10 @@ CASES = [
             "stop",
         ),
         chunks(
-            {"reasoning": "Weather is asked.", "reasoning_details": [{"type": "reasoning.text", "text": "Weather is asked."}]},
+            {
+                "reasoning": "Weather is asked.",
+                "reasoning_details": [{"type": "reasoning.text", "text": "Weather is asked."}],
+            },
             {"content": "Sunny."},
             finish="stop",
         ),
@@ -157,7 +169,13 @@ CASES = [
     ),
     Case(
         "reasoning in details only",
-        body({"content": "Sunny.", "reasoning_details": [{"summary": "Weather "}, {"text": "is asked."}, {"data": "x"}]}, "stop"),
+        body(
+            {
+                "content": "Sunny.",
+                "reasoning_details": [{"summary": "Weather "}, {"text": "is asked."}, {"data": "x"}],
+            },
+            "stop",
+        ),
         chunks(
             {"reasoning_details": [{"summary": "Weather "}]},
             {"reasoning_details": [{"text": "is asked."}, {"data": "x"}]},
@@ -195,7 +213,11 @@ CASES = [
         "a custom tool's call",
         body({"tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls -l"}}]}),
         chunks(
-            {"tool_calls": [{"index": 0, "id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls"}}]},
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+                ]
+            },
             {"tool_calls": [{"index": 0, "custom": {"input": " -l"}}]},
         ),
         bad=("invalid_json",),
@@ -228,29 +250,62 @@ CASES = [
         text="Sunny.",
         calls=(PARIS,),
     ),
-    Case("arguments as an object", body({"tool_calls": [call({"city": "Paris"})]}), calls=(PARIS,), finish="tool_calls"),
+    Case(
+        "arguments as an object",
+        body({"tool_calls": [call({"city": "Paris"})]}),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
     Case("nothing said", body({}, "stop"), chunks(finish="stop"), finish="stop"),
-    Case("another provider's word", body({"content": "x"}, "insufficient_system_resource"), text="x", finish="insufficient_system_resource"),
-    Case("a legacy text completion", {"choices": [{"text": "Sunny.", "finish_reason": "stop"}]},
-         [{"choices": [{"text": "Sun"}]}, {"choices": [{"text": "ny.", "finish_reason": "stop"}]}], text="Sunny.", finish="stop"),
-    Case("not streamed although asked", None, [body({"content": "Sunny."}, "stop")], text="Sunny.", finish="stop"),
+    Case(
+        "another provider's word",
+        body({"content": "x"}, "insufficient_system_resource"),
+        text="x",
+        finish="insufficient_system_resource",
+    ),
+    Case(
+        "a legacy text completion",
+        {"choices": [{"text": "Sunny.", "finish_reason": "stop"}]},
+        [{"choices": [{"text": "Sun"}]}, {"choices": [{"text": "ny.", "finish_reason": "stop"}]}],
+        text="Sunny.",
+        finish="stop",
+    ),
+    Case(
+        "not streamed although asked",
+        None,
+        [body({"content": "Sunny."}, "stop")],
+        text="Sunny.",
+        finish="stop",
+    ),
     Case(
         "a stream that ends without a finish reason",
         None,
-        chunks(opening(0, "c1", arguments='{"city":"Paris"}'), opening(1, "c2", arguments='{"city":'), finish=None),
+        chunks(
+            opening(0, "c1", arguments='{"city":"Paris"}'),
+            opening(1, "c2", arguments='{"city":'),
+            finish=None,
+        ),
         calls=(PARIS,),
         bad=("truncated",),
     ),
-    Case("a stream that ends before a call's arguments", None, chunks(opening(0, "c1", "now"), finish=None), bad=("truncated",)),
+    Case(
+        "a stream that ends before a call's arguments",
+        None,
+        chunks(opening(0, "c1", "now"), finish=None),
+        bad=("truncated",),
+    ),
     Case(
         "a stream an error breaks into",
         None,
-        [*chunks({"content": "Let me "}, opening(0, "c1", "now"), finish=None), {"error": {"message": "Overloaded", "code": 503}}],
+        [
+            *chunks({"content": "Let me "}, opening(0, "c1", "now"), finish=None),
+            {"error": {"message": "Overloaded", "code": 503}},
+        ],
         text="Let me ",
         bad=("truncated",),
         finish="error",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))
@@ -262,45 +317,89 @@ def test_case(case: Case) -> None:
 # Fragments of `get_weather(Paris)` and `get_weather(Rome)` as servers send them that leave the standard.
 ODD_FRAGMENTS = {
     "no index": [
-        opening(None, "c1"), fragment('{"city":'), fragment('"Paris"}'),
-        opening(None, "c2"), fragment('{"city":'), fragment('"Rome"}'),
+        opening(None, "c1"),
+        fragment('{"city":'),
+        fragment('"Paris"}'),
+        opening(None, "c2"),
+        fragment('{"city":'),
+        fragment('"Rome"}'),
     ],
     "index 0 for both, other ids": [
-        opening(0, "c1"), fragment('{"city":"Paris"}', index=0), opening(0, "c2"), fragment('{"city":"Rome"}', index=0),
+        opening(0, "c1"),
+        fragment('{"city":"Paris"}', index=0),
+        opening(0, "c2"),
+        fragment('{"city":"Rome"}', index=0),
     ],
     "index 0 and the id in each, in turn": [
-        opening(0, "c1"), opening(0, "c2"), fragment('{"city":', index=0, id="c1"), fragment('{"city":', index=0, id="c2"),
-        fragment('"Paris"}', index=0, id="c1"), fragment('"Rome"}', index=0, id="c2"),
+        opening(0, "c1"),
+        opening(0, "c2"),
+        fragment('{"city":', index=0, id="c1"),
+        fragment('{"city":', index=0, id="c2"),
+        fragment('"Paris"}', index=0, id="c1"),
+        fragment('"Rome"}', index=0, id="c2"),
     ],
     "id and name in each, no index": [
-        opening(None, "c1", arguments='{"city":'), opening(None, "c1", arguments='"Paris"}'),
-        opening(None, "c2", arguments='{"city":'), opening(None, "c2", arguments='"Rome"}'),
+        opening(None, "c1", arguments='{"city":'),
+        opening(None, "c1", arguments='"Paris"}'),
+        opening(None, "c2", arguments='{"city":'),
+        opening(None, "c2", arguments='"Rome"}'),
     ],
     "id and name in each": [
-        opening(0, "c1", arguments='{"city":'), opening(0, "c1", arguments='"Paris"}'),
-        opening(1, "c2", arguments='{"city":'), opening(1, "c2", arguments='"Rome"}'),
+        opening(0, "c1", arguments='{"city":'),
+        opening(0, "c1", arguments='"Paris"}'),
+        opening(1, "c2", arguments='{"city":'),
+        opening(1, "c2", arguments='"Rome"}'),
     ],
     "both in one chunk, no index": [
         {"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Rome"}', call_id="c2")]},
     ],
     "the index counts up within a call": [
-        opening(0, "c1"), fragment('{"city":', index=1), fragment('"Paris"}', index=2),
-        opening(3, "c2"), fragment('{"city":"Rome"}', index=4),
+        opening(0, "c1"),
+        fragment('{"city":', index=1),
+        fragment('"Paris"}', index=2),
+        opening(3, "c2"),
+        fragment('{"city":"Rome"}', index=4),
     ],
     "the second call's index first": [
-        opening(1, "c1"), fragment('{"city":"Paris"}', index=1), opening(0, "c2"), fragment('{"city":"Rome"}', index=0),
+        opening(1, "c1"),
+        fragment('{"city":"Paris"}', index=1),
+        opening(0, "c2"),
+        fragment('{"city":"Rome"}', index=0),
     ],
     "the id comes late": [
-        opening(0, None), fragment('{"city":', index=0, id="c1"), fragment('"Paris"}', index=0),
-        opening(1, "c2"), fragment('{"city":"Rome"}', index=1),
+        opening(0, None),
+        fragment('{"city":', index=0, id="c1"),
+        fragment('"Paris"}', index=0),
+        opening(1, "c2"),
+        fragment('{"city":"Rome"}', index=1),
     ],
     "null and empty fields": [
-        {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": None}}]},
-        {"tool_calls": [{"index": 0, "id": "", "type": None, "function": {"name": "", "arguments": '{"city":"Paris"}'}}]},
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "get_weather", "arguments": None},
+                }
+            ]
+        },
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "",
+                    "type": None,
+                    "function": {"name": "", "arguments": '{"city":"Paris"}'},
+                }
+            ]
+        },
         {"tool_calls": [{"index": 0, "id": None, "function": None}]},
-        opening(1, "c2"), {"tool_calls": None}, fragment('{"city":"Rome"}', index=1),
+        opening(1, "c2"),
+        {"tool_calls": None},
+        fragment('{"city":"Rome"}', index=1),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fragments", ODD_FRAGMENTS.values(), ids=ODD_FRAGMENTS)
@@ -332,8 +431,9 @@ def test_whole_calls_without_ids(fragments: list[Json]) -> None:
 def test_other_tools_at_one_index_are_two_calls() -> None:
     """response-choice: Interleaved fragments of two calls are kept apart"""
     events = chunks(opening(0, None, "now"), opening(0, None, "today"))
-    calls = (("call_1", "now", {}), ("call_2", "today", {}))
-    check_case(Case("", None, events, calls=calls, finish="tool_calls"))
+    check_case(
+        Case("", None, events, calls=(("call_1", "now", {}), ("call_2", "today", {})), finish="tool_calls")
+    )
 
 
 def test_fragments_nobody_could_tell_apart_make_a_bad_call_that_keeps_them() -> None:
@@ -366,6 +466,16 @@ def test_any_cutting_and_interleaving_gives_the_same_calls(all_args: list[Json],
     assert [(c.id, c.name, c.args, c.arguments) for c in choice.tool_calls] == [
         (f"c{n}", f"tool_{n}", args, texts[n]) for n, args in enumerate(all_args)
     ]
+
+
+def test_a_surrogate_pair_cut_in_two_is_made_whole() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    text = [{"content": "\ud83c"}, {"content": "\udf27"}]
+    call = [opening(0, "c1"), fragment('{"city":"\ud83c', index=0), fragment('\udf27"}', index=0)]
+    events = chunks(*text, *call)
+    calls = (("c1", "get_weather", {"city": "\U0001f327"}),)
+    case = Case("", None, events, text="\U0001f327", calls=calls, finish="tool_calls")
+    check_case(case, lambda events: [events, "".join(f"data: {json.dumps(event)}\n\n" for event in events)])
 
 
 def test_every_choice_is_read_whole_and_streamed() -> None:

@@ -12,13 +12,29 @@ ROME = ("call_2", "get_weather", {"city": "Rome"})
 
 
 def response(*output: Json, status: str = "completed", **more: Any) -> Json:
-    return {"id": "r", "object": "response", "created_at": 1, "status": status, "error": None, "model": "gpt-5",
-            "incomplete_details": None, "output": list(output), "text": {"format": {"type": "text"}}, **more}  # fmt: skip
+    return {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "status": status,
+        "error": None,
+        "model": "gpt-5",
+        "incomplete_details": None,
+        "output": list(output),
+        "text": {"format": {"type": "text"}},
+        **more,
+    }
 
 
 def call(arguments: Any, call_id: str = "call_1", status: str = "completed") -> Json:
-    return {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "get_weather",
-            "arguments": arguments, "status": status}  # fmt: skip
+    return {
+        "type": "function_call",
+        "id": f"fc_{call_id}",
+        "call_id": call_id,
+        "name": "get_weather",
+        "arguments": arguments,
+        "status": status,
+    }
 
 
 def message(*parts: Json) -> Json:
@@ -115,7 +131,13 @@ HOSTED: list[Json] = [
 ]
 
 CASES = [
-    Case("text", TEXT, stream(*text_events(0, "It is "), *text_events(1, "sunny."), final=TEXT), text="It is sunny.", finish="stop"),
+    Case(
+        "text",
+        TEXT,
+        stream(*text_events(0, "It is "), *text_events(1, "sunny."), final=TEXT),
+        text="It is sunny.",
+        finish="stop",
+    ),
     Case(
         "reasoning, text and two calls",
         BOTH,
@@ -144,8 +166,12 @@ CASES = [
     Case(
         "reasoning streamed whole",
         None,
-        stream(event("reasoning_text.delta", 0, content_index=0, delta="At "), event("reasoning_text.delta", 0, content_index=0, delta="length."),
-               final=response(), output=[]),
+        stream(
+            event("reasoning_text.delta", 0, content_index=0, delta="At "),
+            event("reasoning_text.delta", 0, content_index=0, delta="length."),
+            final=response(),
+            output=[],
+        ),
         reasoning="At length.",
         finish="stop",
     ),
@@ -156,45 +182,124 @@ CASES = [
         text="I cannot.",
         finish="stop",
     ),
-    Case("no arguments", response(call("")), stream(*call_events(0, call("")), final=response(call(""))), calls=(("call_1", "get_weather", {}),), finish="tool_calls"),
-    Case("what OpenAI ran itself, and what is no function", response(*HOSTED, message(said("Hi."))), text="Hi.", finish="stop"),
+    Case(
+        "no arguments",
+        response(call("")),
+        stream(*call_events(0, call("")), final=response(call(""))),
+        calls=(("call_1", "get_weather", {}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "what OpenAI ran itself, and what is no function",
+        response(*HOSTED, message(said("Hi."))),
+        text="Hi.",
+        finish="stop",
+    ),
     Case(
         "a custom tool's call",
-        response({"type": "custom_tool_call", "id": "ct", "call_id": "call_1", "name": "run", "input": '{"a": 1}'}),
-        stream(event("output_item.added", 0, item={"type": "custom_tool_call", "call_id": "call_1", "name": "run", "input": ""}),
-               event("custom_tool_call_input.delta", 0, delta='{"a": 1}'), final=response(), output=[]),
+        response(
+            {"type": "custom_tool_call", "id": "ct", "call_id": "call_1", "name": "run", "input": '{"a": 1}'}
+        ),
+        stream(
+            event(
+                "output_item.added",
+                0,
+                item={"type": "custom_tool_call", "call_id": "call_1", "name": "run", "input": ""},
+            ),
+            event("custom_tool_call_input.delta", 0, delta='{"a": 1}'),
+            final=response(),
+            output=[],
+        ),
         calls=(("call_1", "run", {"a": 1}),),
         finish="tool_calls",
     ),
     Case(
         "cut off inside a call",
-        response(call('{"city":"Paris"}'), call('{"city":"Ro', "call_2", "incomplete"), status="incomplete", **CUT),
-        stream(*call_events(0, call('{"city":"Paris"}')), *call_events(1, call('{"city":"Ro', "call_2"), done=False),
-               final=response(call('{"city":"Paris"}'), call('{"city":"Ro', "call_2", "incomplete"), status="incomplete", **CUT)),
+        response(
+            call('{"city":"Paris"}'), call('{"city":"Ro', "call_2", "incomplete"), status="incomplete", **CUT
+        ),
+        stream(
+            *call_events(0, call('{"city":"Paris"}')),
+            *call_events(1, call('{"city":"Ro', "call_2"), done=False),
+            final=response(
+                call('{"city":"Paris"}'),
+                call('{"city":"Ro', "call_2", "incomplete"),
+                status="incomplete",
+                **CUT,
+            ),
+        ),
         calls=(PARIS,),
         bad=("truncated",),
         finish="length",
     ),
-    Case("cut off before the arguments", response(call("", status="incomplete"), status="incomplete", **CUT), bad=("truncated",), finish="length"),
-    Case("cut off by the filter", response(message(said("It")), status="incomplete", incomplete_details={"reason": "content_filter"}), text="It", finish="content_filter"),
-    Case("incomplete, and why is not said", response(message(said("It")), status="incomplete"), text="It", finish="incomplete"),
+    Case(
+        "cut off before the arguments",
+        response(call("", status="incomplete"), status="incomplete", **CUT),
+        bad=("truncated",),
+        finish="length",
+    ),
+    Case(
+        "cut off by the filter",
+        response(message(said("It")), status="incomplete", incomplete_details={"reason": "content_filter"}),
+        text="It",
+        finish="content_filter",
+    ),
+    Case(
+        "incomplete, and why is not said",
+        response(message(said("It")), status="incomplete"),
+        text="It",
+        finish="incomplete",
+    ),
     Case("still queued", response(status="queued"), finish="queued"),
     Case(
         "a stream that breaks off inside a call",
         None,
-        stream(*text_events(0, "Let me ", "look.", done=False), *call_events(1, call('{"city":"Paris"}')), *call_events(2, call('{"city":', "call_2"), done=False)),
+        stream(
+            *text_events(0, "Let me ", "look.", done=False),
+            *call_events(1, call('{"city":"Paris"}')),
+            *call_events(2, call('{"city":', "call_2"), done=False),
+        ),
         text="Let me look.",
         calls=(PARIS,),
         bad=("truncated",),
     ),
-    Case("a stream that breaks off before a call's arguments", None, stream(*call_events(0, call(""), done=False)), bad=("truncated",)),
-    Case("deltas without an item", None, stream(event("output_text.delta", 0, content_index=0, delta="Hi."), event("function_call_arguments.delta", 1, delta="{}")),
-         text="Hi.", bad=("missing_name",)),
-    Case("a stream an error breaks into", None, [*stream(*text_events(0, "Let me")), {"type": "error", "code": "server_error", "message": "Sorry", "param": None}],
-         text="Let me", finish="error"),
-    Case("a stream that failed", None, stream(*text_events(0, "Let me"), final=response(message(said("Let me")), status="failed", error={"code": "x", "message": "Sorry"})),
-         text="Let me", finish="error"),
-]  # fmt: skip
+    Case(
+        "a stream that breaks off before a call's arguments",
+        None,
+        stream(*call_events(0, call(""), done=False)),
+        bad=("truncated",),
+    ),
+    Case(
+        "deltas without an item",
+        None,
+        stream(
+            event("output_text.delta", 0, content_index=0, delta="Hi."),
+            event("function_call_arguments.delta", 1, delta="{}"),
+        ),
+        text="Hi.",
+        bad=("missing_name",),
+    ),
+    Case(
+        "a stream an error breaks into",
+        None,
+        [
+            *stream(*text_events(0, "Let me")),
+            {"type": "error", "code": "server_error", "message": "Sorry", "param": None},
+        ],
+        text="Let me",
+        finish="error",
+    ),
+    Case(
+        "a stream that failed",
+        None,
+        stream(
+            *text_events(0, "Let me"),
+            final=response(message(said("Let me")), status="failed", error={"code": "x", "message": "Sorry"}),
+        ),
+        text="Let me",
+        finish="error",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", params(CASES))

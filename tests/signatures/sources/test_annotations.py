@@ -1,4 +1,4 @@
-"""tool-declarations: Python types to JSON Schema, and the two ways of judging a value by them."""
+"""Python types to JSON Schema, and the two ways of judging a value by them."""
 
 import datetime as dt
 import json

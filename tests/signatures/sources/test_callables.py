@@ -1,6 +1,6 @@
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownArgumentType=false
 # (parameters without a type are among what is tested)
-"""tool-declarations: Python callables of every kind as tools."""
+"""Python callables of every kind as tools."""
 
 import dataclasses
 import datetime as dt
@@ -338,6 +338,16 @@ def test_a_result_without_a_schema_is_no_problem():
     assert facts(f).returns is facts(g).returns is None
 
 
+def test_a_result_is_described_as_it_is_written_out():
+    def f() -> Node:
+        raise AssertionError
+
+    returns = facts(f).returns
+    assert returns["$ref"] == "#/$defs/Node"
+    assert returns["$defs"]["Node"]["properties"]["value"] == {"type": "integer"}
+    assert "title" not in str(returns)
+
+
 def test_a_given_schema_replaces_the_derived_one():
     def f(a, /):
         """F.
@@ -353,7 +363,7 @@ def test_a_given_schema_replaces_the_derived_one():
 
 
 def test_classes_and_modules_are_not_callables_here():
-    assert not any(map(callables.reads, (Desk, dspy.Predict("a -> b"), 5)))
+    assert not any(map(callables.reads, (Desk, dspy.Predict("a -> b"), 5, list[int], int | None)))
 
 
 def test_each_reading_has_a_schema_of_its_own():

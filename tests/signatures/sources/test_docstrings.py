@@ -1,4 +1,4 @@
-"""tool-declarations: The docstring describes the tool and its parameters."""
+"""The docstring describes the tool and its parameters."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""tool-declarations: `dspy.Tool` as a source of tools."""
+"""`dspy.Tool` as a source of tools."""
 
 from collections.abc import Callable
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""tool-declarations: Gemini's type words become JSON Schema's."""
+"""Gemini's type words become JSON Schema's."""
 
 from typing import Any
 

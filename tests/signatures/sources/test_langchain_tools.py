@@ -1,7 +1,7 @@
 # pyright: reportUnknownVariableType=false, reportUnknownParameterType=false, reportMissingImports=false
 # pyright: reportUnknownArgumentType=false, reportUntypedFunctionDecorator=false
 # (LangChain is not among the development dependencies)
-"""tool-declarations: LangChain tools, where LangChain is installed."""
+"""LangChain tools, where LangChain is installed."""
 
 from typing import Annotated, Any
 

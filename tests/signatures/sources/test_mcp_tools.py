@@ -1,10 +1,11 @@
-"""tool-declarations: MCP tools pass through as the server wrote them."""
+"""MCP tools pass through as the server wrote them."""
 
 import subprocess
 import sys
 from typing import Any
 
 import mcp.types
+import pydantic
 import pytest
 
 from sigadapt.signatures.sources import mcp_tools
@@ -37,6 +38,23 @@ def test_what_stands_beside_the_function_is_kept():
     [facts] = mcp_tools.read(tool(title="Read", annotations={"readOnlyHint": True}, _meta={"a": 1}), None)
     assert facts.extras == {"title": "Read", "annotations": {"readOnlyHint": True}, "_meta": {"a": 1}}
     assert facts.description is None
+
+
+class OlderTool(pydantic.BaseModel):
+    """The fields as version 1 of the SDK names them."""
+
+    name: str
+    description: str | None = None
+    inputSchema: dict[str, Any]  # noqa: N815
+    outputSchema: dict[str, Any] | None = None  # noqa: N815
+    title: str | None = None
+
+
+def test_version_one_of_the_sdk_is_read():
+    source = OlderTool(name="f", inputSchema=SCHEMA, outputSchema={"type": "object"}, title="F")
+    [facts] = mcp_tools.read(source, None)
+    assert facts.parameters is source.inputSchema
+    assert (facts.returns, facts.extras) == ({"type": "object"}, {"title": "F"})
 
 
 def test_a_given_schema_replaces_the_server_s():

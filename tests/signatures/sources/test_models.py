@@ -1,4 +1,4 @@
-"""tool-declarations: Pydantic model classes as tools."""
+"""Pydantic model classes as tools."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""tool-declarations: Dicts in every provider's shape."""
+"""Dicts in every provider's shape."""
 
 import copy
 from typing import Any

@@ -1,0 +1,90 @@
+"""A turn's provider state on LiteLLM's route, where it rides on fields of the chat messages.
+
+dspy's LiteLLM engine writes OpenAI chat messages from lm15's types, which have no place for those fields.
+This engine is dspy's own, and puts them onto the messages it wrote: `thinking_blocks` for Claude, and
+whatever LiteLLM itself handed out as `provider_specific_fields`.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, cast
+
+import orjson
+from dspy import lm15
+from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
+
+from sigadapt.adapters.profiles import Profile
+
+Row = dict[str, Any]
+
+
+def fields_of(row: Row, profile: Profile) -> Row | None:
+    """The fields that an assistant message gets back; None where its turn has no state for this wire.
+
+    Example:
+        >>> from sigadapt.adapters.profiles import LITELLM
+        >>> from sigadapt.signatures.calls import Turn
+        >>> signed = ["anthropic", "thinking_signature", {"signature": "c2ln"}]
+        >>> item = {"type": "thinking", "text": "Hm.", "continuation": signed}
+        >>> turn = Turn(state={"dialect": "anthropic", "items": [item]})
+        >>> fields_of({"turn": turn}, LITELLM["anthropic"])
+        {'thinking_blocks': [{'type': 'thinking', 'thinking': 'Hm.', 'signature': 'c2ln'}]}
+    """
+    turn = row.get("turn")
+    if profile.replays != "litellm" or turn is None or turn.state is None:
+        return None
+    fields: Row = {}
+    calls: dict[str, Row] = {}
+    for item in turn.state["items"]:
+        provider, kind, data = item.get("continuation") or (None, None, {})
+        if provider == "litellm" and kind == "message":
+            fields.update(data)
+        elif provider == "litellm":
+            calls[item["id"]] = data
+        elif provider == "anthropic" and profile.dialect in ("anthropic", "bedrock-converse"):
+            fields.setdefault("thinking_blocks", []).append(_thinking_block(item["text"], kind, data))
+    if calls:
+        fields["calls"] = calls
+    return fields or None
+
+
+def _thinking_block(text: str, kind: str, data: Row) -> Row:
+    if kind == "redacted_thinking":
+        return {"type": "redacted_thinking", **data}
+    return {"type": "thinking", "thinking": text, **data}
+
+
+def fingerprint(fields: Sequence[Row | None]) -> str:
+    """A short name of what is put back, for DSPy's cache, whose key is the request without it."""
+    return hashlib.sha256(orjson.dumps(list(fields))).hexdigest()[:16]
+
+
+def _put_back(data: Row, fields: Sequence[Row | None]) -> Row:
+    for message, extra in zip(data["messages"], fields, strict=True):
+        if extra is not None:
+            message.update({key: value for key, value in extra.items() if key != "calls"})
+            for call in message.get("tool_calls", ()):
+                call.update(extra.get("calls", {}).get(call["id"], {}))
+    return data
+
+
+class Engine(LiteLLMEngine):
+    """DSPy's LiteLLM engine for one request, whose messages get `fields` put back, one entry a message."""
+
+    def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:
+        cast("Any", super()).__init__(**options)
+        self._fields = fields
+
+    def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Row:
+        return _put_back(cast("Any", super())._arguments(request, streaming=streaming), self._fields)
+
+
+class AsyncEngine(AsyncLiteLLMEngine):
+    """The same, awaited."""
+
+    def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:
+        cast("Any", super()).__init__(**options)
+        self._fields = fields
+
+    def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Row:
+        return _put_back(cast("Any", super())._arguments(request, streaming=streaming), self._fields)
