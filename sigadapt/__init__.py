@@ -17,6 +17,7 @@ from sigadapt.errors import (
 )
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.decls import ToolDecl, ToolDecls
+from sigadapt.signatures.results import ToolResult, ToolResults
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,8 @@ __all__ = [
     "ToolCalls",
     "ToolDecl",
     "ToolDecls",
+    "ToolResult",
+    "ToolResults",
     "UnreadableResponse",
     "XMLAdapter",
     "choice_from_response",

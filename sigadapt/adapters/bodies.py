@@ -1,5 +1,6 @@
 """Any response object as the plain body it holds: dicts, SDK objects, DSPy's legacy outputs."""
 
+import base64
 from typing import Any, cast
 
 import pydantic
@@ -28,13 +29,27 @@ def body_of(response: Any) -> Json:
         return cast("Json", response)
     if isinstance(response, pydantic.BaseModel):
         # By alias, because google-genai's objects have the wire's names only as aliases.
-        return response.model_dump(by_alias=True, warnings=False)
+        return _as_sent(response.model_dump(by_alias=True, warnings=False))
     if isinstance(response, str):
         return {"text": response}
     raise UnreadableResponse(
         f"a {type(response).__name__} is no model response",
         fix="Pass the body as a dict, the SDK's response object, or dspy's.",
     )
+
+
+def _as_sent(body: Json) -> Json:
+    """A fresh dump whose bytes (google-genai's signatures) are the base64 text that the wire had."""
+    pending: list[Any] = [body]
+    while pending:
+        item = pending.pop()
+        members: Any = cast("Json", item).items() if isinstance(item, dict) else enumerate(item)
+        for key, value in list(members):
+            if isinstance(value, bytes):
+                item[key] = base64.b64encode(value).decode()
+            elif isinstance(value, (dict, list)):
+                pending.append(value)
+    return body
 
 
 def chat_body(output: Json) -> Json:

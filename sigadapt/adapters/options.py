@@ -31,6 +31,7 @@ class Options:
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
         repair: whether arguments that are no JSON are repaired where they can be; such a call is marked.
+        hooks: objects around the model call, asked in order (`hooks.py`).
         unwrap: whether arguments encoded as JSON text once too often are decoded; such a call is marked.
 
     Raises:
@@ -50,6 +51,7 @@ class Options:
     validate_args: bool = True
     repair: bool = False
     unwrap: bool = False
+    hooks: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():

@@ -16,11 +16,16 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters import transport
 from sigadapt.adapters.choice import Choice, choice_from_response
+from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_request, on_error
+from sigadapt.adapters.lowering import Lowered, lowered
+from sigadapt.adapters.names import restored
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced
+from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
+from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.leniency import repair, unwrap
@@ -43,43 +48,79 @@ class Call(NamedTuple):
 
 
 class Outgoing(NamedTuple):
-    """A request on its way, and how it is to be sent."""
+    """A request on its way: as it is canonically, as its wire takes it, and how it is to be sent."""
 
     request: Request
+    sent: Lowered
+    profile: Profile
     controls: transport.Controls
 
     def candidate(self, number: int) -> "Outgoing":
         """The same, for one of its candidates alone."""
         return self._replace(controls=self.controls.candidate(number))
 
+    def going_on(self, request: Request) -> "Outgoing":
+        """The same conversation, further on."""
+        return self._replace(request=request, sent=lowered(request, self.profile))
+
+
+Steps: TypeAlias = Generator["Outgoing | Pending", Any, Outputs]
+Answers: TypeAlias = Generator["Outgoing | Pending", Any, list["Answer"]]
+
+
+class Answer(NamedTuple):
+    """One candidate: the choice read, and the response it was read from, if the model gave one."""
+
+    choice: Choice
+    response: lm15.Response | None
+
 
 def run(adapter: "ToolAdapter", call: Call) -> Outputs:
     """Drive `steps` with a language model that answers at once."""
     work = steps(adapter, call)
-    step = resume(work, None)
-    while isinstance(step, Outgoing):
-        step = resume(work, transport.send(call.lm, *step))
+    step = _go_on(work.send, None)
+    while isinstance(step, (Outgoing, Pending)):
+        try:
+            answer = transport.send(call.lm, *step[1:]) if isinstance(step, Outgoing) else _refused(step)
+        except Exception as error:  # noqa: BLE001  (the steps decide what becomes of it)
+            step = _go_on(work.throw, error)
+        else:
+            step = _go_on(work.send, answer)
     return step
 
 
 async def arun(adapter: "ToolAdapter", call: Call) -> Outputs:
     """Drive `steps` with a language model that is awaited."""
     work = steps(adapter, call)
-    step = resume(work, None)
-    while isinstance(step, Outgoing):
-        step = resume(work, await transport.asend(call.lm, *step))
+    step = _go_on(work.send, None)
+    while isinstance(step, (Outgoing, Pending)):
+        try:
+            waited = transport.asend(call.lm, *step[1:]) if isinstance(step, Outgoing) else step.awaitable
+            answer = await waited
+        except Exception as error:  # noqa: BLE001  (the steps decide what becomes of it)
+            step = _go_on(work.throw, error)
+        else:
+            step = _go_on(work.send, answer)
     return step
 
 
-def resume(work: "Steps", responses: list[lm15.Response] | None) -> Outgoing | Outputs:
-    """Take the steps up to the next request, or to the end."""
+def _go_on(go: Any, value: Any) -> "Outgoing | Pending | Outputs":
+    """Take the steps up to the next thing to wait for, or to the end."""
     try:
-        return work.send(cast("Any", responses))
+        return go(value)
     except StopIteration as done:
         return done.value
 
 
-Steps: TypeAlias = Generator[Outgoing, list[lm15.Response], Outputs]
+def _refused(pending: Pending) -> Any:
+    close = getattr(pending.awaitable, "close", None)
+    if close:
+        close()  # never awaited, and meant to be so
+    raise InvalidOption(
+        "something async was given to a synchronous call",
+        field="hooks",
+        fix="Use the module's acall, or give something synchronous.",
+    )
 
 
 def steps(adapter: "ToolAdapter", call: Call) -> Steps:
@@ -90,38 +131,67 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     controls, generation = transport.controls_of(call.lm, call.settings)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(str(call.lm.model), messages, decls, adapter.options, generation)
-    outgoing = Outgoing(request, controls)
-    responses = yield outgoing
+    answers = yield from _answers(adapter, call, decls, request, controls)
     outputs: Outputs = []
-    for number, response in enumerate(responses):
-        choice, last = yield from _settled(adapter, decls, outgoing.candidate(number), response)
+    for choice, response in answers:
         if adapter.options.on_invalid != "keep":
             refuse_bad_calls(choice, plan, call.signature)
         values = outputs_of(adapter, plan, call.signature, choice)
-        outputs.append(values | _native_values(adapter, call, choice, last))
+        outputs.append(values | _native_values(adapter, call, choice, response))
     return outputs
 
 
-def _settled(
-    adapter: "ToolAdapter", decls: ToolDecls, sent: Outgoing, response: lm15.Response
-) -> Generator[Outgoing, list[lm15.Response], tuple[Choice, lm15.Response]]:
-    """One candidate's choice, after as many reasks as were allowed and needed (rule 5)."""
+def _answers(
+    adapter: "ToolAdapter", call: Call, decls: ToolDecls, request: Request, controls: transport.Controls
+) -> Answers:
+    """Every candidate's answer, as the hooks leave it."""
     options = adapter.options
-    choice, kept = _judged(options, decls, response), list[ToolCall]()
+    context = HookContext(str(call.lm.model), call.signature, decls)
+    asked = yield from before_request(options.hooks, request, context)
+    if isinstance(asked, Choice):
+        return [Answer(_checked(options, decls, asked), None)]
+    profile = transport.profile_of(call.lm)
+    outgoing = Outgoing(asked, lowered(asked, profile), profile, controls)
+    context = context._replace(changes=outgoing.sent.changes)
+    try:
+        responses = yield outgoing
+        answers: list[Answer] = []
+        for number, response in enumerate(responses):
+            answers.append((yield from _settled(options, decls, outgoing.candidate(number), response)))
+    except Exception as error:
+        instead = yield from on_error(options.hooks, error, context)
+        if instead is None:
+            raise
+        answers = [Answer(_checked(options, decls, instead), None)]
+    settled: list[Answer] = []
+    for answer in answers:
+        choice = yield from after_choice(options.hooks, answer.choice, context)
+        settled.append(answer._replace(choice=choice))
+    return settled
+
+
+def _settled(
+    options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response
+) -> "Generator[Outgoing | Pending, Any, Answer]":
+    """One candidate's answer, after as many reasks as were allowed and needed (rule 5)."""
+    choice, kept = _judged(options, decls, outgoing, response), list[ToolCall]()
     for _ in range(options.max_reasks if options.on_invalid == "reask" else 0):
         calls = choice.tool_calls
         if calls is None or not calls.invalid:
             break
         kept += calls
-        sent = sent._replace(request=continued(sent.request, calls))
-        (response,) = yield sent
-        choice = _judged(options, decls, response)
-    return merged(kept, choice), response
+        outgoing = outgoing.going_on(continued(outgoing.request, calls))
+        (response,) = yield outgoing
+        choice = _judged(options, decls, outgoing, response)
+    return Answer(merged(kept, choice), response)
 
 
-def _judged(options: Options, decls: ToolDecls, response: lm15.Response) -> Choice:
-    """The response's choice: repaired and unwrapped where that was asked for, then checked."""
-    choice = choice_from_response(response)
+def _judged(options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response) -> Choice:
+    return _checked(options, decls, restored(choice_from_response(response), outgoing.sent.names))
+
+
+def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:
+    """The choice with its calls repaired and unwrapped where that was asked for, then checked."""
     calls = choice.tool_calls
     if calls is None:
         return choice
@@ -144,7 +214,7 @@ def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
 
 
 def _native_values(
-    adapter: "ToolAdapter", call: Call, choice: Choice, response: lm15.Response
+    adapter: "ToolAdapter", call: Call, choice: Choice, response: lm15.Response | None
 ) -> dict[str, Any]:
     """What DSPy's native types read off the response, and the log probabilities if they were asked for."""
     native = {
@@ -152,7 +222,7 @@ def _native_values(
         for name, field in call.signature.output_fields.items()
         if cast("Any", field.annotation) in adapter.native_response_types
     }
-    if not native and response.logprobs is None:
+    if response is None or (not native and response.logprobs is None):
         return {}
     output = transport.legacy_output(response, logprobs=response.logprobs is not None)
     if choice.reasoning:

@@ -1,11 +1,17 @@
 """What each wire needs that the canonical request cannot say, as data (DESIGN section 6).
 
-lm15 and LiteLLM translate the request; a row here says only what they get wrong or cannot know. The code that
-reads a row is in `transport.py`; a new wire is a new row.
+lm15 and LiteLLM translate the request; a row here says only what they get wrong or cannot know, measured on
+dspy 3.4.1 and litellm 1.106. The code that reads a row is in `lowering.py` and `lm15_request.py`; a new wire
+is a new row.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+_ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
+_NO_SUBSET = _ALL_CHOICES - {"subset"}
+_PLAIN = r"[a-zA-Z0-9_-]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,43 +22,81 @@ class Profile:
         dialect: the wire format's name, as the readers have it.
         replays: who puts a turn's provider state back: `lm15` as continuation of its parts, `litellm` as fields
             of a chat message.
-        replays_reasoning_content: whether an OpenAI-compatible server wants its `reasoning_content` back.
+        choices: the forms of tool choice that get through.
+        parallel: whether `parallel_tool_calls` gets through.
+        forces_with_thinking: whether the provider takes a forced choice while thinking is on.
+        formats_beside_tools: whether the provider takes a response format beside tools.
+        strict: whether a strict flag on a tool gets through.
         marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its
             text begins with `ERROR: `.
+        replays_reasoning_content: whether an OpenAI-compatible server wants its `reasoning_content` back.
+        names: what a tool's name may be, as a regular expression for the whole of it.
+        longest_name: how many characters it may have.
     """
 
     dialect: str
     replays: Literal["lm15", "litellm"]
-    replays_reasoning_content: bool = False
+    choices: frozenset[str] = _ALL_CHOICES
+    parallel: bool = True
+    forces_with_thinking: bool = True
+    formats_beside_tools: bool = True
+    strict: bool = False
     marks_failed_results: bool = False
+    replays_reasoning_content: bool = False
+    names: str = _PLAIN
+    longest_name: int = 64
+
+    def takes(self, state: Mapping[str, Any]) -> bool:
+        """Whether a turn's provider state can go back over this wire."""
+        if self.replays == "lm15":
+            return state["dialect"] == self.dialect
+        kept = [item["continuation"][0] for item in state["items"] if "continuation" in item]
+        return "litellm" in kept or (
+            "anthropic" in kept and self.dialect in ("anthropic", "bedrock-converse")
+        )
 
 
-NATIVE = {
-    profile.dialect: profile
-    for profile in (
-        Profile("openai-chat", replays="lm15"),
-        Profile("openai-responses", replays="lm15"),
-        Profile("anthropic", replays="lm15", marks_failed_results=True),
-        Profile("gemini", replays="lm15", marks_failed_results=True),
-    )
-}
-"""Wires that lm15 speaks; Ollama is an openai-chat one there."""
+def _by_dialect(*profiles: Profile) -> dict[str, Profile]:
+    return {profile.dialect: profile for profile in profiles}
 
-LITELLM = {
-    profile.dialect: profile
-    for profile in (
-        Profile("openai-chat", replays="litellm"),
-        Profile("openai-responses", replays="lm15"),
-        Profile("anthropic", replays="litellm"),
-        Profile("gemini", replays="litellm"),
-        Profile("ollama", replays="litellm"),
-        Profile("bedrock-converse", replays="litellm"),
-        Profile("cohere", replays="litellm"),
-    )
-}
+
+# Source of the names: the tool or function reference of each provider.
+_GEMINI_NAMES = r"[a-zA-Z_][a-zA-Z0-9_.:-]*"
+
+NATIVE = _by_dialect(
+    Profile("openai-chat", replays="lm15", strict=True),
+    Profile("openai-responses", replays="lm15", strict=True),
+    Profile("anthropic", replays="lm15", forces_with_thinking=False, marks_failed_results=True),
+    Profile(
+        "gemini", replays="lm15", formats_beside_tools=False, marks_failed_results=True, names=_GEMINI_NAMES
+    ),
+)
+"""Wires that lm15 speaks. It lowers tool choices and settings of its own accord, and records that."""
+
+NATIVE_OLLAMA = replace(NATIVE["openai-chat"], choices=frozenset[str](), parallel=False, strict=False)
+"""Ollama's OpenAI-compatible door, which takes a tool choice and ignores it."""
+
+LITELLM = _by_dialect(
+    Profile("openai-chat", replays="litellm", choices=_NO_SUBSET, strict=True),
+    Profile("openai-responses", replays="lm15", choices=_NO_SUBSET, strict=True),
+    Profile("anthropic", replays="litellm", choices=_NO_SUBSET, forces_with_thinking=False),
+    Profile(
+        "gemini",
+        replays="litellm",
+        choices=_NO_SUBSET,
+        parallel=False,
+        formats_beside_tools=False,
+        names=_GEMINI_NAMES,
+    ),
+    Profile("ollama", replays="litellm", choices=frozenset(), parallel=False),
+    Profile(
+        "bedrock-converse", replays="litellm", choices=_NO_SUBSET, parallel=False, forces_with_thinking=False
+    ),
+    Profile("cohere", replays="litellm", choices=_NO_SUBSET, parallel=False),
+)
 """Wires that LiteLLM speaks, from OpenAI chat messages, which have no flag for a failed result."""
 
-ENGINE = Profile("lm15", replays="lm15", marks_failed_results=True)
+ENGINE = Profile("lm15", replays="lm15", marks_failed_results=True, names=r"(?s).+", longest_name=1_000_000)
 """An engine of the user's own, which takes lm15's types as they are."""
 
 LITELLM_DIALECTS = {

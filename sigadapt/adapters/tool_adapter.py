@@ -4,7 +4,7 @@ Everything else is DSPy's: a signature without tool fields takes DSPy's own path
 last (rule 2). Each adapter is this class over DSPy's of the same name, plus how its text marks a field.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from dspy.adapters.types.base_type import Type
@@ -15,6 +15,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters import pipeline
 from sigadapt.adapters.conversation import messages_of
+from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.options import OnInvalid, Options, ToolCalling, ToolChoice, refuse_unknown
 from sigadapt.adapters.plan import plan_of, turns_of
 from sigadapt.adapters.transport import fallback_scope, planned
@@ -31,6 +32,7 @@ class ToolOptions(TypedDict, total=False):
     validate_args: bool
     repair: bool
     unwrap: bool
+    hooks: Sequence[Any]
 
 
 class _Prompt:
@@ -72,6 +74,7 @@ class ToolAdapter:
     def _configure(self, parallel_tool_calls: bool | None, options: Mapping[str, Any]) -> None:  # noqa: FBT001
         refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
         self.options = Options(parallel_tool_calls=parallel_tool_calls, **options)
+        check_hooks(self.options.hooks)
 
     @planned
     def __call__(  # noqa: D102  (Adapter's own)

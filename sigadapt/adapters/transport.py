@@ -20,6 +20,7 @@ from dspy.clients.call_result import legacy_output
 from sigadapt.adapters import litellm_route, profiles
 from sigadapt.adapters.litellm_route import fields_of, fingerprint
 from sigadapt.adapters.lm15_request import to_lm15
+from sigadapt.adapters.lowering import Lowered
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
@@ -103,23 +104,34 @@ def refuse_unsupported(lm: BaseLM, options: Options) -> None:
         )
 
 
-def send(lm: BaseLM, request: Request, controls: Controls) -> list[lm15.Response]:
+def send(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls) -> list[lm15.Response]:
     """Send a request through the language model, once a candidate.
 
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: whatever the language model raises.
     """
-    prepared = _prepared(lm, request, controls)
+    prepared = _prepared(lm, sent.request, profile, controls)
     call = cast("Any", prepared.lm)
-    return [call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    responses = [call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    _record(lm, prepared.request, sent)
+    return responses
 
 
-async def asend(lm: BaseLM, request: Request, controls: Controls) -> list[lm15.Response]:
+async def asend(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls) -> list[lm15.Response]:
     """The same, awaited."""
-    prepared = _prepared(lm, request, controls)
+    prepared = _prepared(lm, sent.request, profile, controls)
     call = cast("Any", prepared.lm.acall)
-    return [await call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    responses = [await call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    _record(lm, prepared.request, sent)
+    return responses
+
+
+def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
+    """Keep the changes on the history entries of this request, beside lm15's own `adaptations`."""
+    for entry in reversed(lm.history if sent.changes else ()):
+        if entry.get("request") is request:
+            entry["changes"] = sent.changes
 
 
 class _Prepared(NamedTuple):
@@ -128,8 +140,7 @@ class _Prepared(NamedTuple):
     controls: Controls
 
 
-def _prepared(lm: BaseLM, request: Request, controls: Controls) -> _Prepared:
-    profile = profile_of(lm)
+def _prepared(lm: BaseLM, request: Request, profile: Profile, controls: Controls) -> _Prepared:
     typed = to_lm15(request, profile)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
@@ -138,8 +149,7 @@ def _prepared(lm: BaseLM, request: Request, controls: Controls) -> _Prepared:
     fields = [fields_of(row, profile) for row in request["messages"]]
     if any(fields):
         lm = _replaying(lm, fields)
-        name = f"{controls.rollout_id or ''}~{fingerprint(fields)}"
-        controls = controls._replace(rollout_id=name)
+        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields)}")
     return _Prepared(lm, typed, controls)
 
 
@@ -175,6 +185,8 @@ def profile_of(lm: BaseLM) -> Profile:
         return profiles.ENGINE
     selection: Any = cast("Any", backend_selection).select_backend(lm)
     if selection.native:
+        if selection.resolution.provider == "ollama":
+            return profiles.NATIVE_OLLAMA
         profile = profiles.NATIVE[_LM15_DIALECTS.get(selection.resolution.adapter, "openai-chat")]
         wants = getattr(selection.resolution.compat, "thinking_replay", None) == "native"
         return replace(profile, replays_reasoning_content=True) if wants else profile

@@ -100,13 +100,13 @@ class ToolDecl:
         Args:
             source: a callable, a pydantic model class, a `dspy.Tool`, an MCP or LangChain tool, a dict in a
                 provider's shape, or a ToolDecl.
-            name: as in ToolDecl, and so the others.
-            description: see ToolDecl.
-            parameters: see ToolDecl; the source's own schema is then not looked at.
-            returns: see ToolDecl.
-            strict: see ToolDecl.
-            long_running: see ToolDecl; adds to what the source says.
-            requires_confirmation: see ToolDecl; adds to what the source says.
+            name: see ToolDecl, for this and the others; each replaces what the source says.
+            description: likewise.
+            parameters: likewise; the source's own schema or signature is then not looked at.
+            returns: likewise.
+            strict: likewise.
+            long_running: likewise, where true.
+            requires_confirmation: likewise, where true.
 
         Raises:
             InvalidToolDecl: also `unknown_source`, and `underivable` for a signature without a JSON Schema.
@@ -133,8 +133,7 @@ class ToolDecl:
         if facts is None:
             raise unknown_source(source)
         if len(facts) != 1:
-            reason = f"it declares {len(facts)} tools, not one"
-            raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
+            raise InvalidToolDecl(f"{len(facts)} tools, not one", code="unknown_source", fix="Use ToolDecls.")
         derived = facts[0].derived and "returns" not in given
         return _declared(facts[0]._replace(**given, derived=derived))
 

@@ -119,6 +119,8 @@ def join(events: Iterable[Json]) -> Json:
 def _whole_parts(parts: list[Json]) -> list[Json]:
     runs: list[list[Json]] = []
     for part in parts:
+        if set(part) <= {"text", "thought"} and not part.get("text"):
+            continue  # the text of a stream's last event, which only brings the finish reason
         if runs and _continues(part, runs[-1]):
             runs[-1].append(part)
         else:

@@ -1,8 +1,7 @@
 """OpenAI Chat Completions, and the many servers that speak it.
 
 Sources: OpenAI's API reference (the chat completion object and its chunk), and for what others add to it
-    their
-recorded answers: Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake, Ollama.
+their recorded answers: Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake, Ollama.
 
 Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (OpenRouter, Groq, Ollama),
 else the texts of `reasoning_details` (OpenRouter, Snowflake); Mistral's `thinking` content parts are

@@ -1,8 +1,7 @@
 """OpenAI Responses, and the servers that speak it.
 
 Sources: OpenAI's API reference (the response object, its output items, the streaming events) and recorded
-    answers
-of OpenAI, DeepSeek and Bedrock's compatible door.
+answers of OpenAI, DeepSeek and Bedrock's compatible door.
 
 Calls are `function_call` items, by their `call_id`, and `custom_tool_call` items, whose free text is the
 arguments. Every other item (web, file and tool search, code interpreter, MCP, computer, shell and patch

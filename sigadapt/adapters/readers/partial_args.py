@@ -1,8 +1,7 @@
 """Gemini's arguments streamed leaf by leaf: from `partialArgs` to the object they amount to.
 
-Source: Google's API types (FunctionCall.partialArgs, PartialArg). Each entry names a leaf by a JSON path
-    (RFC 9535,
-`$.foo.bar[0].data`) and gives a string, number, boolean or null; a string may come in several entries.
+Source: Google's API types (FunctionCall.partialArgs, PartialArg). Each entry names a leaf by a JSON path (RFC
+9535, `$.foo.bar[0].data`) and gives a string, number, boolean or null; a string may come in several entries.
 """
 
 import re

@@ -1,13 +1,15 @@
-"""The items of an answer in order, with the opaque state that its provider wants back on the next turn (rule 8).
+"""The items of an answer in order, with the opaque state that its provider wants back on the next turn (rule
+8).
 
-Claude's thinking blocks are signed, Gemini signs parts, OpenAI encrypts its reasoning: each refuses or answers
-worse where they do not come back, in place. An item is JSON:
+Claude's thinking blocks are signed, Gemini signs parts, OpenAI encrypts its reasoning: each refuses or
+answers worse where they do not come back, in place. An item is JSON:
 
     {"type": "text" | "thinking", "text": ..., "continuation": [provider, kind, data]}
     {"type": "call", "continuation": ...}
 
-`continuation` is a `ContinuationState` of lm15, which replays it; only opaque items have one. LiteLLM keeps such
-state in fields of a chat message: those are kept under the provider `litellm`, to be put back on the message.
+`continuation` is a `ContinuationState` of lm15, which replays it; only opaque items have one. LiteLLM keeps
+such state in fields of a chat message: those are kept under the provider `litellm`, to be put back on the
+message.
 """
 
 from collections.abc import Iterable

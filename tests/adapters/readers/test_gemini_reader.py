@@ -1,6 +1,6 @@
 """Gemini's generateContent, whole and streamed."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -280,11 +280,13 @@ trees = st.recursive(
 def leaves(path: str, value: Any) -> list[Json]:
     """The entries Google would send for a value: one a leaf, a text in pieces of two characters."""
     if isinstance(value, dict):
-        items: Any = value.items()
-        quoted = [(str(key).replace("\\", "\\\\").replace("'", "\\'"), child) for key, child in items]
+        quoted = [
+            (key.replace("\\", "\\\\").replace("'", "\\'"), child)
+            for key, child in cast("Json", value).items()
+        ]
         return [entry for key, child in quoted for entry in leaves(f"{path}['{key}']", child)]
     if isinstance(value, list):
-        children: Any = enumerate(value)
+        children = enumerate(cast("list[Any]", value))
         return [entry for n, child in children for entry in leaves(f"{path}[{n}]", child)]
     if isinstance(value, str):
         pieces = [value[n : n + 2] for n in range(0, len(value), 2)] or [""]

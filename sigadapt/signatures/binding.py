@@ -1,0 +1,166 @@
+"""Arguments as typed Python values, ready for `func(**bound)`. Nothing is called here (rule 1).
+
+The rules:
+
+ a. A call is checked against its declaration first; then each argument that was sent is validated from JSON
+    by its parameter's type, in pydantic's lax mode, because a JSON Schema takes `1.0` for an integer.
+ b. What was not sent stays out, so that Python's own default applies. A default that stands in a pydantic
+    `Field` is filled in, because Python would pass the `Field` itself.
+ c. A pydantic model's fields come out under the names that its constructor takes.
+ d. An argument whose parameter has no usable type, or that no parameter names, stays as it was sent, and so
+    do all arguments of a declaration without a Python object.
+ e. One validator is compiled for a callable and kept, weakly.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, MethodType
+from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
+
+import pydantic
+from pydantic_core import ErrorDetails
+from typing_extensions import NotRequired, TypedDict
+
+from sigadapt.errors import CallCode
+from sigadapt.signatures.arguments import Flaw, compact, shown
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.sources import callables, models, programs
+from sigadapt.signatures.sources.annotations import UNDERIVABLE
+from sigadapt.signatures.subschemas import Json, pointer
+
+_Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
+
+_MOST_ERRORS_TOLD = 8
+_PLAIN: WeakKeyDictionary[Any, _Validator] = WeakKeyDictionary()
+_BOUND: WeakKeyDictionary[Any, _Validator] = WeakKeyDictionary()
+
+
+def bind(call: ToolCall, decls: ToolDecls) -> Json | InvalidToolCall:
+    """Turn a call's arguments into the Python values that the declared callable's types say.
+
+    Args:
+        call: the call.
+        decls: the tools that were declared for the turn.
+
+    Returns:
+        The arguments by keyword: models, dataclasses, enums, dates and the like where the parameter says so.
+        Or an InvalidToolCall: `unknown_tool`, or `schema_mismatch` with the path of the first flaw.
+
+    Example:
+        >>> import datetime
+        >>> def remind(at: datetime.time) -> None: ...
+        >>> call = ToolCall(id="call_1", name="remind", args={"at": "07:30:00"})
+        >>> bind(call, ToolDecls(remind))
+        {'at': datetime.time(7, 30)}
+    """
+    flaw = decls.flaw_of(call.name, call.args)
+    if flaw is not None:
+        return _refused(call, flaw)
+    func = decls[call.name].func
+    if func is None:
+        return dict(call.args)
+    try:
+        return _typed(func, call.args)
+    except pydantic.ValidationError as error:
+        return _refused(call, _flaw(error, call))
+
+
+def _typed(func: Callable[..., Any], args: Json) -> Json:
+    if models.reads(func):
+        return _model_arguments(func, args)
+    return _validator_of(func).validate_json(compact(args))
+
+
+def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> Json:
+    made = model.model_validate_json(compact(args))
+    if issubclass(model, pydantic.RootModel):
+        return dict(args)  # the constructor makes the typed object of them
+    fields = {_keyword(model, name, args): getattr(made, name) for name in made.model_fields_set}
+    return fields | (made.model_extra or {})
+
+
+def _keyword(model: type[pydantic.BaseModel], name: str, args: Json) -> str:
+    """The name under which the constructor takes a field: the one that was sent, else the field's own."""
+    alias = model.model_fields[name].validation_alias
+    if isinstance(alias, pydantic.AliasChoices):
+        return next((str(choice) for choice in alias.choices if choice in args), name)
+    return alias if isinstance(alias, str) and (alias in args or name not in args) else name
+
+
+def _validator_of(func: Callable[..., Any]) -> _Validator:
+    cache, key = (_BOUND, func.__func__) if isinstance(func, MethodType) else (_PLAIN, func)
+    try:
+        known = cache.get(key)
+    except TypeError:  # an object that cannot be hashed or weakly referenced
+        return _compiled(_types_of(func))
+    if known is None:
+        known = _compiled(_types_of(func))
+        cache[key] = known
+    return known
+
+
+def _types_of(func: Callable[..., Any]) -> dict[str, Any]:
+    return programs.types_of(func) if programs.reads(func) else callables.types_of(func)
+
+
+def _compiled(types: Mapping[str, Any]) -> _Validator:
+    try:
+        return _of(types)
+    except UNDERIVABLE:
+        return _of({name: annotation for name, annotation in types.items() if _is_usable(annotation)})
+
+
+def _of(types: Mapping[str, Any]) -> _Validator:
+    fields = {name: NotRequired[annotation] for name, annotation in types.items()}
+    arguments: Any = TypedDict("arguments", fields)  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
+    arguments.__pydantic_config__ = pydantic.ConfigDict(extra="allow")
+    return pydantic.TypeAdapter(arguments)
+
+
+def _is_usable(annotation: Any) -> bool:
+    try:
+        _of({"value": annotation})
+    except UNDERIVABLE:
+        return False
+    return True
+
+
+def _flaw(error: pydantic.ValidationError, call: ToolCall) -> Flaw:
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    told = "; ".join(_told(detail, call.args) for detail in details[:_MOST_ERRORS_TOLD])
+    rest = f"; and {len(details) - _MOST_ERRORS_TOLD} more" if len(details) > _MOST_ERRORS_TOLD else ""
+    path = _pointer(details[0], call.args)
+    return Flaw("schema_mismatch", f"the arguments do not fit {call.name}: {told}{rest}", path)
+
+
+def _told(detail: ErrorDetails, args: Json) -> str:
+    where, reason = _pointer(detail, args), shown(detail["msg"])
+    return f"{where}: {reason}" if where else reason
+
+
+def _pointer(detail: ErrorDetails, args: Json) -> str:
+    return pointer(list(_places(detail["loc"], args)))
+
+
+def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
+    """The steps of pydantic's location that lead into the arguments; it also names types tried on the way."""
+    for step in location:
+        try:
+            value = value[step]
+        except (TypeError, LookupError):
+            continue
+        yield step
+
+
+def _refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
+    code: CallCode = flaw.code
+    return InvalidToolCall(
+        id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        index=call.index,
+        code=code,
+        message=flaw.message,
+        path=flaw.path,
+    )

@@ -1,0 +1,594 @@
+"""Asking again after bad calls, over real HTTP: what each further request says, and what comes out of it all."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dspy
+import pytest
+
+import sigadapt
+from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+
+ENGINES = ("auto", "litellm")
+MODES = ("sync", "async")
+# Every wire by every engine that speaks it, and whether a failed result has a flag of its own there.
+ROUTES = [
+    ("openai", "auto", False),
+    ("openai", "litellm", False),
+    ("responses", "auto", False),
+    ("responses", "litellm", False),
+    ("anthropic", "auto", True),
+    ("anthropic", "litellm", False),
+    ("gemini", "auto", True),
+    ("gemini", "litellm", False),
+    ("ollama", "litellm", False),
+]
+ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
+
+
+class Must(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class May(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Theirs(dspy.Signature):
+    """Answer with DSPy's own tool types."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
+def get_weather(city: str, days: int = 3) -> str:
+    """Weather for a city."""
+    raise AssertionError("a tool was executed")
+
+
+def weather(city: Any, **more: Any) -> Call:
+    return Call("get_weather", {"city": city, **more})
+
+
+PARIS, OSLO, ROME = weather("Paris"), weather("Oslo"), weather("Rome")
+WRONG, BROKEN = weather(42), Call("get_weather", '{"city":')
+
+
+async def ask(
+    provider: LoopbackProvider,
+    signature: Any = Must,
+    *,
+    route: tuple[str, str] = ("openai", "auto"),
+    mode: str = "sync",
+    adapter: Any = sigadapt.ChatAdapter,
+    lm: Any = None,
+    config: dict[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    wire, engine = route
+    engines = {} if wire == "ollama" else {"engine": engine}  # LiteLLM alone speaks Ollama's own wire
+    lm = lm or dspy.LM(**provider.lm_options(wire, **engines))
+    adapter = adapter(tool_calling="native", **{"on_invalid": "reask", **options})
+    tools = [dspy.Tool(get_weather)] if signature is Theirs else [get_weather]
+    inputs: dict[str, Any] = {"question": "weather?", "tools": tools, "config": config or {}}
+    with dspy.context(lm=lm, adapter=adapter, track_usage=True):
+        predict = dspy.Predict(signature)
+        return await predict.acall(**inputs) if mode == "async" else predict(**inputs)
+
+
+def arguments(calls: Any) -> list[Any]:
+    return [call.args for call in calls]
+
+
+# The conversation in a request, whatever the wire
+
+
+class Result(NamedTuple):
+    id: str | None
+    text: str
+    flagged: bool
+
+
+class Turn(NamedTuple):
+    """What a request says after the question: the model's text, its calls, and a result a call."""
+
+    text: str
+    calls: list[tuple[str | None, str, Any]]
+    results: list[Result]
+
+
+def turn(request: Received, first: Received) -> Turn:
+    """The one turn that a request adds to the first one; its shape is asserted on the way."""
+    key = {"responses": "input", "gemini": "contents"}.get(request.wire, "messages")
+    before, after = first.body[key], request.body[key]
+    assert {k: v for k, v in request.body.items() if k != key} == {
+        k: v for k, v in first.body.items() if k != key
+    }
+    assert after[: len(before)] == before
+    return READ[request.wire](after[len(before) :])
+
+
+def chat_turn(rows: list[dict[str, Any]]) -> Turn:
+    said, *results = rows
+    assert [said["role"], *(row["role"] for row in results)] == ["assistant", *["tool"] * len(results)]
+    calls = [call["function"] | {"id": call.get("id")} for call in said["tool_calls"]]
+    return Turn(
+        said["content"],
+        [(call["id"], call["name"], decoded(call["arguments"])) for call in calls],
+        [Result(row["tool_call_id"], row["content"], flagged=False) for row in results],
+    )
+
+
+def responses_turn(items: list[dict[str, Any]]) -> Turn:
+    said, *rest = items
+    calls = [item for item in rest if item["type"] == "function_call"]
+    results = rest[len(calls) :]
+    assert {item["type"] for item in results} == {"function_call_output"}
+    return Turn(
+        said["content"][0]["text"],
+        [(call["call_id"], call["name"], decoded(call["arguments"])) for call in calls],
+        [Result(item["call_id"], item["output"], flagged=False) for item in results],
+    )
+
+
+def anthropic_turn(rows: list[dict[str, Any]]) -> Turn:
+    said, answered = rows
+    assert (said["role"], answered["role"]) == ("assistant", "user")
+    text, *uses = said["content"]
+    assert {block["type"] for block in answered["content"]} == {"tool_result"}
+    return Turn(
+        text["text"],
+        [(use["id"], use["name"], use["input"]) for use in uses],
+        [
+            Result(block["tool_use_id"], block["content"], flagged=block.get("is_error") is True)
+            for block in answered["content"]
+        ],
+    )
+
+
+def gemini_turn(rows: list[dict[str, Any]]) -> Turn:
+    said, answered = rows
+    assert (said["role"], answered["role"]) == ("model", "user")
+    text, *parts = said["parts"]
+    calls = [part.get("functionCall") or part["function_call"] for part in parts]
+    results = [part.get("functionResponse") or part["function_response"] for part in answered["parts"]]
+    return Turn(
+        text["text"],
+        [(call.get("id"), call["name"], call["args"]) for call in calls],
+        [
+            Result(result.get("id"), next(iter(result["response"].values())), "error" in result["response"])
+            for result in results
+        ],
+    )
+
+
+def decoded(sent: Any) -> Any:
+    return json.loads(sent) if isinstance(sent, str) else sent
+
+
+READ = {
+    "openai": chat_turn,
+    "responses": responses_turn,
+    "anthropic": anthropic_turn,
+    "gemini": gemini_turn,
+    "ollama": chat_turn,
+}
+
+
+# What the second request says
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("wire", "engine", "flags"), ROUTES)
+async def test_a_reask_goes_on_with_the_conversation(wire: str, engine: str, flags: bool, mode: str) -> None:
+    """tool-call-outputs: A reask is one conversation.
+
+    tool-call-outputs: A failed result says what is wrong.
+    tool-call-outputs: Good calls are kept and not asked for again.
+    """
+    answers = [Answer(text="Let me look.", calls=[PARIS, WRONG, OSLO]), Answer(calls=[ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, route=(wire, engine), mode=mode)
+    first, second = provider.received
+    said, calls, results = turn(second, first)
+    assert said == "Let me look."
+    assert [(name, args) for _, name, args in calls] == [
+        ("get_weather", {"city": city}) for city in ("Paris", 42, "Oslo")
+    ]
+    assert [result.id for result in results] == [call_id for call_id, _, _ in calls] or wire == "ollama"
+    assert [result.flagged for result in results] == [False, flags, False]
+    assert [result.text.startswith("ERROR: ") for result in results] == [False, not flags, False]
+    for part in ("schema_mismatch", "/city", '42 is not of type "string"', "You sent: "):
+        assert part in results[1].text
+    assert results[0].text == results[2].text == "This call is accepted. Do not repeat it."
+    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
+    assert out.calls.invalid == ()
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ("not json", "invalid_json"),
+        ('{"city":', "invalid_json"),
+        ("{'city': 'Paris'}", "invalid_json"),
+        ("[1,2]", "not_an_object"),
+        ('{"city":"Paris","city":"Rome"}', "duplicate_key"),
+    ],
+)
+async def test_what_cannot_be_replayed_is_quoted(wire: str, engine: str, sent: str, code: str) -> None:
+    """tool-call-outputs: Undecodable arguments go back as none and are quoted."""
+    answers = [Answer(text="Hm.", calls=[PARIS, Call("get_weather", sent)]), Answer(calls=[ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, route=(wire, engine))
+    _, calls, (good, bad) = turn(*reversed(provider.received))
+    assert [args for _, _, args in calls] == [{"city": "Paris"}, {}]
+    assert bad.text.startswith(f"ERROR: {code}: ")
+    assert bad.text.endswith(f"You sent: {sent}")
+    assert not good.text.startswith("ERROR: ")
+    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Rome"}]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_input_that_is_no_object_is_quoted_where_the_wire_carries_objects(engine: str) -> None:
+    """tool-call-outputs: Undecodable arguments go back as none and are quoted."""
+    use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": ["Paris", 3]}
+    body = {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "Hm."}, use], "usage": {"input_tokens": 1, "output_tokens": 1},
+    }  # fmt: skip
+    with LoopbackProvider([body, Answer(calls=[ROME])]) as provider:
+        out = await ask(provider, route=("anthropic", engine))
+    _, calls, (bad,) = turn(*reversed(provider.received))
+    assert calls == [("toolu_1", "get_weather", {})]
+    assert "not_an_object" in bad.text
+    assert "Paris" in bad.text
+    assert arguments(out.calls) == [{"city": "Rome"}]
+
+
+async def test_a_call_cut_off_at_the_limit_is_asked_for_again() -> None:
+    """tool-call-outputs: A failed result says what is wrong."""
+    cut = Answer(text="Hm.", calls=[PARIS, Call("get_weather", '{"city":"Ro')], finish="length")
+    with LoopbackProvider([cut, Answer(calls=[ROME])]) as provider:
+        out = await ask(provider)
+    _, _, (_, bad) = turn(*reversed(provider.received))
+    assert bad.text.startswith("ERROR: truncated: ")
+    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Rome"}]
+
+
+async def test_an_unknown_tool_is_told_what_there_is() -> None:
+    """tool-call-outputs: A failed result says what is wrong."""
+    with LoopbackProvider([Answer(text="Hm.", calls=[Call("rm_rf")]), Answer(calls=[ROME])]) as provider:
+        out = await ask(provider)
+    _, calls, (bad,) = turn(*reversed(provider.received))
+    assert calls[0][1] == "rm_rf"
+    assert "unknown_tool" in bad.text
+    assert "'get_weather'" in bad.text
+    assert arguments(out.calls) == [{"city": "Rome"}]
+
+
+async def test_a_long_text_is_quoted_only_so_far() -> None:
+    """tool-call-outputs: Undecodable arguments go back as none and are quoted."""
+    long = Call("get_weather", '{"city":"' + "x" * 100_000)
+    with LoopbackProvider([Answer(text="Hm.", calls=[long]), Answer(calls=[ROME])]) as provider:
+        await ask(provider)
+    _, _, (bad,) = turn(*reversed(provider.received))
+    assert 'You sent: {"city":"xxx' in bad.text
+    assert len(bad.text) < 6_000
+
+
+# How often it asks
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("reasks", [0, 1, 2])
+async def test_it_asks_again_at_most_so_often_and_then_raises(engine: str, mode: str, reasks: int) -> None:
+    """tool-call-outputs: A reask is made at most as often as allowed.
+
+    tool-call-outputs: What is bad after the last reask raises.
+    """
+    with LoopbackProvider(lambda _: Answer(text="Hm.", calls=[PARIS, BROKEN])) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        with pytest.raises(ToolCallParseError) as caught:
+            await ask(provider, lm=lm, mode=mode, max_reasks=reasks)
+    assert len(provider.received) == len(lm.history) == 1 + reasks
+    error = caught.value
+    assert isinstance(error, dspy.utils.exceptions.AdapterParseError)
+    assert (error.code, error.field, error.tool) == ("invalid_json", "calls", "get_weather")
+    assert error.choice.text == "Hm."
+    calls = error.choice.tool_calls
+    assert calls is not None
+    assert arguments(calls) == [{"city": "Paris"}] * (1 + reasks)
+    assert [call.arguments for call in calls.invalid] == ['{"city":']
+
+
+async def test_one_reask_is_the_default() -> None:
+    """tool-call-outputs: A reask is made at most as often as allowed."""
+    with LoopbackProvider([Answer(calls=[WRONG])]) as provider, pytest.raises(ToolCallParseError):
+        await ask(provider)
+    assert len(provider.received) == 2
+
+
+async def test_a_good_answer_is_not_asked_for_again() -> None:
+    """tool-call-outputs: A reask is made at most as often as allowed."""
+    with LoopbackProvider([Answer(calls=[PARIS]), Answer(text="No.")]) as provider:
+        out = await ask(provider, max_reasks=5)
+        text = await ask(provider, May, max_reasks=5)
+    assert arguments(out.calls) == [{"city": "Paris"}]
+    assert text.answer == "No."
+    assert len(provider.received) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_each_reask_goes_on_with_all_before_it(engine: str, mode: str) -> None:
+    """tool-call-outputs: A reask is one conversation.
+
+    tool-call-outputs: Every request of a reask is recorded.
+    """
+    answers = [
+        Answer(text="One.", calls=[PARIS, WRONG], usage=(10, 1)),
+        Answer(text="Two.", calls=[BROKEN, OSLO], usage=(20, 2)),
+        Answer(text="Three.", calls=[ROME], usage=(40, 4)),
+    ]
+    with LoopbackProvider(answers) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        out = await ask(provider, lm=lm, mode=mode, max_reasks=2)
+    first, second, third = (request.body["messages"] for request in provider.received)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    assert [row["role"] for row in third[len(second) :]] == ["assistant", "tool", "tool"]
+    assert [row["content"] for row in third if row["role"] == "assistant"] == ["One.", "Two."]
+    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
+    assert [call.turn.text for call in out.calls] == ["One.", "Two.", "Three."]
+    assert [len(entry["messages"]) for entry in lm.history] == [len(first), len(second), len(third)]
+    usage = out.get_lm_usage()[lm.model]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (70, 7)
+
+
+# Ids and positions
+
+
+def unique(calls: ToolCalls) -> bool:
+    every = [*calls, *calls.invalid]
+    by_place = sorted(every, key=lambda call: call.index)
+    return (
+        len({call.id for call in every}) == len(every) == len({call.index for call in every})
+        and [call for call in by_place if call in list(calls)] == list(calls)
+        and calls.in_order() == by_place
+    )
+
+
+@pytest.mark.parametrize(("wire", "engine", "_"), ROUTES)
+async def test_positions_and_ids_are_unique_in_what_comes_out(wire: str, engine: str, _: bool) -> None:
+    """tool-call-outputs: Ids and positions stay unique across reasks."""
+    answers = [Answer(calls=[PARIS, WRONG]), Answer(calls=[WRONG, OSLO]), Answer(calls=[ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, route=(wire, engine), max_reasks=2)
+    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
+    assert unique(out.calls)
+
+
+async def test_an_id_that_was_used_in_an_earlier_answer_is_renumbered() -> None:
+    """tool-call-outputs: Ids and positions stay unique across reasks."""
+
+    def same_ids(calls: Sequence[Call]) -> Answer:
+        return Answer(
+            text="Hm.", calls=[Call(call.name, call.arguments, id=f"c{n}") for n, call in enumerate(calls)]
+        )
+
+    answers = [same_ids([PARIS, WRONG]), same_ids([OSLO, BROKEN]), same_ids([ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, max_reasks=2)
+    assert unique(out.calls)
+    assert [call.altered for call in out.calls] == [(), ("renumbered",), ("renumbered",)]
+    rows = provider.received[2].body["messages"]
+    made = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
+    answered = [row["tool_call_id"] for row in rows if row["role"] == "tool"]
+    assert made == answered
+    assert len(set(made)) == 4, "a result must answer one call"
+
+
+async def test_positions_are_unique_in_the_error_too() -> None:
+    """tool-call-outputs: Ids and positions stay unique across reasks."""
+    answers = [Answer(calls=[BROKEN, PARIS]), Answer(calls=[OSLO, WRONG]), Answer(calls=[WRONG, ROME])]
+    with LoopbackProvider(answers) as provider, pytest.raises(ToolCallParseError) as caught:
+        await ask(provider, max_reasks=2)
+    calls = caught.value.choice.tool_calls
+    assert calls is not None
+    assert arguments(calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
+    assert len(calls.invalid) == 1
+    assert unique(calls)
+
+
+# Candidates
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_candidates_are_asked_again_each_by_itself(mode: str) -> None:
+    """tool-call-outputs: Candidates are asked again each by itself."""
+    answers = [
+        Answer(text="A.", calls=[PARIS]),
+        Answer(text="B.", calls=[WRONG]),
+        Answer(text="C.", calls=[OSLO, BROKEN]),
+        Answer(text="B again.", calls=[ROME]),
+        Answer(text="C again.", calls=[weather("Bonn")]),
+    ]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, mode=mode, config={"n": 3, "temperature": 1.0})
+    assert [arguments(calls) for calls in out.completions.calls] == [
+        [{"city": "Paris"}],
+        [{"city": "Rome"}],
+        [{"city": "Oslo"}, {"city": "Bonn"}],
+    ]
+    first, *reasks = (provider.received[n] for n in (0, 3, 4))
+    assert [turn(request, first).text for request in reasks] == ["B.", "C."]
+
+
+async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() -> None:
+    """tool-call-outputs: Candidates are asked again each by itself."""
+    cities = (f"City {n}" for n in range(100))
+
+    def policy(received: Received) -> Answer:
+        again = len(received.body["messages"]) > 2
+        return Answer(text="Hm.", calls=[weather(next(cities)) if again else WRONG])
+
+    with LoopbackProvider(policy) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", cache=True, temperature=0.77))
+        outs = [await ask(provider, lm=lm, config={"n": 2}) for _ in range(2)]
+    assert [[calls[0].args["city"] for calls in out.completions.calls] for out in outs] == [
+        ["City 0", "City 1"]
+    ] * 2
+    assert len(provider.received) == 4, "what was asked before is in the cache"
+
+
+# A reask answered in text
+
+
+@pytest.mark.parametrize("signature", [Must, May, Theirs])
+async def test_text_after_good_calls_is_kept_with_them(signature: Any) -> None:
+    """tool-call-outputs: A reask answered in text keeps the text."""
+    answers = [Answer(text="One.", calls=[PARIS, WRONG]), Answer(text="That is all.")]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, signature)
+    assert arguments(out.calls.tool_calls) == [{"city": "Paris"}]
+    assert out.calls.text == "That is all."
+    assert out.calls.tool_calls[0].turn.text == "One."
+    assert len(provider.received) == 2
+
+
+async def test_text_in_place_of_a_bad_call_is_the_answer() -> None:
+    """tool-call-outputs: A reask answered in text keeps the text."""
+    with LoopbackProvider([Answer(calls=[WRONG]), Answer(text="It is sunny.")]) as provider:
+        out = await ask(provider, May)
+        assert (out.answer, out.calls) == ("It is sunny.", None)
+        with pytest.raises(MissingToolCalls) as caught:
+            await ask(provider, Must)
+    assert caught.value.choice.text == "It is sunny."
+
+
+async def test_marked_text_fills_its_fields_after_a_reask() -> None:
+    """tool-call-outputs: A reask answered in text keeps the text."""
+    text = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
+    with LoopbackProvider([Answer(calls=[PARIS, WRONG]), Answer(text=text)]) as provider:
+        out = await ask(provider, May)
+    assert out.answer == "Sunny."
+    assert arguments(out.calls) == [{"city": "Paris"}]
+
+
+# Adapters, field types and leniency
+
+
+@pytest.mark.parametrize("signature", [Must, May, Theirs])
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_every_adapter_and_field_type_asks_again(adapter: Any, signature: Any) -> None:
+    """tool-call-outputs: A reask is one conversation."""
+    answers = [Answer(text="Hm.", calls=[PARIS, BROKEN]), Answer(calls=[ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, signature, adapter=adapter)
+    assert isinstance(out.calls, dspy.ToolCalls)
+    assert arguments(out.calls.tool_calls) == [{"city": "Paris"}, {"city": "Rome"}]
+    assert len(turn(*reversed(provider.received)).results) == 2
+
+
+@pytest.mark.parametrize("signature", [Must, May, Theirs])
+async def test_a_bad_call_raises_for_every_field_type(signature: Any) -> None:
+    """tool-call-outputs: What is bad after the last reask raises."""
+    with LoopbackProvider([Answer(calls=[BROKEN])]) as provider, pytest.raises(ToolCallParseError):
+        await ask(provider, signature, max_reasks=2)
+    assert len(provider.received) == 3
+
+
+async def test_nothing_is_salvaged_unless_it_is_asked_for() -> None:
+    """asked-for-leniency: Nothing is salvaged unless it is asked for."""
+    calls = [Call("get_weather", "{'city': 'Paris'}"), weather("Rome", days="3")]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        out = await ask(provider, on_invalid="keep")
+    assert [call.code for call in out.calls.invalid] == ["invalid_json", "schema_mismatch"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_what_was_salvaged_is_not_asked_for_again(engine: str) -> None:
+    """asked-for-leniency: A salvaged call is checked like any other."""
+    calls = [Call("get_weather", "{'city': 'Paris'}"), weather("Rome", days="3")]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        out = await ask(provider, route=("openai", engine), repair=True, unwrap=True)
+    assert [(call.args, call.altered) for call in out.calls] == [
+        ({"city": "Paris"}, ("repaired",)),
+        ({"city": "Rome", "days": 3}, ("unwrapped",)),
+    ]
+    assert [call.arguments for call in out.calls] == [call.text for call in calls]
+    assert len(provider.received) == 1
+
+
+async def test_what_was_repaired_and_does_not_fit_is_asked_for_again() -> None:
+    """asked-for-leniency: A salvaged call is checked like any other."""
+    answers = [
+        Answer(text="Hm.", calls=[Call("get_weather", "{'city': 42}")]),
+        Answer(calls=[Call("get_weather", "{'city': 'Rome', 'days': '3'}")]),
+    ]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, repair=True, unwrap=True)
+    _, _, (bad,) = turn(*reversed(provider.received))
+    assert bad.text.startswith("ERROR: schema_mismatch at /city: ")
+    assert bad.text.endswith("You sent: {'city': 42}")
+    (call,) = out.calls
+    assert (call.args, call.altered) == ({"city": "Rome", "days": 3}, ("repaired", "unwrapped"))
+
+
+async def test_what_was_salvaged_goes_back_as_it_was_accepted() -> None:
+    """asked-for-leniency: A salvaged call goes back as it was accepted."""
+    salvaged = [Call("get_weather", "{'city': 'Paris'}"), Call("get_weather", json.dumps('{"city":"Oslo"}'))]
+    with LoopbackProvider([Answer(text="Hm.", calls=[*salvaged, WRONG]), Answer(calls=[ROME])]) as provider:
+        await ask(provider, repair=True, unwrap=True)
+    _, calls, results = turn(*reversed(provider.received))
+    assert [args for _, _, args in calls] == [{"city": "Paris"}, {"city": "Oslo"}, {"city": 42}]
+    assert [result.text.startswith("ERROR: ") for result in results] == [False, False, True]
+
+
+async def test_unchecked_arguments_that_are_no_json_are_still_asked_for_again() -> None:
+    """tool-call-outputs: Checking can be turned off."""
+    answers = [Answer(text="Hm.", calls=[WRONG, BROKEN]), Answer(calls=[ROME])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, validate_args=False)
+    assert arguments(out.calls) == [{"city": 42}, {"city": "Rome"}]
+    assert len(provider.received) == 2
+
+
+# What only a hostile answer holds
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("place", ["arguments", "name", "text"])
+async def test_half_a_surrogate_pair_can_be_told_back(engine: str, place: str) -> None:
+    """tool-call-outputs: A failed result says what is wrong."""
+    half = {place: "half \ud83d"}
+    function = {"name": half.get("name", "get_weather"), "arguments": half.get("arguments", '{"city":42}')}
+    message = {
+        "role": "assistant",
+        "content": half.get("text", "Hm."),
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+    body = {
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }  # fmt: skip
+    with LoopbackProvider([json.dumps(body).encode(), Answer(calls=[ROME])]) as provider:
+        out = await ask(provider, route=("openai", engine))
+    assert arguments(out.calls) == [{"city": "Rome"}]
+    assert "half" in json.dumps(provider.received[1].body["messages"][2:])
