@@ -4,9 +4,11 @@ The public names, nothing else. The flow, and the name of each thing as it passe
 Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs.
 """
 
+from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.choice import Choice, choice_from_response, choice_from_stream, choices_from_response
 from sigadapt.adapters.json_adapter import JSONAdapter
+from sigadapt.adapters.two_step_adapter import TwoStepAdapter
 from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.errors import (
     InvalidToolDecl,
@@ -22,6 +24,7 @@ from sigadapt.signatures.results import ToolResult, ToolResults
 __version__ = "0.1.0"
 
 __all__ = [
+    "BAMLAdapter",
     "ChatAdapter",
     "Choice",
     "InvalidToolCall",
@@ -36,6 +39,7 @@ __all__ = [
     "ToolDecls",
     "ToolResult",
     "ToolResults",
+    "TwoStepAdapter",
     "UnreadableResponse",
     "XMLAdapter",
     "choice_from_response",

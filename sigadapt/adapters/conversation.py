@@ -17,13 +17,14 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import turns_of
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.results import Round, ToolResults
+from sigadapt.signatures.results import Round, ToolResult, ToolResults
 
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 Message = dict[str, Any]
-_ASIDE = "Tool calls aside, "
+_NOT_SHOWN = "(the result is not part of this example)"
+_PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
 def messages_of(
@@ -43,7 +44,7 @@ def messages_of(
     events, rounds = _turns(rest, inputs)
     system = system_text(adapter, rest)
     messages = [{"role": "system", "content": system}] if system else []
-    messages += adapter.format_demos(rest, demos)
+    messages += _demos(adapter, rest, demos)
     for event in events:
         messages += _event(adapter, rest, event, rounds)
     user = question_text(adapter, rest, inputs)
@@ -75,12 +76,7 @@ def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[
 def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
     """Instructions and field descriptions; the structure of text only where there are text outputs."""
     if rest.output_fields:
-        structure = adapter.format_field_structure(rest)
-        return (
-            f"{adapter.format_field_description(rest)}\n"
-            f"{_ASIDE}{structure[:1].lower()}{structure[1:]}\n"
-            f"{adapter.format_task_description(rest)}"
-        )
+        return adapter.text_description(rest)
     instructions = textwrap.dedent(rest.instructions).strip()
     if not rest.input_fields:
         return instructions
@@ -93,8 +89,38 @@ def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping
     text = adapter.format_user_message_content(rest, dict(inputs))
     if not rest.output_fields:
         return text
-    reminder = adapter.user_message_output_requirements(rest)
-    return f"{text}\n\n{_ASIDE}{reminder[:1].lower()}{reminder[1:]}".strip()
+    return f"{text}\n\n{adapter.text_reminder(rest)}".strip()
+
+
+def _demos(adapter: "ToolAdapter", rest: type[Signature], demos: list[dict[str, Any]]) -> Iterator[Message]:
+    """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
+    calling = [(demo, calls) for demo in demos if (calls := _calls_in(demo)) is not None]
+    yield from adapter.format_demos(rest, [demo for demo in demos if _calls_in(demo) is None])
+    for number, (demo, calls) in enumerate(calling):
+        missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
+        prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
+        question = adapter.format_user_message_content(rest, dict(demo), prefix)
+        yield {"role": "user", "content": question}
+        text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
+        yield from _round(_example(calls, demo, number), text)
+
+
+def _example(calls: ToolCalls, demo: Mapping[str, Any], number: int) -> Round:
+    """An example's round under ids of its own, without the state of a conversation it is not part of."""
+    turn = Turn(text=calls.text)
+    answered = _results_in(calls, demo)
+    given = {result.call_id: result for result in answered.results} if answered else {}
+    good = [
+        call.model_copy(update={"id": f"demo_{number}_{place}", "turn": turn})
+        for place, call in enumerate(calls)
+    ]
+    results = [
+        ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN)
+        if (known := given.get(old.id)) is None
+        else known.model_copy(update={"call_id": new.id})
+        for new, old in zip(good, calls, strict=True)
+    ]
+    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(results))
 
 
 def _event(
@@ -122,15 +148,25 @@ def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
 
 def _answered(calls: ToolCalls, event: Mapping[str, Any], rounds: list[Round]) -> Round:
     """The calls with their results: the event's own, or those that this request brings for its last turn."""
-    for value in event.values():
-        if isinstance(value, ToolResults) or (isinstance(value, Mapping) and "rounds" in value):
-            return Round(calls=calls, results=tuple(ToolResults.model_validate(value)))
-    if calls.tool_call_results is not None:
-        results = dspy.ToolCallResults.model_validate(calls.tool_call_results)
-        return ToolResults.of(calls, results).rounds[0]
+    answered = _results_in(calls, event)
+    if answered is not None:
+        return answered
     if rounds and [call.id for call in rounds[0].calls] == [call.id for call in calls]:
         return rounds.pop(0)
     return ToolResults.of(calls, []).rounds[0]
+
+
+def _results_in(calls: ToolCalls, event: Mapping[str, Any]) -> Round | None:
+    for value in event.values():
+        if isinstance(value, ToolResults) or (isinstance(value, Mapping) and "rounds" in value):
+            given = {result.call_id: result for result in ToolResults.model_validate(value)}
+            kept = {call.id for call in calls.invalid}
+            return ToolResults.of(calls, {key: given[key] for key in given if key not in kept}).rounds[0]
+    if calls.tool_call_results is None:
+        return None
+    results = dspy.ToolCallResults.model_validate(calls.tool_call_results).tool_call_results
+    by_id = {result.call_id: result for result in results if result.call_id}
+    return ToolResults.of(calls, by_id if len(by_id) == len(results) else results).rounds[0]
 
 
 def _round(answered: Round, text: str | None) -> Iterator[Message]:

@@ -33,7 +33,7 @@ class HookContext(NamedTuple):
         model: the language model's name.
         signature: the signature called.
         decls: the declared tools.
-        changes: what differs between the canonical request and what the provider gets; empty before it is known.
+        changes: what differs between the canonical request and what the provider gets; known once it is sent.
     """
 
     model: str
@@ -104,9 +104,8 @@ def _asked(hook: Any, method: str, *arguments: Any) -> "Asking[Any]":
 def _checked_request(answer: Any) -> Request:
     if isinstance(answer, Mapping) and "messages" in answer and "model" in answer:
         return cast("Request", answer)
-    raise InvalidOption(
-        f"before_request returned a {type(answer).__name__}, neither a Request nor a Choice", field="hooks"
-    )
+    kind = type(cast("object", answer)).__name__
+    raise InvalidOption(f"before_request returned a {kind}, neither a Request nor a Choice", field="hooks")
 
 
 def _checked_choice(answer: Any, method: str) -> Choice:

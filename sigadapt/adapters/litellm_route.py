@@ -36,7 +36,8 @@ def fields_of(row: Row, profile: Profile) -> Row | None:
     fields: Row = {}
     calls: dict[str, Row] = {}
     for item in turn.state["items"]:
-        provider, kind, data = item.get("continuation") or (None, None, {})
+        sent: list[Any] = item.get("continuation") or ["", "", {}]
+        provider, kind, data = sent
         if provider == "litellm" and kind == "message":
             fields.update(data)
         elif provider == "litellm":
@@ -76,7 +77,8 @@ class Engine(LiteLLMEngine):
         self._fields = fields
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Row:
-        return _put_back(cast("Any", super())._arguments(request, streaming=streaming), self._fields)
+        data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001  (dspy's own hook)
+        return _put_back(data, self._fields)
 
 
 class AsyncEngine(AsyncLiteLLMEngine):
@@ -87,4 +89,5 @@ class AsyncEngine(AsyncLiteLLMEngine):
         self._fields = fields
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Row:
-        return _put_back(cast("Any", super())._arguments(request, streaming=streaming), self._fields)
+        data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001  (dspy's own hook)
+        return _put_back(data, self._fields)

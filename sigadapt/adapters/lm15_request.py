@@ -58,7 +58,8 @@ def _messages(rows: list[dict[str, Any]], profile: Profile) -> Iterator[lm15.Mes
 
 def _message(row: dict[str, Any], profile: Profile) -> lm15.Message:
     if row["role"] == "assistant":
-        return lm15.Message(role="assistant", parts=tuple(_said(row, profile)) or (lm15.TextPart(text=""),))
+        parts = tuple(_said(row, profile)) or (lm15.TextPart(text=""),)
+        return lm15.Message(role="assistant", parts=parts)
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
     # Content blocks (images, files, ...) and system messages further down: lm15's own reader knows them.
@@ -68,7 +69,7 @@ def _message(row: dict[str, Any], profile: Profile) -> lm15.Message:
 
 
 def _said(row: dict[str, Any], profile: Profile) -> Iterator[Any]:
-    """An assistant turn's parts: in the provider's own order with its state, where it is the same provider."""
+    """An assistant turn's parts: in the provider's own order with its state, where it is the same one."""
     calls = {call["id"]: call for call in row.get("tool_calls", ())}
     state = row["turn"].state if row.get("turn") else None
     if state is not None and profile.replays == "lm15" and state["dialect"] == profile.dialect:

@@ -4,7 +4,8 @@ Rule 7 lives here: required is required; on a turn with calls the other outputs 
 else None; and text is never dropped: without field markers it is the one text output there is, or an error.
 """
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
@@ -39,10 +40,18 @@ def refuse_bad_calls(choice: Choice, plan: Plan, signature: type[Signature]) -> 
     )
 
 
-def outputs_of(
-    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice
-) -> dict[str, Any]:
-    """The output fields' values, in the signature's order.
+class Parsing(NamedTuple):
+    """A text that the adapter is to parse: some adapters ask another model to."""
+
+    rest: type[Signature]
+    text: str
+
+
+Outputs: TypeAlias = Generator[Parsing, Any, dict[str, Any]]
+
+
+def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice) -> Outputs:
+    """The output fields' values, in the signature's order; texts to parse are yielded.
 
     Raises:
         MissingToolCalls: a required calls field and no call (rule 7).
@@ -50,11 +59,14 @@ def outputs_of(
     """
     calls: Any = choice.tool_calls
     if calls is not None:
-        values = _beside_calls(adapter, plan, choice.text)
+        values = yield from _beside_calls(adapter, plan, choice.text)
     elif plan.calls_required:
         raise _missing(choice, plan, signature)
     else:
-        values, calls = _without_calls(adapter, plan, signature, choice)
+        values = yield from _without_calls(adapter, plan, signature, choice.text)
+        lost = choice.text if not plan.rest.output_fields else None
+        turn = Turn(text=lost, reasoning=choice.reasoning)
+        calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
     values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in signature.output_fields}
 
@@ -70,31 +82,30 @@ def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingT
     )
 
 
-def _beside_calls(adapter: "ToolAdapter", plan: Plan, text: str | None) -> dict[str, Any]:
+def _beside_calls(adapter: "ToolAdapter", plan: Plan, text: str | None) -> Outputs:
     """What the text beside calls holds; the whole of it stays in `ToolCalls.text`."""
-    if not text or not adapter.holds_fields(plan.rest, text):
+    if not text or not adapter.parses_beside_calls or not adapter.holds_fields(plan.rest, text):
         return {}
     try:
-        return adapter.parse(plan.rest, text)
+        return (yield Parsing(plan.rest, text))
     except AdapterParseError as error:
         return cast("dict[str, Any]", error.parsed_result or {})
 
 
 def _without_calls(
-    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice
-) -> tuple[dict[str, Any], Any]:
-    """The other outputs, and what the optional calls field gets; text that no field takes stays in it."""
-    text = choice.text
+    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], text: str | None
+) -> Outputs:
+    """The other outputs, from a text that must hold them."""
     if not text:
         raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
     if not plan.rest.output_fields:
-        return {}, ToolCalls(tool_calls=[], turn=Turn(text=text, reasoning=choice.reasoning))
+        return {}
     if adapter.holds_fields(plan.rest, text):
-        return adapter.parse(plan.rest, text), plan.missing_calls()
+        return (yield Parsing(plan.rest, text))
     sole = _sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text holds none of the output fields.")
-    return {sole: text}, plan.missing_calls()
+    return {sole: text}
 
 
 def _sole_text_field(rest: type[Signature]) -> str | None:

@@ -20,7 +20,7 @@ from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_r
 from sigadapt.adapters.lowering import Lowered, lowered
 from sigadapt.adapters.names import restored
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, merged
@@ -64,8 +64,9 @@ class Outgoing(NamedTuple):
         return self._replace(request=request, sent=lowered(request, self.profile))
 
 
-Steps: TypeAlias = Generator["Outgoing | Pending", Any, Outputs]
-Answers: TypeAlias = Generator["Outgoing | Pending", Any, list["Answer"]]
+Step: TypeAlias = "Outgoing | Pending | Parsing"
+Steps: TypeAlias = Generator[Step, Any, Outputs]
+Answers: TypeAlias = Generator[Step, Any, list["Answer"]]
 
 
 class Answer(NamedTuple):
@@ -79,10 +80,10 @@ def run(adapter: "ToolAdapter", call: Call) -> Outputs:
     """Drive `steps` with a language model that answers at once."""
     work = steps(adapter, call)
     step = _go_on(work.send, None)
-    while isinstance(step, (Outgoing, Pending)):
+    while not isinstance(step, list):
         try:
-            answer = transport.send(call.lm, *step[1:]) if isinstance(step, Outgoing) else _refused(step)
-        except Exception as error:  # noqa: BLE001  (the steps decide what becomes of it)
+            answer = _done(adapter, call, step)
+        except Exception as error:  # noqa: BLE001, PERF203  (the steps decide what becomes of it)
             step = _go_on(work.throw, error)
         else:
             step = _go_on(work.send, answer)
@@ -93,18 +94,33 @@ async def arun(adapter: "ToolAdapter", call: Call) -> Outputs:
     """Drive `steps` with a language model that is awaited."""
     work = steps(adapter, call)
     step = _go_on(work.send, None)
-    while isinstance(step, (Outgoing, Pending)):
+    while not isinstance(step, list):
         try:
-            waited = transport.asend(call.lm, *step[1:]) if isinstance(step, Outgoing) else step.awaitable
-            answer = await waited
-        except Exception as error:  # noqa: BLE001  (the steps decide what becomes of it)
+            answer = await _awaited(adapter, call, step)
+        except Exception as error:  # noqa: BLE001, PERF203  (the steps decide what becomes of it)
             step = _go_on(work.throw, error)
         else:
             step = _go_on(work.send, answer)
     return step
 
 
-def _go_on(go: Any, value: Any) -> "Outgoing | Pending | Outputs":
+def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
+    if isinstance(step, Outgoing):
+        return transport.send(call.lm, step.sent, step.profile, step.controls)
+    if isinstance(step, Parsing):
+        return adapter.parse(step.rest, step.text)
+    return _refused(step)
+
+
+async def _awaited(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
+    if isinstance(step, Outgoing):
+        return await transport.asend(call.lm, step.sent, step.profile, step.controls)
+    if isinstance(step, Parsing):
+        return await adapter.aparse(step.rest, step.text)
+    return await step.awaitable
+
+
+def _go_on(go: Any, value: Any) -> "Step | Outputs":
     """Take the steps up to the next thing to wait for, or to the end."""
     try:
         return go(value)
@@ -129,14 +145,17 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     decls = decls_of(call.plan, call.inputs)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
+    form = adapter.response_format(call.lm, plan.rest) if plan.rest.output_fields else None
+    if form is not None:
+        generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
-    request = build_request(str(call.lm.model), messages, decls, adapter.options, generation)
+    request = build_request(transport.model_of(call.lm), messages, decls, adapter.options, generation)
     answers = yield from _answers(adapter, call, decls, request, controls)
     outputs: Outputs = []
     for choice, response in answers:
         if adapter.options.on_invalid != "keep":
             refuse_bad_calls(choice, plan, call.signature)
-        values = outputs_of(adapter, plan, call.signature, choice)
+        values = yield from outputs_of(adapter, plan, call.signature, choice)
         outputs.append(values | _native_values(adapter, call, choice, response))
     return outputs
 
@@ -146,7 +165,7 @@ def _answers(
 ) -> Answers:
     """Every candidate's answer, as the hooks leave it."""
     options = adapter.options
-    context = HookContext(str(call.lm.model), call.signature, decls)
+    context = HookContext(transport.model_of(call.lm), call.signature, decls)
     asked = yield from before_request(options.hooks, request, context)
     if isinstance(asked, Choice):
         return [Answer(_checked(options, decls, asked), None)]

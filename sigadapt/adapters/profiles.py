@@ -20,8 +20,8 @@ class Profile:
 
     Args:
         dialect: the wire format's name, as the readers have it.
-        replays: who puts a turn's provider state back: `lm15` as continuation of its parts, `litellm` as fields
-            of a chat message.
+        replays: who puts a turn's provider state back: `lm15` as continuation of its parts, `litellm` as
+            fields of a chat message.
         choices: the forms of tool choice that get through.
         parallel: whether `parallel_tool_calls` gets through.
         forces_with_thinking: whether the provider takes a forced choice while thinking is on.

@@ -55,11 +55,14 @@ class ToolAdapter:
     field_marker: ClassVar[str]
     """How this adapter's text names an output field, with `{}` for the name."""
 
+    parses_beside_calls: ClassVar[bool] = True
+    """Whether text beside calls is looked through for outputs; it stays in `ToolCalls.text` in any case."""
+
     if TYPE_CHECKING:  # the DSPy half, as far as it is called from here
         format_field_description: Callable[[type[Signature]], str]
         format_field_structure: Callable[[type[Signature]], str]
         format_task_description: Callable[[type[Signature]], str]
-        format_user_message_content: Callable[[type[Signature], dict[str, Any]], str]
+        format_user_message_content: Callable[..., str]
         user_message_output_requirements: Callable[[type[Signature]], str]
         format_assistant_message_content: Callable[[type[Signature], dict[str, Any]], str]
         format_demos: Callable[[type[Signature], list[dict[str, Any]]], list[dict[str, Any]]]
@@ -144,9 +147,33 @@ class ToolAdapter:
             return cast("Any", super()).format(signature, demos, inputs)
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
+    def text_description(self, rest: type[Signature]) -> str:
+        """What the system message says of text outputs: DSPy's words, made true beside tools."""
+        return (
+            f"{self.format_field_description(rest)}\n"
+            f"{_aside(self.format_field_structure(rest))}\n"
+            f"{self.format_task_description(rest)}"
+        )
+
+    def text_reminder(self, rest: type[Signature]) -> str:
+        """What the user's message says of the text's form."""
+        return _aside(self.user_message_output_requirements(rest))
+
+    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:  # noqa: ARG002
+        """The response format to ask for; None for an adapter whose text is no JSON."""
+        return None
+
+    async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
+        """`parse` for an adapter that waits for something while it parses."""
+        return self.parse(rest, text)
+
     def holds_fields(self, rest: type[Signature], text: str) -> bool:
         """Whether a text names any of the output fields in this adapter's form."""
         return any(self.field_marker.format(name) in text for name in rest.output_fields)
+
+
+def _aside(words: str) -> str:
+    return f"Tool calls aside, {words[:1].lower()}{words[1:]}"
 
 
 def _rest_of(signature: type[Signature]) -> type[Signature] | None:

@@ -129,7 +129,7 @@ async def asend(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls)
 
 def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
     """Keep the changes on the history entries of this request, beside lm15's own `adaptations`."""
-    for entry in reversed(lm.history if sent.changes else ()):
+    for entry in reversed(cast("list[dict[str, Any]]", lm.history) if sent.changes else []):
         if entry.get("request") is request:
             entry["changes"] = sent.changes
 
@@ -179,6 +179,11 @@ def _executions(controls: Controls) -> Iterator[dict[str, Any]]:
         yield common if rollout is None else {**common, "rollout_id": rollout}
 
 
+def model_of(lm: BaseLM) -> str:
+    """The language model's name, which a Request must bear."""
+    return cast("Any", lm).model
+
+
 def profile_of(lm: BaseLM) -> Profile:
     """The wire that a language model's requests go over, as DSPy will select it."""
     if not isinstance(getattr(lm, "engine", None), str):
@@ -192,7 +197,7 @@ def profile_of(lm: BaseLM) -> Profile:
         return replace(profile, replays_reasoning_content=True) if wants else profile
     if lm.model_type == "responses":
         return profiles.LITELLM["openai-responses"]
-    return profiles.LITELLM[profiles.LITELLM_DIALECTS.get(str(lm.model).partition("/")[0], "openai-chat")]
+    return profiles.LITELLM[profiles.LITELLM_DIALECTS.get(model_of(lm).partition("/")[0], "openai-chat")]
 
 
 _LM15_DIALECTS = {"OpenAILM": "openai-responses", "AnthropicLM": "anthropic", "GeminiLM": "gemini"}

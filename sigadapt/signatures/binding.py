@@ -6,7 +6,7 @@ The rules:
     by its parameter's type, in pydantic's lax mode, because a JSON Schema takes `1.0` for an integer.
  b. What was not sent stays out, so that Python's own default applies. A default that stands in a pydantic
     `Field` is filled in, because Python would pass the `Field` itself.
- c. A pydantic model's fields come out under the names that its constructor takes.
+ c. A pydantic model's fields come out under the names they were sent by, which its constructor takes.
  d. An argument whose parameter has no usable type, or that no parameter names, stays as it was sent, and so
     do all arguments of a declaration without a Python object.
  e. One validator is compiled for a callable and kept, weakly.
@@ -18,10 +18,10 @@ from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import pydantic
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from typing_extensions import NotRequired, TypedDict
 
-from sigadapt.errors import CallCode
 from sigadapt.signatures.arguments import Flaw, compact, shown
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.decls import ToolDecls
@@ -76,16 +76,15 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> Json:
     made = model.model_validate_json(compact(args))
     if issubclass(model, pydantic.RootModel):
         return dict(args)  # the constructor makes the typed object of them
-    fields = {_keyword(model, name, args): getattr(made, name) for name in made.model_fields_set}
-    return fields | (made.model_extra or {})
+    fields = {key: name for name, field in model.model_fields.items() for key in _keywords(name, field)}
+    typed = {key: getattr(made, name) for key, name in fields.items() if name in made.model_fields_set}
+    return {key: typed.get(key, value) for key, value in (args | (made.model_extra or {})).items()}
 
 
-def _keyword(model: type[pydantic.BaseModel], name: str, args: Json) -> str:
-    """The name under which the constructor takes a field: the one that was sent, else the field's own."""
-    alias = model.model_fields[name].validation_alias
-    if isinstance(alias, pydantic.AliasChoices):
-        return next((str(choice) for choice in alias.choices if choice in args), name)
-    return alias if isinstance(alias, str) and (alias in args or name not in args) else name
+def _keywords(name: str, field: FieldInfo) -> list[str]:
+    alias = field.validation_alias
+    choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
+    return [name, *(choice for choice in choices if isinstance(choice, str))]
 
 
 def _validator_of(func: Callable[..., Any]) -> _Validator:
@@ -146,21 +145,22 @@ def _pointer(detail: ErrorDetails, args: Json) -> str:
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
     """The steps of pydantic's location that lead into the arguments; it also names types tried on the way."""
     for step in location:
-        try:
-            value = value[step]
-        except (TypeError, LookupError):
+        if isinstance(value, dict) and step in value:
+            value = cast("Json", value)[cast("str", step)]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(cast("list[Any]", value)):
+            value = cast("list[Any]", value)[step]
+        else:
             continue
         yield step
 
 
 def _refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
-    code: CallCode = flaw.code
     return InvalidToolCall(
         id=call.id,
         name=call.name,
         arguments=call.arguments,
         index=call.index,
-        code=code,
+        code=flaw.code,
         message=flaw.message,
         path=flaw.path,
     )

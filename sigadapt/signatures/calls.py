@@ -64,6 +64,28 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = _NO_TURN
 
+    def bind(self, decls: "ToolDecls") -> "dict[str, Any] | InvalidToolCall":
+        """The arguments as typed Python values, ready for `func(**bound)`; nothing is called.
+
+        Args:
+            decls: the tools that were declared for the turn.
+
+        Returns:
+            The arguments by keyword, or an InvalidToolCall `unknown_tool` or `schema_mismatch`. Of a
+            declaration without Python types, the arguments as they are. `binding.py` has the rules.
+
+        Example:
+            >>> from pathlib import Path
+            >>> from sigadapt import ToolDecls
+            >>> def read(path: Path) -> str: ...
+            >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
+            >>> call.bind(ToolDecls(read)) == {"path": Path("notes.txt")}
+            True
+        """
+        from sigadapt.signatures.binding import bind  # noqa: PLC0415  (it makes calls of this very type)
+
+        return bind(self, decls)
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _text_of_args(cls, data: Any) -> Any:

@@ -138,8 +138,6 @@ def complaint(call: InvalidToolCall) -> str:
 def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
     if given is None:
         return {}
-    if isinstance(given, dspy.ToolCallResults):
-        given = {result.call_id or "": result for result in given.tool_call_results}
     if isinstance(given, Mapping):
         known = {call.id for call in turn}
         named = cast("Mapping[str, Any]", given)

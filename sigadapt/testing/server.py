@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from aiohttp import web
@@ -15,6 +15,7 @@ Respond: TypeAlias = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Re
 """Method, path with query, headers and body to a response; never raises."""
 
 _HOST = "127.0.0.1"
+_BACKLOG = 1024
 # Seconds given to requests still in hand when the server stops: their clients have left the `with` block.
 _GRACE = 0.1
 # A script's function that blocks holds a thread; the pool makes them as they are needed.
@@ -29,53 +30,51 @@ class Server:
     """
 
     def __init__(self, respond: Respond) -> None:
-        listener = socket.create_server((_HOST, 0), backlog=1024)
-        self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
-        started: Future[Callable[[], object]] = Future()
+        # Both are made here, so that a lack of either is raised here; a client may connect from now on.
+        self._loop = asyncio.new_event_loop()
+        self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
+        self.url = f"http://{_HOST}:{self._listener.getsockname()[1]}"
+        self._stopped = asyncio.Event()
         self._thread = threading.Thread(
-            target=self._run, args=(respond, listener, started), name="sigadapt-loopback", daemon=True
+            target=self._run, args=(respond,), name="sigadapt-loopback", daemon=True
         )
         self._thread.start()
-        try:
-            self._stop = started.result()
-        except Exception:
-            listener.close()
-            raise
 
     def stop(self) -> None:
-        """Close every connection and end the thread."""
-        self._stop()
+        """Close every connection, wait for functions of the script that still run, and end the thread."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
-    def _run(
-        self, respond: Respond, listener: socket.socket, started: "Future[Callable[[], object]]"
-    ) -> None:
+    def _run(self, respond: Respond) -> None:
         try:
-            asyncio.run(_serve(respond, listener, started))
-        except Exception as error:
-            if started.done():
-                raise
-            started.set_exception(error)  # for the thread that waits for it
+            self._loop.run_until_complete(self._serve(respond))
+        finally:
+            self._loop.close()
 
+    async def _serve(self, respond: Respond) -> None:
+        self._loop.set_default_executor(ThreadPoolExecutor(_BLOCKED, thread_name_prefix="sigadapt-script"))
 
-async def _serve(respond: Respond, listener: socket.socket, started: "Future[Callable[[], object]]") -> None:
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    loop.set_default_executor(ThreadPoolExecutor(_BLOCKED, thread_name_prefix="sigadapt-script"))
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            # Read from the stream, because `request.read()` refuses bodies above a megabyte.
+            content = await request.content.read()
+            response = await respond(request.method, request.path_qs, request.headers, content)
+            return await _send(response, request)
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        # Read from the stream, because `request.read()` refuses bodies above a megabyte.
-        content = await request.content.read()
-        response = await respond(request.method, request.path_qs, request.headers, content)
-        return await _send(response, request)
-
-    runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=_GRACE)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listener, backlog=1024).start()
-        started.set_result(lambda: loop.call_soon_threadsafe(stopped.set))
-        await stopped.wait()
-    finally:
+        runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=_GRACE)
+        await runner.setup()
+        await web.SockSite(runner, self._listener, backlog=_BACKLOG).start()
+        await self._stopped.wait()
         await runner.cleanup()
+        await _end_tasks()
+        await self._loop.shutdown_default_executor()
+
+
+async def _end_tasks() -> None:
+    """Let what `cleanup` cancelled come to its end before the loop closes."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
 
 
 async def _send(response: Response, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,5 +1,4 @@
-"""The items of an answer in order, with the opaque state that its provider wants back on the next turn (rule
-8).
+"""An answer's items in order, with the opaque state that its provider wants back (rule 8).
 
 Claude's thinking blocks are signed, Gemini signs parts, OpenAI encrypts its reasoning: each refuses or
 answers worse where they do not come back, in place. An item is JSON:

@@ -17,6 +17,7 @@ from sigadapt.signatures.sources import (
     langchain_tools,
     mcp_tools,
     models,
+    programs,
     wire_shapes,
 )
 from sigadapt.signatures.sources.facts import Facts
@@ -30,11 +31,19 @@ class _Reader(Protocol):
 
 
 # In order: some tools of the libraries can be called, so `callables` comes last.
-_TABLE: tuple[_Reader, ...] = (wire_shapes, dspy_tools, models, mcp_tools, langchain_tools, callables)
+_TABLE: tuple[_Reader, ...] = (
+    wire_shapes,
+    dspy_tools,
+    models,
+    programs,
+    mcp_tools,
+    langchain_tools,
+    callables,
+)
 
 _FIX = (
-    "Give a function, a bound method, a pydantic model class, a dspy.Tool, an MCP or LangChain tool, "
-    "or a dict in a provider's shape."
+    "Give a function, a bound method, a pydantic model class, a dspy.Tool, Signature or Module, an MCP or "
+    "LangChain tool, or a dict in a provider's shape."
 )
 
 
@@ -70,11 +79,9 @@ def unknown_source(value: object) -> InvalidToolDecl:
         return _error(f"a {type(known).__name__} with the keys {keys or '(none)'} declares no tool")
     if issubclass(type(value), type):
         kind = cast("type", value)
-        program = issubclass(kind, (dspy.Signature, dspy.Module))
+        program = issubclass(kind, dspy.Module)
         reason = f"the class {kind.__qualname__} is no tool"
-        return _error(reason, "Declare a function that runs it." if program else _FIX)
-    if isinstance(value, dspy.Module):
-        return _error(f"a {type(value).__name__} module is no tool", "Declare a function that runs it.")
+        return _error(reason, "Give an instance of it." if program else _FIX)
     return _error(f"{shown(repr(value))} ({type(value).__name__}) is no tool")
 
 

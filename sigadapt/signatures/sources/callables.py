@@ -95,6 +95,21 @@ def read(source: _Function, parameters: Json | None) -> list[Facts]:
     ]
 
 
+def types_of(source: _Function) -> dict[str, Any]:
+    """The types of the parameters that a call by name can give; what has a problem (rule f) is left out.
+
+    Example:
+        >>> def book(room: int, *, note: str = "") -> None: ...
+        >>> types_of(book)
+        {'room': <class 'int'>, 'note': <class 'str'>}
+    """
+    try:
+        signature = _signature_of(_called(source), _qualified(source), [])
+    except InvalidToolDecl:
+        return {}
+    return {name: parameter.annotation for name, parameter in signature.parameters.items()}
+
+
 def _derived(source: _Function) -> _Derived:
     called = _called(source)
     cache, key = (_BOUND, called.__func__) if isinstance(called, MethodType) else (_PLAIN, called)

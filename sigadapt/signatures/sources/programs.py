@@ -1,0 +1,202 @@
+"""DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs the result. Never run.
+
+The rules:
+
+ a. A signature class is declared by its fields; `func` is a `dspy.Predict` of it, for the caller.
+ b. A module whose class names the parameters of `forward` is declared by that method, as any function is.
+ c. A module whose `forward` takes anything, as DSPy's own do, is declared by its signature: its attribute
+    `signature`, or that of its only predictor. `func` is the module.
+ d. The name is the class's; for DSPy's own modules, the signature's. A signature made of text has no name of
+    its own.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MethodType
+from typing import Annotated, Any, NamedTuple, TypeGuard, cast
+from weakref import WeakKeyDictionary
+
+import dspy
+import jiter
+from pydantic.fields import FieldInfo
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.arguments import compact
+from sigadapt.signatures.schema import check
+from sigadapt.signatures.sources import callables
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
+from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.subschemas import Json
+
+_NAMELESS = "StringSignature"  # what DSPy calls a signature made of text
+
+
+class _Derived(NamedTuple):
+    parameters: bytes
+    returns: bytes | None
+
+
+_DERIVED: WeakKeyDictionary[type[dspy.Signature], _Derived] = WeakKeyDictionary()
+
+
+def reads(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
+    """Whether the source is a DSPy signature class or a module; a module's class is not."""
+    return isinstance(source, dspy.Module) or _is_signature(source)
+
+
+def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[Facts]:
+    """Say what a signature or a module is as a tool.
+
+    Args:
+        source: the signature class, or the module.
+        parameters: a schema to use in place of its inputs'.
+
+    Raises:
+        InvalidToolDecl: `underivable`, for an input without a JSON Schema, or a module that does not say what
+            it takes.
+
+    Example:
+        >>> class Translate(dspy.Signature):
+        ...     '''Translate into French.'''
+        ...
+        ...     text: str = dspy.InputField()
+        ...     french: str = dspy.OutputField()
+        >>> facts = read(dspy.ChainOfThought(Translate), None)[0]
+        >>> facts.name, facts.description, list(facts.parameters["properties"])
+        ('Translate', 'Translate into French.', ['text'])
+    """
+    if _is_signature(source):
+        return [_of_signature(source, parameters)._replace(func=cast("Any", dspy.Predict)(source))]
+    module = cast("dspy.Module", source)
+    forward = _forward(module)
+    facts = (
+        _of_signature(_signature(module), parameters)
+        if forward is None
+        else callables.read(forward, parameters)[0]
+    )
+    kind = type(module)
+    if not _is_dspys(kind):
+        own_doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
+        facts = facts._replace(name=kind.__name__, description=own_doc or facts.description)
+    return [facts._replace(func=cast("Callable[..., Any]", module))]
+
+
+def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
+    """The types of the inputs.
+
+    Example:
+        >>> types_of(dspy.Predict("question, k: int -> answer"))
+        {'question': <class 'str'>, 'k': <class 'int'>}
+    """
+    if _is_signature(program):
+        return _types(program.input_fields)
+    forward = _forward(cast("dspy.Module", program))
+    if forward is not None:
+        return callables.types_of(forward)
+    try:
+        return _types(_signature(cast("dspy.Module", program)).input_fields)
+    except InvalidToolDecl:  # declared with a schema of its own
+        return {}
+
+
+def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
+    return issubclass(type(source), type) and issubclass(cast("type", source), dspy.Signature)
+
+
+def _is_dspys(kind: Any) -> bool:
+    return kind.__module__.partition(".")[0] == "dspy"
+
+
+def _forward(module: dspy.Module) -> MethodType | None:
+    """The module's own `forward`, where it names what it takes (rule b)."""
+    kind = type(module)  # asked of the class, because DSPy logs a warning where the object is asked
+    function: Any = getattr(kind, "forward", None) or getattr(kind, "aforward", None)
+    if not callable(function) or _is_dspys(function):
+        return None
+    forward = MethodType(function, module)
+    kinds = {parameter.kind for parameter in inspect.signature(forward).parameters.values()}
+    return forward if kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} else None
+
+
+def _signature(module: dspy.Module) -> type[dspy.Signature]:
+    signature = getattr(module, "signature", None)
+    if not _is_signature(signature):
+        predictors = cast("list[Any]", module.predictors())
+        signature = predictors[0].signature if len(predictors) == 1 else None
+    if signature is None:
+        raise InvalidToolDecl(
+            "its forward names no parameters, and it has no signature of its own",
+            code="underivable",
+            tool=type(module).__qualname__,
+            fix="Name the parameters of forward, or give its schema: ToolDecl.of(module, parameters=...).",
+        )
+    return signature
+
+
+def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> Facts:
+    name = None if signature.__name__ == _NAMELESS else signature.__name__
+    if parameters is not None:
+        return Facts(name, signature.instructions, parameters)
+    known = _DERIVED.get(signature)
+    if known is None:
+        known = _DERIVED[signature] = _derive(signature)
+    returns = None if known.returns is None else jiter.from_json(known.returns)
+    return Facts(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
+
+
+def _derive(signature: type[dspy.Signature]) -> _Derived:
+    where = f"{signature.__module__}.{signature.__qualname__}"
+    schemas = schemas_of(_types(signature.input_fields))
+    if schemas.problems:
+        told = "; ".join(f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items())
+        fix = "Change its input fields, or give its schema: ToolDecl.of(signature, parameters=...)."
+        raise InvalidToolDecl(told, code="underivable", tool=where, fix=fix)
+    for name, schema in schemas.properties.items():
+        _complete(schema, name, signature.input_fields[name])
+    schema = _object(schemas.properties, signature.input_fields) | {"additionalProperties": False}
+    if schemas.defs:
+        schema["$defs"] = schemas.defs
+    check(schema, tool=where)
+    returns = _returns(signature)
+    return _Derived(compact(schema).encode(), None if returns is None else compact(returns).encode())
+
+
+def _object(properties: dict[str, Json], fields: Mapping[str, FieldInfo]) -> Json:
+    required = [name for name in properties if fields[name].is_required()]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _returns(signature: type[dspy.Signature]) -> Json | None:
+    properties: dict[str, Json] = {}
+    defs: Json = {}
+    for name, field in signature.output_fields.items():
+        try:
+            schema = schema_of(_type(field), "serialization")
+        except UNDERIVABLE:
+            return None  # what a program gives may be any object; only what it takes has to be JSON
+        for key, definition in schema.pop("$defs", {}).items():
+            if defs.setdefault(key, definition) != definition:
+                return None  # two types of one name, told apart only within their own field
+        _complete(schema, name, field)
+        properties[name] = schema
+    returns = _object(properties, signature.output_fields)
+    return {**returns, "$defs": defs} if defs else returns
+
+
+def _types(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    return {name: _type(field) for name, field in fields.items()}
+
+
+def _type(field: FieldInfo) -> Any:
+    return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+
+
+def _complete(schema: Json, name: str, field: FieldInfo) -> None:
+    extra = field.json_schema_extra
+    description = extra.get("desc") if isinstance(extra, dict) else None
+    if description and description != f"${{{name}}}":  # what DSPy writes where nothing was
+        schema["description"] = description
+    if not field.is_required() and field.default_factory is None:
+        with suppress(ValueError):
+            schema["default"] = jsonable(field.default)

@@ -1,0 +1,317 @@
+"""A call's arguments as typed Python values, and what does not bind."""
+
+import dataclasses
+import datetime
+import enum
+import functools
+import gc
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import dspy
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from sigadapt import InvalidToolCall, ToolCall, ToolDecl, ToolDecls
+from sigadapt.signatures import binding
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Guest(pydantic.BaseModel):
+    name: str
+    born: datetime.date | None = None
+
+
+@dataclasses.dataclass
+class Room:
+    number: int
+    color: Color = Color.RED
+
+
+def call(name: str, **args: Any) -> ToolCall:
+    return ToolCall(id="call_1", name=name, args=args, index=3)
+
+
+def bound(source: object, **args: Any) -> Any:
+    decls = ToolDecls(source)
+    return call(next(iter(decls)).name, **args).bind(decls)
+
+
+def book(
+    guest: Guest,
+    room: Room,
+    at: datetime.datetime,
+    price: Decimal,
+    colors: list[Color],
+    nights: Annotated[int, Field(ge=1)] = 1,
+    mode: Literal["a", "b"] = "a",
+) -> None:
+    raise AssertionError
+
+
+TYPED: dict[str, Any] = {
+    "guest": {"name": "Ada", "born": "1815-12-10"},
+    "room": {"number": 7},
+    "at": "2026-01-02T03:04:05Z",
+    "price": "1.10",
+    "colors": ["red"],
+    "nights": 2.0,
+}
+
+
+def test_arguments_become_what_the_parameters_say():
+    """tool-call-outputs: Bound arguments are typed Python values."""
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    made = bound(book, **TYPED)
+    assert made == {
+        "guest": Guest(name="Ada", born=datetime.date(1815, 12, 10)),
+        "room": Room(7),
+        "at": at,
+        "price": Decimal("1.10"),
+        "colors": [Color.RED],
+        "nights": 2,
+    }
+    assert type(made["nights"]) is int
+
+
+def test_what_was_not_sent_stays_out_but_a_default_in_a_field_is_filled_in():
+    def f(a: int, b: int = 2, c: int = Field(default=3, ge=0), *, d: str = "d") -> tuple[Any, ...]:
+        return a, b, c, d
+
+    args = bound(f, a=1)
+    assert args == {"a": 1, "c": 3}
+    assert f(**args) == (1, 2, 3, "d")
+
+
+class Shop:
+    def sell(self, item: Color, *rest: int, **more: int) -> tuple[object, ...]:
+        return self, item, rest, more
+
+    @classmethod
+    def close(cls, at: datetime.time) -> datetime.time:
+        return at
+
+    def __call__(self, on: datetime.date) -> datetime.date:
+        return on
+
+    async def order(self, color: Color) -> Color:
+        return color
+
+
+@pytest.mark.parametrize(
+    ("source", "args", "expected"),
+    [
+        (Shop().sell, {"item": "red", "n": 5}, {"item": Color.RED, "n": 5}),
+        (Shop.close, {"at": "07:30:00"}, {"at": datetime.time(7, 30)}),
+        (Shop(), {"on": "2026-01-02"}, {"on": datetime.date(2026, 1, 2)}),
+        (Shop().order, {"color": "red"}, {"color": Color.RED}),
+        (functools.partial(book, room=Room(1), price=Decimal(1)), None, None),
+        (dspy.Tool(Shop().order, name="order"), {"color": "red"}, {"color": Color.RED}),
+    ],
+    ids=["method", "classmethod", "object", "async", "partial", "dspy.Tool"],
+)
+def test_every_kind_of_callable_binds(
+    source: Callable[..., Any], args: dict[str, Any] | None, expected: dict[str, Any] | None
+):
+    if args is None:
+        args = {key: value for key, value in TYPED.items() if key not in ("room", "price")}
+        expected = {key: value for key, value in bound(book, **TYPED).items() if key in args}
+    assert bound(source, **args) == expected
+
+
+def test_a_method_and_its_function_do_not_share_a_validator():
+    def f(it: Color) -> Color:
+        return it
+
+    class Holder:
+        g = f
+
+    with_self = ToolDecl.of(Holder().g, name="g", parameters={"type": "object"})
+    assert call("g", it="red").bind(ToolDecls(with_self)) == {"it": "red"}
+    assert bound(f, it="red") == {"it": Color.RED}
+
+
+class Visit(pydantic.BaseModel):
+    """A visit."""
+
+    guest: Guest
+    on: datetime.date = Field(alias="date")
+    color: Color | None = Field(None, validation_alias=pydantic.AliasChoices("colour", "color"))
+
+
+def test_a_model_s_fields_come_out_under_the_names_its_constructor_takes():
+    """tool-call-outputs: Bound arguments are typed Python values."""
+    made = bound(Visit, guest={"name": "Ada"}, date="2026-01-02", colour="red")
+    assert made == {"guest": Guest(name="Ada"), "date": datetime.date(2026, 1, 2), "colour": Color.RED}
+    assert Visit(**made) == Visit.model_validate_json(
+        '{"guest": {"name": "Ada"}, "date": "2026-01-02", "colour": "red"}'
+    )
+
+
+def test_a_model_that_takes_anything_keeps_it():
+    class Open(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="allow")
+
+        at: datetime.date
+        __pydantic_extra__: dict[str, datetime.date]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    assert bound(Open, at="2026-01-02", b="2026-01-03") == {
+        "at": datetime.date(2026, 1, 2),
+        "b": datetime.date(2026, 1, 3),
+    }
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    when: datetime.date = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+class Program(dspy.Module):
+    """Answer twice."""
+
+    def forward(self, color: Color) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("source", [Ask, dspy.Predict(Ask), dspy.ChainOfThought(Ask)])
+def test_programs_bind_by_their_inputs(source: object):
+    """tool-call-outputs: Bound arguments are typed Python values."""
+    assert bound(source, when="2026-01-02") == {"when": datetime.date(2026, 1, 2)}
+
+
+def test_a_module_binds_by_its_forward():
+    assert bound(Program(), color="red") == {"color": Color.RED}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "code", "path"),
+    [
+        ("bok", {}, "unknown_tool", None),
+        ("book", {**TYPED, "nights": "2"}, "schema_mismatch", "/nights"),
+        ("book", {**TYPED, "at": "yesterday"}, "schema_mismatch", "/at"),
+        ("book", {**TYPED, "guest": {"name": "Ada", "born": "x"}}, "schema_mismatch", "/guest/born"),
+        ("book", {**TYPED, "extra": 1}, "schema_mismatch", ""),
+        ("book", {}, "schema_mismatch", ""),
+    ],
+)
+def test_what_does_not_bind_is_a_tagged_bad_call(
+    tool: str, args: dict[str, Any], code: str, path: str | None
+):
+    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
+    sent = call(tool, **args)
+    bad = sent.bind(ToolDecls(book))
+    assert isinstance(bad, InvalidToolCall)
+    assert (bad.code, bad.path) == (code, path)
+    assert (bad.id, bad.name, bad.arguments, bad.index) == (sent.id, sent.name, sent.arguments, sent.index)
+
+
+def test_every_error_of_a_call_is_told():
+    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
+    bad = bound(book, **{**TYPED, "at": "never", "guest": {"name": "Ada", "born": "no day"}})
+    assert "/at: " in bad.message
+    assert "/guest/born: " in bad.message
+
+
+def test_a_validator_s_own_refusal_is_a_tagged_bad_call():
+    class Even(pydantic.BaseModel):
+        n: int
+
+        @pydantic.field_validator("n")
+        @classmethod
+        def _even(cls, n: int) -> int:
+            if n % 2:
+                raise ValueError("it is odd")
+            return n
+
+    bad = bound(Even, n=3)
+    assert (bad.code, bad.path) == ("schema_mismatch", "/n")
+    assert "it is odd" in bad.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"name": "f", "parameters": {"type": "object"}},
+        ToolDecl.of(lambda **_: None, name="f", parameters={"type": "object"}),
+        ToolDecl.of(lambda a, /: None, name="f", parameters={"type": "object"}),
+        ToolDecl.of(print, name="f", parameters={"type": "object"}),
+    ],
+    ids=["dict", "untyped", "positional-only", "built-in"],
+)
+def test_without_python_types_the_arguments_stay_as_they_are(source: object):
+    args = {"at": "2026-01-02", "big": 10**30}
+    made = call("f", **args).bind(ToolDecls(source))
+    assert made == args
+
+
+def test_a_type_that_pydantic_does_not_know_leaves_its_argument_alone():
+    class Strange:
+        pass
+
+    def f(a: Strange, b: Color) -> None: ...
+
+    decls = ToolDecls(ToolDecl.of(f, parameters={"type": "object"}))
+    assert call("f", a=1, b="red").bind(decls) == {"a": 1, "b": Color.RED}
+
+
+def test_validators_are_kept_by_callable_and_weakly():
+    def make() -> Callable[..., Any]:
+        def f(a: int) -> None: ...
+
+        return f
+
+    f = make()
+    before = len(binding._PLAIN)
+    bound(f, a=1)
+    bound(f, a=2)
+    assert len(binding._PLAIN) == before + 1
+    del f
+    gc.collect()
+    assert len(binding._PLAIN) == before
+
+
+def test_binding_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bound(book, **TYPED)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c", "d"]),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            ),
+            max_leaves=8,
+        ),
+    )
+)
+def test_any_arguments_bind_or_are_tagged(args: dict[str, Any]):
+    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
+
+    def f(
+        a: int = 0, b: list[Guest] | None = None, c: dict[str, datetime.date] | str = "", d: Any = None
+    ) -> None: ...
+
+    made = bound(f, **args)
+    if isinstance(made, InvalidToolCall):
+        assert made.code == "schema_mismatch"
+    else:
+        assert made.keys() == args.keys()
+        f(**made)
