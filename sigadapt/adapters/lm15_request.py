@@ -32,7 +32,7 @@ def to_lm15(request: Request, profile: Profile) -> lm15.Request:
         system=system,
         messages=tuple(_messages(messages, profile)),
         tools=tuple(_tool(tool) for tool in request.get("tools", ())),
-        config=_config(request),
+        config=_config(request, profile),
     )
 
 
@@ -118,14 +118,47 @@ def _tool(tool: dict[str, Any]) -> lm15.FunctionTool:
     )
 
 
+def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | None:
+    """The tools in the wire's own words, where lm15's types have no place for them; None where they have.
+
+    Two cases: a strict flag on OpenAI's wires, and Gemini's `parametersJsonSchema`, which takes JSON Schema
+    where `parameters` takes a subset of its own (source: Google's FunctionDeclaration reference).
+
+    Example:
+        >>> from sigadapt.adapters.profiles import NATIVE
+        >>> tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}
+        >>> request: Request = {"model": "m", "messages": [], "tools": [tool]}
+        >>> wire_tools(request, NATIVE["gemini"])[0]["functionDeclarations"][0]["parametersJsonSchema"]
+        {}
+    """
+    functions = [tool["function"] for tool in request.get("tools", ())]
+    if functions and profile.dialect == "gemini" and profile.replays == "lm15":
+        return [{"functionDeclarations": [_gemini_declaration(function) for function in functions]}]
+    if not any(function.get("strict") for function in functions):
+        return None
+    if profile.dialect == "openai-responses":
+        return [{"type": "function", **function} for function in functions]
+    return request.get("tools")
+
+
+def _gemini_declaration(function: dict[str, Any]) -> dict[str, Any]:
+    named = {"name": function["name"], "description": function["description"]}
+    return {**named, "parametersJsonSchema": function["parameters"]}
+
+
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
 
 
-def _config(request: Request) -> lm15.Config:
+def _config(request: Request, profile: Profile) -> lm15.Config:
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
     config = _generation_config(generation) if generation else lm15.Config()
     choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
-    return replace(config, tool_choice=choice) if choice else config
+    if choice is not None:
+        config = replace(config, tool_choice=choice)
+    tools = wire_tools(request, profile)
+    return (
+        config if tools is None else replace(config, extensions={**(config.extensions or {}), "tools": tools})
+    )
 
 
 def _generation_config(generation: dict[str, Any]) -> lm15.Config:

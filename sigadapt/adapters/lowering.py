@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from sigadapt.adapters.names import aliases, names_in, renamed
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
+from sigadapt.adapters.strict import strict_tool
 from sigadapt.errors import InvalidOption
 
 
@@ -54,6 +55,7 @@ def lowered(request: Request, profile: Profile) -> Lowered:
     changes: list[Change] = []
     request = _choice(request, profile, changes)
     request = _settings(request, profile, changes)
+    request = _strict(request, profile, changes)
     table = aliases(names_in(request), profile.names, profile.longest_name)
     changes += _renamings(request, table)
     changes += _foreign(request, profile)
@@ -91,9 +93,7 @@ def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
     names = {tool["function"]["name"] for tool in allowed["tools"]}
     tools = [tool for tool in request.get("tools", []) if tool.get("function", {}).get("name") in names]
-    changes.append(
-        Change("/tools", "lowered", "this wire has no such choice; only the chosen tools are sent")
-    )
+    changes.append(Change("/tools", "lowered", "this wire has no such choice; only these tools are sent"))
     narrowed: Request = {**request, "tools": tools, "tool_choice": allowed["mode"]}
     return narrowed
 
@@ -119,6 +119,26 @@ def _settings(request: Request, profile: Profile, changes: list[Change]) -> Requ
         changes.append(Change("/response_format", "dropped", why))
         request = _without(request, "response_format")
     return request
+
+
+def _strict(request: Request, profile: Profile, changes: list[Change]) -> Request:
+    """Strict tools with a schema that strict mode takes, or without the flag where none gets through."""
+    tools = request.get("tools", [])
+    if not any(tool.get("function", {}).get("strict") for tool in tools):
+        return request
+    fitted: list[dict[str, Any]] = []
+    for number, tool in enumerate(tools):
+        if not tool.get("function", {}).get("strict"):
+            fitted.append(tool)
+        elif profile.strict:
+            fitted.append(strict_tool(tool))
+        else:
+            why = "no strict flag gets through on this wire; the calls are validated all the same"
+            changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
+            function = {key: value for key, value in tool["function"].items() if key != "strict"}
+            fitted.append({**tool, "function": function})
+    changed: Request = {**request, "tools": fitted}
+    return changed
 
 
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:

@@ -31,6 +31,7 @@ class Options:
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
         repair: whether arguments that are no JSON are repaired where they can be; such a call is marked.
+        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
         hooks: objects around the model call, asked in order (`hooks.py`).
         unwrap: whether arguments encoded as JSON text once too often are decoded; such a call is marked.
 
@@ -51,6 +52,7 @@ class Options:
     validate_args: bool = True
     repair: bool = False
     unwrap: bool = False
+    strict: bool = False
     hooks: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
@@ -58,7 +60,7 @@ class Options:
             value = getattr(self, name)
             if value not in words:
                 raise InvalidOption(f"{value!r} is unknown", field=name, fix=f"Use {_either(words)}.")
-        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap"):
+        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"{value!r} is not a boolean", field=name)

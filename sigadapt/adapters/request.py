@@ -82,6 +82,8 @@ def build_request(
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls:
         request["tools"] = decls.to_openai()
+        for tool in request["tools"] if options.strict else ():
+            tool["function"].setdefault("strict", True)
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls:

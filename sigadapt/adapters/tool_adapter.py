@@ -32,6 +32,7 @@ class ToolOptions(TypedDict, total=False):
     validate_args: bool
     repair: bool
     unwrap: bool
+    strict: bool
     hooks: Sequence[Any]
 
 

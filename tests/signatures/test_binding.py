@@ -183,7 +183,9 @@ class Program(dspy.Module):
         raise AssertionError
 
 
-@pytest.mark.parametrize("source", [Ask, dspy.Predict(Ask), dspy.ChainOfThought(Ask)])
+@pytest.mark.parametrize(
+    "source", [Ask, dspy.Predict(Ask), ToolDecl.of(dspy.ChainOfThought(Ask), name="ask")]
+)
 def test_programs_bind_by_their_inputs(source: object):
     """tool-call-outputs: Bound arguments are typed Python values."""
     assert bound(source, when="2026-01-02") == {"when": datetime.date(2026, 1, 2)}

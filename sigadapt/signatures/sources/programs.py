@@ -6,8 +6,8 @@ The rules:
  b. A module whose class names the parameters of `forward` is declared by that method, as any function is.
  c. A module whose `forward` takes anything, as DSPy's own do, is declared by its signature: its attribute
     `signature`, or that of its only predictor. `func` is the module.
- d. The name is the class's; for DSPy's own modules, the signature's. A signature made of text has no name of
-    its own.
+ d. The name is the class's; for DSPy's own modules, the signature's. One made of text, or extended by its module
+    as `ChainOfThought` does, has none: give it with `ToolDecl.of(module, name=...)`.
 """
 
 import inspect
@@ -62,7 +62,7 @@ def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) ->
         ...
         ...     text: str = dspy.InputField()
         ...     french: str = dspy.OutputField()
-        >>> facts = read(dspy.ChainOfThought(Translate), None)[0]
+        >>> facts = read(dspy.Predict(Translate), None)[0]
         >>> facts.name, facts.description, list(facts.parameters["properties"])
         ('Translate', 'Translate into French.', ['text'])
     """
