@@ -8,13 +8,16 @@ for word.
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import dspy
-from dspy.adapters import utils
+from dspy.adapters import _legacy_type_markers, utils  # pyright: ignore[reportPrivateUsage]
+from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import turns_of
+from sigadapt.adapters.user_text import user_text
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.results import Round, ToolResult, ToolResults
@@ -55,7 +58,14 @@ def messages_of(
     if all(message["role"] == "system" for message in messages):
         # Every provider wants a message to answer, and here there are only instructions.
         messages[:] = [{"role": "user", "content": user or system}]
-    return messages
+    return [_with_blocks(message) for message in messages]
+
+
+def _with_blocks(message: Message) -> Message:
+    """Images, files and the like as content blocks: DSPy's types write markers into the text."""
+    if message["role"] != "user" or CUSTOM_TYPE_START_IDENTIFIER not in message["content"]:
+        return message
+    return cast("Any", _legacy_type_markers)._expand_legacy_custom_type_markers_in_chat_message(message)  # noqa: SLF001
 
 
 def _asks(rest: type[Signature], inputs: Mapping[str, Any]) -> bool:
@@ -73,8 +83,19 @@ def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[
     return events, list(ToolResults.model_validate(results).rounds) if results is not None else []
 
 
+_SYSTEM: WeakKeyDictionary[type[Signature], WeakKeyDictionary["ToolAdapter", str]] = WeakKeyDictionary()
+
+
 def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
-    """Instructions and field descriptions; the structure of text only where there are text outputs."""
+    """Instructions and field descriptions, made once; the structure of text only where text is put out."""
+    known = _SYSTEM.setdefault(rest, WeakKeyDictionary())
+    text = known.get(adapter)
+    if text is None:
+        text = known[adapter] = _system_text(adapter, rest)
+    return text
+
+
+def _system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
     if rest.output_fields:
         return adapter.text_description(rest)
     instructions = textwrap.dedent(rest.instructions).strip()
@@ -86,7 +107,7 @@ def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
 
 def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping[str, Any]) -> str:
     """The inputs' values, and a reminder of the text format where there are text outputs."""
-    text = adapter.format_user_message_content(rest, dict(inputs))
+    text = user_text(adapter, rest, inputs)
     if not rest.output_fields:
         return text
     return f"{text}\n\n{adapter.text_reminder(rest)}".strip()

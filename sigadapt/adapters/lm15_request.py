@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dspy import lm15
 
+from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.errors import InvalidOption
@@ -31,7 +32,7 @@ def to_lm15(request: Request, profile: Profile) -> lm15.Request:
         model=request["model"],
         system=system,
         messages=tuple(_messages(messages, profile)),
-        tools=tuple(_tool(tool) for tool in request.get("tools", ())),
+        tools=_TOOLS(request["tools"]) if "tools" in request else (),
         config=_config(request, profile),
     )
 
@@ -111,11 +112,17 @@ def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:
     )
 
 
-def _tool(tool: dict[str, Any]) -> lm15.FunctionTool:
-    function = tool["function"]
-    return lm15.FunctionTool(
-        name=function["name"], description=function.get("description"), parameters=function["parameters"]
+def _tools(tools: list[dict[str, Any]]) -> tuple[lm15.FunctionTool, ...]:
+    return tuple(
+        lm15.FunctionTool(
+            name=function["name"], description=function.get("description"), parameters=function["parameters"]
+        )
+        for function in (tool["function"] for tool in tools)
     )
+
+
+_TOOLS = Memo(_tools)
+_WANT_STRICT = Memo(lambda tools: any(tool["function"].get("strict") for tool in tools))
 
 
 def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | None:
@@ -131,14 +138,16 @@ def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | Non
         >>> wire_tools(request, NATIVE["gemini"])[0]["functionDeclarations"][0]["parametersJsonSchema"]
         {}
     """
-    functions = [tool["function"] for tool in request.get("tools", ())]
-    if functions and profile.dialect == "gemini" and profile.replays == "lm15":
-        return [{"functionDeclarations": [_gemini_declaration(function) for function in functions]}]
-    if not any(function.get("strict") for function in functions):
+    tools = request.get("tools")
+    if not tools:
+        return None
+    if profile.dialect == "gemini" and profile.replays == "lm15":
+        return [{"functionDeclarations": [_gemini_declaration(tool["function"]) for tool in tools]}]
+    if not _WANT_STRICT(tools):
         return None
     if profile.dialect == "openai-responses":
-        return [{"type": "function", **function} for function in functions]
-    return request.get("tools")
+        return [{"type": "function", **tool["function"]} for tool in tools]
+    return tools
 
 
 def _gemini_declaration(function: dict[str, Any]) -> dict[str, Any]:

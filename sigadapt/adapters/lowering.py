@@ -7,6 +7,7 @@ program depends on it. The record is given to hooks and kept on the language mod
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.names import aliases, names_in, renamed
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
@@ -57,7 +58,8 @@ def lowered(request: Request, profile: Profile) -> Lowered:
     request = _settings(request, profile, changes)
     request = _strict(request, profile, changes)
     table = aliases(names_in(request), profile.names, profile.longest_name)
-    changes += _renamings(request, table)
+    if table:
+        changes += _renamings(request, table)
     changes += _foreign(request, profile)
     return Lowered(renamed(request, table), table, tuple(changes))
 
@@ -121,10 +123,13 @@ def _settings(request: Request, profile: Profile, changes: list[Change]) -> Requ
     return request
 
 
+_WANT_STRICT = Memo(lambda tools: any(tool.get("function", {}).get("strict") for tool in tools))
+
+
 def _strict(request: Request, profile: Profile, changes: list[Change]) -> Request:
     """Strict tools with a schema that strict mode takes, or without the flag where none gets through."""
-    tools = request.get("tools", [])
-    if not any(tool.get("function", {}).get("strict") for tool in tools):
+    tools = request.get("tools")
+    if not tools or not _WANT_STRICT(tools):
         return request
     fitted: list[dict[str, Any]] = []
     for number, tool in enumerate(tools):

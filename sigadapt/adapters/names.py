@@ -7,18 +7,20 @@ happen to look like another's alias, more digits are used.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from sigadapt.adapters.choice import Choice
+from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.request import Request
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
 
 
-def aliases(names: Iterable[str], pattern: str, longest: int) -> dict[str, str]:
+def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
     """The aliases of those names that need one.
 
     Args:
@@ -30,14 +32,16 @@ def aliases(names: Iterable[str], pattern: str, longest: int) -> dict[str, str]:
         >>> aliases(["search", "files.read all"], "[a-zA-Z0-9_-]+", 64)
         {'files.read all': 'files_read_all_bb5ca8a2'}
     """
-    known = list(dict.fromkeys(names))
-    fits = re.compile(pattern)
-    taken = {name for name in known if len(name) <= longest and fits.fullmatch(name)}
-    found: dict[str, str] = {}
-    for name in known:
-        if name not in taken:
-            found[name] = _alias(name, longest, taken)
-    return found
+    misfits = [name for name in names if not _fits(name, pattern, longest)]
+    if not misfits:
+        return {}
+    taken = {name for name in names if _fits(name, pattern, longest)}
+    return {name: _alias(name, longest, taken) for name in dict.fromkeys(misfits)}
+
+
+@lru_cache(maxsize=4096)
+def _fits(name: str, pattern: str, longest: int) -> bool:
+    return len(name) <= longest and re.fullmatch(pattern, name) is not None
 
 
 def _alias(name: str, longest: int, taken: set[str]) -> str:
@@ -50,8 +54,17 @@ def _alias(name: str, longest: int, taken: set[str]) -> str:
 
 
 def names_in(request: Request) -> list[str]:
-    """Every tool name in a request: declared, chosen, called or answered."""
-    return [place["name"] for place in _places(request)]
+    """Every tool name in a request: declared, called or answered (what is chosen is declared)."""
+    names = list(_DECLARED(request["tools"])) if "tools" in request else []
+    for row in request["messages"]:
+        if row["role"] == "tool":
+            names.append(row["name"])
+        elif row.get("tool_calls"):
+            names += [call["function"]["name"] for call in row["tool_calls"]]
+    return names
+
+
+_DECLARED = Memo(lambda tools: [tool["function"]["name"] for tool in tools if "function" in tool])
 
 
 def renamed(request: Request, table: dict[str, str]) -> Request:
@@ -99,14 +112,3 @@ def _renamed_choice(choice: dict[str, Any], name: Any) -> dict[str, Any]:
     allowed = choice["allowed_tools"]
     tools = [{**tool, "function": name(tool["function"])} for tool in allowed["tools"]]
     return {**choice, "allowed_tools": {**allowed, "tools": tools}}
-
-
-def _places(request: Request) -> Iterable[dict[str, Any]]:
-    for tool in request.get("tools", ()):
-        if "function" in tool:
-            yield tool["function"]
-    for row in request["messages"]:
-        if row["role"] == "tool":
-            yield row
-        for call in row.get("tool_calls") or ():
-            yield call["function"]

@@ -81,14 +81,22 @@ def build_request(
     choice = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls:
-        request["tools"] = decls.to_openai()
-        for tool in request["tools"] if options.strict else ():
-            tool["function"].setdefault("strict", True)
+        request["tools"] = _tools(decls, options)
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls:
         request["parallel_tool_calls"] = parallel
     return cast("Request", request)
+
+
+def _tools(decls: ToolDecls, options: Options) -> list[dict[str, Any]]:
+    """The declarations as tools: the same list every time, unless somebody may change it."""
+    if not options.strict and not options.hooks:
+        return decls.canonical
+    tools = decls.to_openai()
+    for tool in tools if options.strict else ():
+        tool["function"].setdefault("strict", True)
+    return tools
 
 
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:

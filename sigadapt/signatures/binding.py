@@ -13,7 +13,7 @@ The rules:
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 

@@ -333,6 +333,11 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         """
         return [decl.to_openai() for decl in self.tools]
 
+    @cached_property
+    def canonical(self) -> list[Json]:
+        """`to_openai`, made once: for requests, which do not change it."""
+        return self.to_openai()
+
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Say why a call of a tool by that name with those arguments cannot be used, without running it.
 

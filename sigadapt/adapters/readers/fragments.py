@@ -22,7 +22,7 @@ from sigadapt.adapters.readers.reading import CutOff, Json, an_object, is_text, 
 from sigadapt.signatures.arguments import parse_arguments
 
 
-class _Call:
+class Call:
     """A call as far as its fragments have arrived."""
 
     def __init__(self, fragment: Json) -> None:
@@ -33,6 +33,7 @@ class _Call:
         self.came_whole = False
 
     def add(self, fragment: Json) -> None:
+        """Take a fragment of this call."""
         self.id = self.id or _id(fragment)
         self.name = self.name or _name(fragment)
         piece = _arguments(fragment)
@@ -40,11 +41,41 @@ class _Call:
             self.came_whole = not self.pieces and _is_whole(json_text([piece]))
             self.pieces.append(piece)
 
+    @property
+    def arguments(self) -> str:
+        """The arguments' text so far."""
+        return json_text(self.pieces)
+
     def whole(self, *, ended: bool) -> Json:
+        """The call in the form of an unstreamed message's `tool_calls`."""
         kind, key = _place(self.head)
-        arguments = json_text(self.pieces)
-        function = {"name": self.name, key: arguments if ended else CutOff(arguments)}
+        function = {"name": self.name, key: self.arguments if ended else CutOff(self.arguments)}
         return {**self.head, "id": self.id, kind: function}
+
+
+class Fold:
+    """The calls of one message while its fragments arrive, in the order they were opened."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._by_index: dict[Any, Call] = {}
+        self._by_id: dict[str, Call] = {}
+
+    def add(self, fragment: Json) -> Call:
+        """Put a fragment to the call it belongs to, which may be a new one; returns that call."""
+        index = fragment.get("index")
+        slot = index if isinstance(index, int) else None
+        latest = self.calls[-1] if self.calls else None
+        call = _continued(fragment, slot, self._by_index, self._by_id, latest)
+        if call is None:
+            call = Call(fragment)
+            self.calls.append(call)
+        call.add(fragment)
+        if slot is not None:
+            self._by_index[slot] = call
+        if call.id is not None:
+            self._by_id[call.id] = call
+        return call
 
 
 def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
@@ -67,31 +98,19 @@ def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
         ... )
         [{'index': 0, 'id': 'c1', 'function': {'name': 'now', 'arguments': '{}'}}]
     """
-    calls: list[_Call] = []
-    by_index: dict[Any, _Call] = {}
-    by_id: dict[str, _Call] = {}
+    found = Fold()
     for fragment in fragments:
-        index = fragment.get("index")
-        slot = index if isinstance(index, int) else None
-        call = _continued(fragment, slot, by_index, by_id, calls[-1] if calls else None)
-        if call is None:
-            call = _Call(fragment)
-            calls.append(call)
-        call.add(fragment)
-        if slot is not None:
-            by_index[slot] = call
-        if call.id is not None:
-            by_id[call.id] = call
-    return [call.whole(ended=ended) for call in calls]
+        found.add(fragment)
+    return [call.whole(ended=ended) for call in found.calls]
 
 
 def _continued(
     fragment: Json,
     slot: int | None,
-    by_index: dict[Any, _Call],
-    by_id: dict[str, _Call],
-    latest: _Call | None,
-) -> _Call | None:
+    by_index: dict[Any, Call],
+    by_id: dict[str, Call],
+    latest: Call | None,
+) -> Call | None:
     call_id, name = _id(fragment), _name(fragment)
     call = by_index.get(slot) if slot is not None else by_id.get(call_id or "", latest)
     if call is None:

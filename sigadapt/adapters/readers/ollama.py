@@ -33,7 +33,7 @@ def reads(body: Json) -> bool:
 def read(body: Json) -> list[Reading]:
     """The one reading of a chat response."""
     message = an_object(body.get("message"))
-    finish = word(body.get("done_reason"), {}) if body.get("done") else None
+    finish = word(body.get("done_reason"), {})
     calls = [_call(call) for call in objects(message.get("tool_calls"))]
     text, thinking = message.get("content"), message.get("thinking")
     return [

@@ -6,8 +6,8 @@ The rules:
  b. A module whose class names the parameters of `forward` is declared by that method, as any function is.
  c. A module whose `forward` takes anything, as DSPy's own do, is declared by its signature: its attribute
     `signature`, or that of its only predictor. `func` is the module.
- d. The name is the class's; for DSPy's own modules, the signature's. One made of text, or extended by its module
-    as `ChainOfThought` does, has none: give it with `ToolDecl.of(module, name=...)`.
+ d. The name is the class's; for DSPy's own modules, the signature's. One made of text, or extended by
+    its module as `ChainOfThought` does, has none: give it with `ToolDecl.of(module, name=...)`.
 """
 
 import inspect
@@ -193,8 +193,8 @@ def _type(field: FieldInfo) -> Any:
 
 
 def _complete(schema: Json, name: str, field: FieldInfo) -> None:
-    extra = field.json_schema_extra
-    description = extra.get("desc") if isinstance(extra, dict) else None
+    extra = cast("Any", field.json_schema_extra)
+    description: Any = extra.get("desc") if isinstance(extra, dict) else None
     if description and description != f"${{{name}}}":  # what DSPy writes where nothing was
         schema["description"] = description
     if not field.is_required() and field.default_factory is None:

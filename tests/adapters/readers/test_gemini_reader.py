@@ -242,6 +242,19 @@ def test_case(case: Case) -> None:
     check_case(case)
 
 
+def test_a_streamed_text_ends_at_its_signature() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    parts: list[Json] = [
+        {"text": "A", "thoughtSignature": "U0lH"},
+        {"text": "B"},
+        call(PARIS, thoughtSignature="U0lI"),
+    ]
+    whole = choice_from_response(body(*parts))
+    assert choice_from_stream(stream(*parts)) == whole
+    pieces: list[Json] = [{"text": "A"}, {"text": "", "thoughtSignature": "U0lH"}, *parts[1:]]
+    assert choice_from_stream(stream(*pieces)) == whole
+
+
 def test_every_candidate_is_read() -> None:
     """response-choice: Every candidate is read"""
     two = {"candidates": [*body({"text": "Yes."})["candidates"], *body({"text": "No."})["candidates"]]}

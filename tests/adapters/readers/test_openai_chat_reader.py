@@ -428,6 +428,16 @@ def test_whole_calls_without_ids(fragments: list[Json]) -> None:
     check_case(Case("", None, chunks(*fragments), calls=calls, finish="tool_calls"))
 
 
+def test_a_known_id_continues_its_call_behind_one_without_an_id() -> None:
+    """response-choice: Interleaved fragments of two calls are kept apart"""
+    deltas = [
+        opening(None, "c1", arguments='{"city":'),
+        opening(None, None, "now"),
+        fragment('"Paris"}', id="c1"),
+    ]
+    check_case(Case("", None, chunks(*deltas), calls=(PARIS, ("call_2", "now", {})), finish="tool_calls"))
+
+
 def test_other_tools_at_one_index_are_two_calls() -> None:
     """response-choice: Interleaved fragments of two calls are kept apart"""
     events = chunks(opening(0, None, "now"), opening(0, None, "today"))

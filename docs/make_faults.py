@@ -1,0 +1,270 @@
+"""Write docs/faults.md: faulty answers, what sigadapt makes of each, and what DSPy's own adapter does.
+
+Every cell of the table is measured: each answer is sent by a loopback provider to the real `dspy.LM`, over both of
+its engines, and what the program gets is written down. Run it with `python3 tasks.py docs`.
+"""  # noqa: INP001  (a script)
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+import dspy
+
+import sigadapt
+from sigadapt.testing import LoopbackProvider, Reply
+
+PAGE = Path(__file__).with_name("faults.md")
+ENGINES = {"native engine": "auto", "LiteLLM engine": "litellm"}
+TEXT = "Let me look."
+LONGEST = 60  # characters of a cell's value
+
+
+class Ours(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: sigadapt.ToolDecls = dspy.InputField()
+    calls: sigadapt.ToolCalls = dspy.OutputField()
+
+
+class OursOptional(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: sigadapt.ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: sigadapt.ToolCalls | None = dspy.OutputField()
+
+
+class Theirs(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
+class TheirsOptional(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: dspy.ToolCalls | None = dspy.OutputField()
+
+
+def get_weather(city: str, days: int = 3) -> str:
+    """Weather for a city."""
+    raise AssertionError(f"a tool was executed: {city}, {days}")
+
+
+def now() -> str:
+    """The time."""
+    raise AssertionError("a tool was executed")
+
+
+class Case(NamedTuple):
+    """An answer, what is odd about it, and whether a program may act on all of it."""
+
+    name: str
+    sent: tuple[Any, ...]
+    finish: str = "tool_calls"
+    sound: bool = False
+    text: str | None = None
+    optional: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """The answer as a chat completion."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.sent:
+            message["tool_calls"] = list(self.sent)
+        choice = {"index": 0, "finish_reason": self.finish, "message": message}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+        return {**head, "choices": [choice], "usage": usage}
+
+    def shown(self) -> str:
+        """The arguments or the text that arrive, as the table shows them."""
+        arguments = [call["function"]["arguments"] for call in self.sent]
+        if not self.sent or (self.text and len(arguments) == 1):
+            return f"{self.name}: “{self.text}”"
+        return f"{self.name}: " + ", ".join(code(text) if text else "nothing" for text in arguments)
+
+
+def call(arguments: str, name: str = "get_weather", call_id: str | None = "call_1") -> dict[str, Any]:
+    """One tool call of a chat completion."""
+    made = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return made if call_id is None else {"id": call_id, **made}
+
+
+GOOD = call('{"city":"Paris"}')
+CASES = (
+    Case("a good call", (GOOD,), sound=True),
+    Case("a good call without an id", (call('{"city":"Paris"}', call_id=None),), sound=True),
+    Case("no arguments, and none needed", (call("", "now"),), sound=True),
+    Case("an integer of 30 digits", (call('{"city":"P","days":' + "123456789" * 3 + "123}"),), sound=True),
+    Case("cut off inside a string, finish reason `length`", (call('{"city":"Par'),), "length"),
+    Case("cut off before the arguments, `length`", (call("", "now"),), "length"),
+    Case("an object left open", (call('{"city":"Paris"'),)),
+    Case("no JSON", (call("not json"),)),
+    Case("Python in place of JSON", (call("{'city': 'Paris'}"),)),
+    Case("text after the object", (call('{"city":"Paris"} and more'),)),
+    Case("an array", (call("[1,2]"),)),
+    Case("a number", (call("42"),)),
+    Case("an object encoded twice", (call(json.dumps('{"city":"Paris"}')),)),
+    Case("a key twice", (call('{"city":"Paris","city":"Rome"}'),)),
+    Case("a number that is none", (call('{"city":"Paris","days":NaN}'),)),
+    Case("a wrong type", (call('{"city":42}'),)),
+    Case("a required parameter missing", (call("{}"),)),
+    Case("nothing, where a parameter is required", (call(""),)),
+    Case("`null`, where a parameter is required", (call("null"),)),
+    Case("a tool that nobody declared", (call("{}", "rm_rf"),)),
+    Case("good, bad, good", (GOOD, call('{"city":', call_id="call_2"), call('{"city":"Rome"}', call_id="call_3"))),
+    Case("100,000 brackets", (call("[" * 100_000),)),
+    Case("text beside a good call", (GOOD,), sound=True, text=TEXT),
+    Case("text and no call, where one is required", (), "stop", text=TEXT),
+    Case("text and no call, where calls are optional", (), "stop", sound=True, text=TEXT, optional=True),
+)  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """What a program gets of an answer, in words, and whether it was handed over as if all were well."""
+
+    told: str
+    accepted: bool
+
+
+def ours(case: Case, engine: str) -> Outcome:
+    """What sigadapt gives: an error with the code of each bad call, or the calls."""
+    signature = OursOptional if case.optional else Ours
+    return outcome(case, engine, sigadapt.ChatAdapter(), signature, [get_weather, now])
+
+
+def theirs(case: Case, engine: str) -> Outcome:
+    """What DSPy's adapter gives, native function calling on."""
+    adapter = dspy.ChatAdapter(use_native_function_calling=True)
+    signature = TheirsOptional if case.optional else Theirs
+    return outcome(case, engine, adapter, signature, [dspy.Tool(get_weather), dspy.Tool(now)])
+
+
+def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]) -> Outcome:
+    """Ask once over real HTTP and put what comes back into words."""
+    answers: list[Reply] = [case.body()]
+    with LoopbackProvider(answers) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        with dspy.context(lm=lm, adapter=adapter), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # DSPy's own adapter uses what DSPy deprecates
+            try:
+                given: Any = dspy.Predict(signature)(question="weather?", tools=list(tools))
+            except Exception as error:  # noqa: BLE001  (whatever it is, the table says it)
+                told, accepted = raised(error), False
+            else:
+                told, accepted = returned(case, given), True
+        count = len(provider.received)
+    return Outcome(told + (f" ({count} requests)" if count > 1 else ""), accepted)
+
+
+def raised(error: Exception) -> str:
+    """An error by its class; sigadapt's with the codes it carries, and the good calls beside the bad ones."""
+    if not isinstance(error, sigadapt.ToolCallParseError):
+        return f"{type(error).__name__}, without the calls or the text"
+    calls = error.choice.tool_calls
+    if calls is None:
+        return f"error {code(error.code)}, the text in it: {kept(error.choice.text)}"
+    bad = ", ".join(code(one.code) + (f" at {code(one.path)}" if one.path else "") for one in calls.invalid)
+    return f"error {bad}" + (f", the good calls in it: {listed(calls)}" if calls else "")
+
+
+def returned(case: Case, given: Any) -> str:
+    """The calls of a prediction, and what became of the text."""
+    calls = given.calls.tool_calls if given.calls is not None else []
+    told = listed(calls) if calls else "no call"
+    if case.text is None:
+        return told
+    return f"{told}; text {'kept' if case.text in str(given) else '**lost**'}"
+
+
+def listed(calls: Any) -> str:
+    """Calls as name and arguments."""
+    return ", ".join(code(f"{one.name}({json.dumps(one.args)})") for one in calls)
+
+
+def kept(text: str | None) -> str:
+    """A text in quotes."""
+    return f"“{text}”" if text else "none"
+
+
+def code(text: str) -> str:
+    """A text as a code span of a table's cell, cut to a readable length."""
+    cut = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}… ({len(text):,} characters)"
+    return f"`{cut}`".replace("|", "\\|")
+
+
+def rows() -> list[list[str]]:
+    """The table's cells, a row a case: what arrives, sigadapt, and DSPy on each engine."""
+    table: list[list[str]] = []
+    wrongly = dict.fromkeys(("sigadapt", *ENGINES), 0)
+    for case in CASES:
+        mine = {ours(case, engine).told: engine for engine in ENGINES.values()}
+        cells = [case.shown(), "; ".join(f"{told} ({engine})" if len(mine) > 1 else told for told, engine in mine.items())]  # fmt: skip
+        for name, engine in ENGINES.items():
+            found = theirs(case, engine)
+            wrongly[name] += found.accepted and not case.sound
+            cells.append(found.told)
+        wrongly["sigadapt"] += any(ours(case, engine).accepted for engine in ENGINES.values()) and not case.sound  # fmt: skip
+        table.append(cells)
+    faulty = sum(not case.sound for case in CASES)
+    table.append([f"**faulty answers taken for good ones, of {faulty}**", *(f"**{n}**" for n in wrongly.values())])
+    return table
+
+
+def versions() -> str:
+    """The versions that were measured."""
+    return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
+
+
+def page(table: Sequence[Sequence[str]], measured: str) -> str:
+    """The whole page."""
+    head = ["what arrives", "sigadapt, on both engines", *(f"DSPy's adapter, {name}" for name in ENGINES)]
+    lines = [head, ["---"] * len(head), *table]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return INTRODUCTION.format(versions=measured) + f"\n{body}\n" + NOTES
+
+
+INTRODUCTION = """\
+# What arrives, and what a program gets
+
+Written by `python3 tasks.py docs`, which sends every answer below over HTTP from a loopback provider to the real
+`dspy.LM` and writes down what comes out. Measured with {versions}.
+
+The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters are at their defaults, DSPy's with
+`use_native_function_calling=True`. A call is shown with the arguments that the program receives; an error is one
+that the program can catch.
+"""
+
+NOTES = """
+- Every error of sigadapt's here is a `ToolCallParseError` (`MissingToolCalls` where no call came). Its `.choice`
+  holds the good calls, the bad ones with their raw text, and what the model said.
+- With `on_invalid="keep"` the same bad calls are returned in `calls.invalid` beside the good ones; with `"reask"`
+  the model is told what was wrong, and asked again.
+- `repair=True` and `unwrap=True` salvage the answers that hold Python in place of JSON, text around the object, or
+  JSON encoded twice; such calls say so in `altered`.
+- `{"value": …}` and `{"partial_json": …}` are arguments that nobody sent: DSPy's native engine puts what is no object
+  into one.
+- LiteLLM refuses an answer with 100,000 brackets by itself, whatever the adapter.
+"""
+
+
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+    """Measure and write the page."""
+    write(page(rows(), versions()))
+
+
+if __name__ == "__main__":
+    main()

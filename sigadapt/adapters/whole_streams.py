@@ -1,0 +1,170 @@
+"""A native stream kept whole: the provider's own events, on the response that DSPy assembles from them.
+
+DSPy's engine keeps a streamed answer's last event alone. What it assembles itself has lost the arguments it
+could not decode, refusals, and the calls and signatures that Gemini sends in an event each. So the events
+are noted as they pass, and stay on the end event's `provider_data`, which also goes into DSPy's cache;
+`choice` reads them as `choice_from_stream` would.
+
+The model's own choice of an engine stays, with its connections, retries, prices and provider names: a copy
+of the model finds that engine where it would find its own, with the noting around it.
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from dataclasses import replace
+from typing import Any, cast
+
+import orjson
+from dspy import lm15
+from dspy.clients import execution
+from dspy.clients.base_lm import BaseLM
+from dspy.clients.engines.lm15_engine import AsyncLM15Engine, LM15Engine
+from dspy.lm15 import StreamEndEvent
+
+from sigadapt.adapters.readers.reading import Json, an_object, objects
+
+EVENTS = "sigadapt_events"
+"""The key in `provider_data`: the stream's events as server-sent text."""
+
+_Parse = Callable[[Any, Any], Iterator[Any]]
+
+
+def kept_whole(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> BaseLM:
+    """The model, or a copy of it whose native streams are kept whole.
+
+    Args:
+        lm: the language model.
+        request: what it is about to be asked, by which DSPy selects the engine.
+        is_async: whether it will be awaited.
+
+    Returns:
+        The model itself where it answers over LiteLLM, whose body is whole, or by an engine of the user's.
+
+    Raises:
+        dspy.utils.exceptions.LMError: where DSPy finds no engine for the request.
+    """
+    if not isinstance(getattr(lm, "engine", None), str):
+        return lm
+    internals = cast("Any", execution)
+    call = internals.prepare(lm, request, None, {}, asynchronous=is_async)
+    engine, _, _ = internals._engine(lm, call, is_async)  # noqa: SLF001  (DSPy has no public way to ask)
+    if not isinstance(engine, (LM15Engine, AsyncLM15Engine)):
+        return lm
+    noting = _NotingAsync(engine) if isinstance(engine, AsyncLM15Engine) else _Noting(engine)
+    copied: Any = lm.copy()
+    copied.history = lm.history
+    copied._engine_store = _One(noting)  # noqa: SLF001
+    return copied
+
+
+def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
+    """The response with the calls that were streamed, where LiteLLM put fewer of them together.
+
+    It goes by the index, which the calls of Ollama's stream share.
+
+    Args:
+        response: a streamed answer.
+        calls: the calls its fragments amount to, as those of a chat message.
+    """
+    body: Json = response.provider_data or {}
+    choice = next(iter(objects(body.get("choices"))), {})
+    message = an_object(choice.get("message"))
+    if EVENTS in body or not message or len(calls) == len(objects(message.get("tool_calls"))):
+        return response
+    whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
+    return replace(response, provider_data={**body, EVENTS: _sse([orjson.dumps(whole).decode()])})
+
+
+def _sse(events: list[str]) -> str:
+    lines = (event.replace("\n", "\ndata: ") for event in events)
+    return "".join(f"data: {line}\n\n" for line in lines)
+
+
+class _One(dict[Any, Any]):
+    """A store of engines that has the same one for every key."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ARG002
+        return self._engine
+
+
+class _Engine:
+    """A native engine, but for `stream`."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def _noting(self, request: lm15.Request) -> "tuple[Any, lm15.Request, _Notes]":
+        provider, routed = self._engine._target(request, streaming=True)  # noqa: SLF001
+        notes = _Notes()
+        return notes.taken_of(provider), routed, notes
+
+
+class _Noting(_Engine):
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        provider, routed, notes = self._noting(request)
+        with closing(provider.stream(routed)) as events:
+            for event in events:
+                yield notes.on(event)
+
+
+class _NotingAsync(_Engine):
+    async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
+        # On a thread, as DSPy does: credentials may be fetched.
+        provider, routed, notes = await asyncio.to_thread(self._noting, request)
+        async with aclosing(provider.stream(routed)) as events:
+            async for event in events:
+                yield notes.on(event)
+
+
+class _Notes:
+    """The events of one stream as they came, and the finish that lm15 cannot read off the last of them."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._finish: str | None = None
+
+    def taken_of(self, provider: Any) -> Any:
+        """A copy of the provider that notes each event it parses; an async one parses by its inner one."""
+        noted = copy.copy(provider)
+        inner = getattr(provider, "_inner", None)
+        if inner is not None:
+            noted._inner = self.taken_of(inner)  # noqa: SLF001
+        else:
+            noted.parse_stream_events = self._around(provider.parse_stream_events)
+        return noted
+
+    def _around(self, parse: _Parse) -> _Parse:
+        def parse_and_note(request: Any, event: Any) -> Iterator[Any]:
+            if event.data:
+                self._texts.append(event.data)
+            return parse(request, self._known(event))
+
+        return parse_and_note
+
+    def _known(self, event: Any) -> Any:
+        """The event; OpenAI's end of an answer that was cut off, which lm15 does not know, as one it knows."""
+        if not event.data or "response.incomplete" not in event.data[:200]:
+            return event
+        body: Json = orjson.loads(event.data)
+        if body.get("type") != "response.incomplete":
+            return event
+        details = an_object(an_object(body.get("response")).get("incomplete_details"))
+        self._finish = "content_filter" if details.get("reason") == "content_filter" else "length"
+        return replace(event, data=orjson.dumps({**body, "type": "response.completed"}).decode())
+
+    def on(self, event: Any) -> Any:
+        """The event, with what was noted on it if it is the end."""
+        if not isinstance(event, StreamEndEvent):
+            return event
+        data = {**(event.provider_data or {}), EVENTS: _sse(self._texts)}
+        finish: Any = self._finish or event.finish_reason
+        return replace(event, finish_reason=finish, provider_data=data)

@@ -1,0 +1,177 @@
+"""Asking over each column of the wire matrix: bodies put together, requests taken apart, and who serves them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import dspy
+
+from sigadapt.testing import LoopbackProvider
+from sigadapt.testing.exchange import Response
+from sigadapt.testing.server import Server
+from wire_matrix import COLUMNS, Column
+
+TEXT = '{"answer": "Fine."}'
+"""An answer without calls that every adapter can read."""
+
+_TOOL_KEYS = ("tools", "tool_choice", "parallel_tool_calls")
+_FORMAT_KEYS = ("response_format", "text", "output_config", "output_format", "format", "outputConfig")
+_TURNS = {"chat": "messages", "responses": "input", "gemini": "contents"}
+
+
+def said_text(form: str) -> Any:
+    """A text answer, as the part of a body that `body` takes."""
+    return {
+        "chat": {"role": "assistant", "content": TEXT},
+        "ollama": {"role": "assistant", "content": TEXT},
+        "responses": [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
+            }
+        ],
+        "anthropic": [{"type": "text", "text": TEXT}],
+        "gemini": [{"text": TEXT}],
+        "bedrock": [{"text": TEXT}],
+    }[form]
+
+
+def body(form: str, heard: Any) -> dict[str, Any]:
+    """The whole answer of a provider around the model's turn."""
+    calls = "tool_use" in json.dumps(heard) or "toolUse" in json.dumps(heard)
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    chat_usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    if form == "chat":
+        finish = "tool_calls" if heard.get("tool_calls") else "stop"
+        choice = {"index": 0, "finish_reason": finish, "message": heard}
+        head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+        return {**head, "choices": [choice], "usage": chat_usage}
+    if form == "responses":
+        head = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
+        return {**head, "output": heard, "usage": usage}
+    if form == "anthropic":
+        head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+        stop = "tool_use" if calls else "end_turn"
+        return {
+            **head,
+            "content": heard,
+            "stop_reason": stop,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    if form == "gemini":
+        candidate = {"index": 0, "content": {"role": "model", "parts": heard}, "finishReason": "STOP"}
+        counted = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        return {"candidates": [candidate], "usageMetadata": counted, "modelVersion": "m"}
+    if form == "ollama":
+        message = {"role": "assistant", **heard}
+        head = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message}
+        return {**head, "done": True, "done_reason": "stop", "prompt_eval_count": 1, "eval_count": 1}
+    message = {"role": "assistant", "content": heard}
+    counted = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    stop = "tool_use" if calls else "end_turn"
+    return {
+        "output": {"message": message},
+        "stopReason": stop,
+        "usage": counted,
+        "metrics": {"latencyMs": 1},
+    }
+
+
+def turns(form: str, sent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What follows the first user message of a request."""
+    rows = sent[_TURNS.get(form, "messages")]
+    first = next(number for number, row in enumerate(rows) if row.get("role") == "user")
+    return rows[first + 1 :]
+
+
+def is_result(row: Mapping[str, Any]) -> bool:
+    """Whether a row of the conversation carries results."""
+    if row.get("role") == "tool" or row.get("type") == "function_call_output":
+        return True
+    parts = row.get("content") or row.get("parts")
+    if row.get("role") != "user" or not isinstance(parts, list):
+        return False
+    marks = ("toolResult", "functionResponse", "function_response")
+    return all(part.get("type") == "tool_result" or any(mark in part for mark in marks) for part in parts)
+
+
+def part(scope: str, form: str, sent: Mapping[str, Any]) -> Any:
+    """The part of a request that a row's scope is about; see `wire_matrix.Row`."""
+    if scope in ("said", "results"):
+        rows = turns(form, sent)
+        results = [row for row in rows if is_result(row)]
+        said = [row for row in rows if not is_result(row)]
+        assert rows == said + results, "nothing follows the results"
+        return said if scope == "said" else results
+    if scope == "format":
+        found = {key: sent[key] for key in _FORMAT_KEYS if key in sent}
+        config = sent.get("generationConfig", {})
+        return found | {key: config[key] for key in config if key != "candidate_count"}
+    return {key: sent[key] for key in (*_TOOL_KEYS, "toolConfig") if key in sent}
+
+
+class Served:
+    """Who answers over one column, what it was sent, and the language model that asks it."""
+
+    def __init__(self, column: Column, url: str, options: Mapping[str, Any]) -> None:
+        self.column = column
+        self.url = url
+        self._options = options
+        self.sent: list[dict[str, Any]] = []
+
+    def lm(self, **changes: Any) -> Any:
+        """The language model of this column."""
+        return dspy.LM(**{**self._options, **self.column.lm, **changes})
+
+
+@contextmanager
+def serving(key: str, *heard: Any) -> Iterator[Served]:
+    """A provider that answers over one column with these turns of the model, the last one repeating."""
+    column = COLUMNS[key]
+    bodies = [body(column.form, one) for one in heard]
+    if column.wire is not None:
+        script = iter(bodies[:-1])
+        served: Served
+
+        def answer(received: Any) -> Any:
+            served.sent.append(received.body)
+            return next(script, bodies[-1])
+
+        with LoopbackProvider(answer) as provider:
+            served = Served(column, provider.url, _options(column, provider))
+            yield served
+        return
+    with _bedrock(bodies) as (url, sent):
+        # A key makes LiteLLM send a bearer token, for which nothing is signed.
+        options = {"api_base": url, "api_key": "loopback", "cache": False, "num_retries": 0}
+        served = Served(column, url, options)
+        served.sent = sent
+        yield served
+
+
+def _options(column: Column, provider: LoopbackProvider) -> dict[str, Any]:
+    """The ollama wire's address is the one that its OpenAI-compatible door has for dspy's native engine."""
+    assert column.wire is not None
+    return provider.lm_options(column.wire)
+
+
+@contextmanager
+def _bedrock(bodies: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    sent: list[dict[str, Any]] = []
+    script = iter(bodies[:-1])
+
+    async def respond(_: str, path: str, __: Mapping[str, str], content: bytes) -> Response:
+        assert path.startswith("/model/"), path
+        assert path.endswith("/converse"), path
+        sent.append(json.loads(content))
+        return Response(200, "application/json", [json.dumps(next(script, bodies[-1])).encode()])
+
+    server = Server(respond)
+    try:
+        yield server.url, sent
+    finally:
+        server.stop()

@@ -1,0 +1,941 @@
+"""The wire matrix as data: what each provider is sent and how its answer is read, a row a concern, a column a wire.
+
+Every JSON value here was written by hand from the provider's reference and is compared exactly with what the
+real `dspy.LM` posts (`test_wire_matrix.py`). `docs/wires.md` is made from the same rows. Sources: the API
+references of OpenAI (chat completions, responses), Anthropic (messages), Google (generateContent), Ollama
+(chat), and the service model of Bedrock's Converse.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Scope = Literal["tools", "format", "said", "results"]
+Json = Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """One wire over one of DSPy's engines.
+
+    Args:
+        title: its heading.
+        form: the provider's format, which says how a body is taken apart.
+        wire: the loopback provider's name for it; None where the test serves it by itself.
+        lm: the `dspy.LM` arguments beyond the address.
+    """
+
+    title: str
+    form: Literal["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
+    wire: str | None
+    lm: Mapping[str, Any]
+
+
+COLUMNS: Mapping[str, Column] = {
+    "openai": Column("OpenAI chat", "chat", "openai", {}),
+    "responses": Column("OpenAI responses", "responses", "responses", {}),
+    "anthropic": Column("Anthropic", "anthropic", "anthropic", {}),
+    "gemini": Column("Gemini", "gemini", "gemini", {}),
+    "ollama": Column("Ollama, `/api/chat` (LiteLLM)", "ollama", "ollama", {}),
+    "ollama-door": Column(
+        "Ollama, OpenAI-compatible door", "chat", "ollama", {"model": "ollama/llama3.1", "engine": "auto"}
+    ),
+    "bedrock": Column(
+        "Bedrock Converse (LiteLLM)",
+        "bedrock",
+        None,
+        {"model": "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"},
+    ),
+    "openai-litellm": Column("OpenAI chat (LiteLLM)", "chat", "openai", {"engine": "litellm"}),
+    "responses-litellm": Column(
+        "OpenAI responses (LiteLLM)", "responses", "responses", {"engine": "litellm"}
+    ),
+    "anthropic-litellm": Column("Anthropic (LiteLLM)", "anthropic", "anthropic", {"engine": "litellm"}),
+    "gemini-litellm": Column("Gemini (LiteLLM)", "gemini", "gemini", {"engine": "litellm"}),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one wire carries for one row.
+
+    Args:
+        sent: the row's part of the request, exactly.
+        heard: the model's turn in the provider's answer, for rows that begin with one.
+        changes: what sigadapt recorded, as (where, what).
+        adapted: the settings whose lowering lm15 recorded in the history entry's `adaptations`.
+        note: what a reader of the page should know.
+        known: why the cell does not hold today; the test expects it to fail.
+    """
+
+    sent: Json
+    heard: Json = None
+    changes: tuple[tuple[str, str], ...] = ()
+    adapted: tuple[str, ...] = ()
+    note: str = ""
+    known: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One concern, for every column.
+
+    Args:
+        title: its heading.
+        scope: the part of the request that is compared: `tools` all that is said of tools, `format` all that
+            is said of the output's format, `said` the model's turn as it goes back, `results` what follows it.
+        about: one sentence for the page.
+        options: the adapter's options.
+        tools: the names of the declared tools.
+        values: what the calls gave, for rows with a second turn.
+        errors: which of them failed.
+        calls: the calls as read, as (name, args).
+        text: the text beside them as read.
+        reasoning: the thinking as read.
+        cells: one a column.
+    """
+
+    title: str
+    scope: Scope
+    about: str
+    cells: Mapping[str, Cell]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: Sequence[str] = ("get_weather",)
+    values: Sequence[Any] = ("sunny",)
+    errors: Sequence[bool] = (False,)
+    calls: Sequence[tuple[str, dict[str, Any]]] = (("get_weather", {"city": "Paris"}),)
+    text: str | None = None
+    reasoning: str | None = None
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def declared(name: str) -> dict[str, Any]:
+    """A declaration as the user writes it."""
+    return {"name": name, "description": "By city.", "parameters": SCHEMA}
+
+
+# ---- the parts that rows share, one function a shape ----
+
+
+def _chat_tool(name: str) -> Json:
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "By city.", "parameters": SCHEMA},
+    }
+
+
+def _responses_tool(name: str) -> Json:
+    return {"type": "function", "name": name, "description": "By city.", "parameters": SCHEMA}
+
+
+def _anthropic_tool(name: str) -> Json:
+    return {"name": name, "description": "By city.", "input_schema": SCHEMA}
+
+
+def _anthropic_litellm_tool(name: str) -> Json:
+    return {"type": "custom", "name": name, "description": "By city.", "input_schema": SCHEMA}
+
+
+def _gemini_tool(name: str) -> Json:
+    return {"name": name, "description": "By city.", "parametersJsonSchema": SCHEMA}
+
+
+def _gemini_litellm_tool(name: str) -> Json:
+    return {"name": name, "description": "By city.", "parameters": SCHEMA}
+
+
+def _bedrock_tool(name: str) -> Json:
+    return {"toolSpec": {"name": name, "description": "By city.", "inputSchema": {"json": SCHEMA}}}
+
+
+def _chat_tools(*names: str) -> Json:
+    return {"tools": [_chat_tool(name) for name in names]}
+
+
+def _responses_tools(*names: str) -> Json:
+    return {"tools": [_responses_tool(name) for name in names]}
+
+
+def _anthropic_tools(*names: str) -> Json:
+    return {"tools": [_anthropic_tool(name) for name in names]}
+
+
+def _anthropic_litellm_tools(*names: str) -> Json:
+    return {"tools": [_anthropic_litellm_tool(name) for name in names]}
+
+
+def _gemini_tools(*names: str) -> Json:
+    return {"tools": [{"functionDeclarations": [_gemini_tool(name) for name in names]}]}
+
+
+def _gemini_litellm_tools(*names: str) -> Json:
+    return {"tools": [{"function_declarations": [_gemini_litellm_tool(name) for name in names]}]}
+
+
+def _bedrock_tools(*names: str, choice: Json = None) -> Json:
+    config: dict[str, Any] = {"tools": [_bedrock_tool(name) for name in names]}
+    return {"toolConfig": config if choice is None else {**config, "toolChoice": choice}}
+
+
+def _gemini_mode(**config: Any) -> Json:
+    return {"toolConfig": {"functionCallingConfig": config}}
+
+
+BOTH = ("get_weather", "get_time")
+THREE = (*BOTH, "get_news")
+
+_NO_CHOICE = (("/tool_choice", "dropped"),)
+_NARROWED = (("/tools", "lowered"),)
+_NARROWED_FREE = (*_NARROWED, *_NO_CHOICE)
+_FAILED = (("/messages/3/is_error", "lowered"),)
+
+# ---- tools ----
+
+DEFINITION = Row(
+    "Tool definition",
+    "tools",
+    "A declared tool, its schema as written.",
+    {
+        "openai": Cell(_chat_tools("get_weather")),
+        "responses": Cell(_responses_tools("get_weather")),
+        "anthropic": Cell(_anthropic_tools("get_weather")),
+        "gemini": Cell(_gemini_tools("get_weather")),
+        "ollama": Cell(_chat_tools("get_weather")),
+        "ollama-door": Cell(_chat_tools("get_weather")),
+        "bedrock": Cell(_bedrock_tools("get_weather")),
+        "openai-litellm": Cell(_chat_tools("get_weather")),
+        "responses-litellm": Cell(_responses_tools("get_weather")),
+        "anthropic-litellm": Cell(_anthropic_litellm_tools("get_weather")),
+        "gemini-litellm": Cell(_gemini_litellm_tools("get_weather")),
+    },
+)
+
+CHOICE_AUTO = Row(
+    "Tool choice: auto",
+    "tools",
+    "`tool_choice='auto'`: the model decides.",
+    {
+        "openai": Cell({**_chat_tools(*BOTH), "tool_choice": "auto"}),
+        "responses": Cell({**_responses_tools(*BOTH), "tool_choice": "auto"}),
+        "anthropic": Cell({**_anthropic_tools(*BOTH), "tool_choice": {"type": "auto"}}),
+        "gemini": Cell({**_gemini_tools(*BOTH), **_gemini_mode(mode="AUTO")}),
+        "ollama": Cell(_chat_tools(*BOTH), changes=_NO_CHOICE),
+        "ollama-door": Cell(_chat_tools(*BOTH), changes=_NO_CHOICE),
+        "bedrock": Cell(_bedrock_tools(*BOTH, choice={"auto": {}})),
+        "openai-litellm": Cell({**_chat_tools(*BOTH), "tool_choice": "auto"}),
+        "responses-litellm": Cell({**_responses_tools(*BOTH), "tool_choice": "auto"}),
+        "anthropic-litellm": Cell({**_anthropic_litellm_tools(*BOTH), "tool_choice": {"type": "auto"}}),
+        "gemini-litellm": Cell({**_gemini_litellm_tools(*BOTH), **_gemini_mode(mode="AUTO")}),
+    },
+    options={"tool_choice": "auto"},
+    tools=BOTH,
+)
+
+CHOICE_REQUIRED = Row(
+    "Tool choice: required",
+    "tools",
+    "`tool_choice='required'`: some tool must be called.",
+    {
+        "openai": Cell({**_chat_tools(*BOTH), "tool_choice": "required"}),
+        "responses": Cell({**_responses_tools(*BOTH), "tool_choice": "required"}),
+        "anthropic": Cell({**_anthropic_tools(*BOTH), "tool_choice": {"type": "any"}}),
+        "gemini": Cell({**_gemini_tools(*BOTH), **_gemini_mode(mode="ANY")}),
+        "ollama": Cell(_chat_tools(*BOTH), changes=_NO_CHOICE),
+        "ollama-door": Cell(_chat_tools(*BOTH), changes=_NO_CHOICE),
+        "bedrock": Cell(_bedrock_tools(*BOTH, choice={"any": {}})),
+        "openai-litellm": Cell({**_chat_tools(*BOTH), "tool_choice": "required"}),
+        "responses-litellm": Cell({**_responses_tools(*BOTH), "tool_choice": "required"}),
+        "anthropic-litellm": Cell({**_anthropic_litellm_tools(*BOTH), "tool_choice": {"type": "any"}}),
+        "gemini-litellm": Cell({**_gemini_litellm_tools(*BOTH), **_gemini_mode(mode="ANY")}),
+    },
+    options={"tool_choice": "required"},
+    tools=BOTH,
+)
+
+CHOICE_NONE = Row(
+    "Tool choice: none",
+    "tools",
+    "`tool_choice='none'`: no tool may be called.",
+    {
+        "openai": Cell({**_chat_tools(*BOTH), "tool_choice": "none"}),
+        "responses": Cell({**_responses_tools(*BOTH), "tool_choice": "none"}),
+        "anthropic": Cell({**_anthropic_tools(*BOTH), "tool_choice": {"type": "none"}}),
+        "gemini": Cell({**_gemini_tools(*BOTH), **_gemini_mode(mode="NONE")}),
+        "ollama": Cell({}, changes=_NARROWED),
+        "ollama-door": Cell({}, changes=_NARROWED),
+        "bedrock": Cell(
+            {},
+            changes=_NARROWED,
+            known="LiteLLM refuses `tool_choice='none'` for Bedrock with an error of its own",
+        ),
+        "openai-litellm": Cell({**_chat_tools(*BOTH), "tool_choice": "none"}),
+        "responses-litellm": Cell({**_responses_tools(*BOTH), "tool_choice": "none"}),
+        "anthropic-litellm": Cell({**_anthropic_litellm_tools(*BOTH), "tool_choice": {"type": "none"}}),
+        "gemini-litellm": Cell({**_gemini_litellm_tools(*BOTH), **_gemini_mode(mode="NONE")}),
+    },
+    options={"tool_choice": "none"},
+    tools=BOTH,
+)
+
+CHOICE_NAMED = Row(
+    "Tool choice: one name",
+    "tools",
+    "`tool_choice='get_time'`: this tool must be called.",
+    {
+        "openai": Cell(
+            {
+                **_chat_tools(*BOTH),
+                "tool_choice": {"type": "function", "function": {"name": "get_time"}},
+            }
+        ),
+        "responses": Cell(
+            {**_responses_tools(*BOTH), "tool_choice": {"type": "function", "name": "get_time"}}
+        ),
+        "anthropic": Cell({**_anthropic_tools(*BOTH), "tool_choice": {"type": "tool", "name": "get_time"}}),
+        "gemini": Cell(
+            {**_gemini_tools(*BOTH), **_gemini_mode(mode="ANY", allowedFunctionNames=["get_time"])}
+        ),
+        "ollama": Cell(_chat_tools("get_time"), changes=_NARROWED_FREE),
+        "ollama-door": Cell(_chat_tools("get_time"), changes=_NARROWED_FREE),
+        "bedrock": Cell(_bedrock_tools(*BOTH, choice={"tool": {"name": "get_time"}})),
+        "openai-litellm": Cell(
+            {
+                **_chat_tools(*BOTH),
+                "tool_choice": {"type": "function", "function": {"name": "get_time"}},
+            }
+        ),
+        "responses-litellm": Cell(
+            {**_responses_tools(*BOTH), "tool_choice": {"type": "function", "name": "get_time"}}
+        ),
+        "anthropic-litellm": Cell(
+            {**_anthropic_litellm_tools(*BOTH), "tool_choice": {"type": "tool", "name": "get_time"}}
+        ),
+        "gemini-litellm": Cell(
+            {
+                **_gemini_litellm_tools(*BOTH),
+                **_gemini_mode(mode="ANY", allowed_function_names=["get_time"]),
+            }
+        ),
+    },
+    options={"tool_choice": "get_time"},
+    tools=BOTH,
+)
+
+CHOICE_SUBSET = Row(
+    "Tool choice: several names",
+    "tools",
+    "`tool_choice=['get_weather', 'get_time']`: one of these must be called.",
+    {
+        "openai": Cell(
+            {
+                **_chat_tools(*THREE),
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "allowed_tools": {
+                        "mode": "required",
+                        "tools": [
+                            {"type": "function", "function": {"name": "get_weather"}},
+                            {"type": "function", "function": {"name": "get_time"}},
+                        ],
+                    },
+                },
+            }
+        ),
+        "responses": Cell(
+            {
+                **_responses_tools(*THREE),
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "mode": "required",
+                    "tools": [
+                        {"type": "function", "name": "get_weather"},
+                        {"type": "function", "name": "get_time"},
+                    ],
+                },
+            }
+        ),
+        "anthropic": Cell(
+            {**_anthropic_tools(*BOTH), "tool_choice": {"type": "any"}},
+            adapted=("config.tool_choice.allowed",),
+        ),
+        "gemini": Cell(
+            {
+                **_gemini_tools(*THREE),
+                **_gemini_mode(mode="ANY", allowedFunctionNames=["get_weather", "get_time"]),
+            }
+        ),
+        "ollama": Cell(_chat_tools(*BOTH), changes=_NARROWED_FREE),
+        "ollama-door": Cell(_chat_tools(*BOTH), changes=_NARROWED_FREE),
+        "bedrock": Cell(_bedrock_tools(*BOTH, choice={"any": {}}), changes=_NARROWED),
+        "openai-litellm": Cell({**_chat_tools(*BOTH), "tool_choice": "required"}, changes=_NARROWED),
+        "responses-litellm": Cell({**_responses_tools(*BOTH), "tool_choice": "required"}, changes=_NARROWED),
+        "anthropic-litellm": Cell(
+            {**_anthropic_litellm_tools(*BOTH), "tool_choice": {"type": "any"}}, changes=_NARROWED
+        ),
+        "gemini-litellm": Cell(
+            {**_gemini_litellm_tools(*BOTH), **_gemini_mode(mode="ANY")}, changes=_NARROWED
+        ),
+    },
+    options={"tool_choice": ["get_weather", "get_time"]},
+    tools=THREE,
+)
+
+_NO_PARALLEL = (("/parallel_tool_calls", "dropped"),)
+
+ONE_AT_A_TIME = Row(
+    "One call at a time",
+    "tools",
+    "`parallel_tool_calls=False`: at most one call an answer.",
+    {
+        "openai": Cell(
+            {**_chat_tools("get_weather"), "tool_choice": "auto", "parallel_tool_calls": False},
+            note="lm15 has no such setting without a choice, and `auto` is the default.",
+        ),
+        "responses": Cell(
+            {**_responses_tools("get_weather"), "tool_choice": "auto", "parallel_tool_calls": False}
+        ),
+        "anthropic": Cell(
+            {
+                **_anthropic_tools("get_weather"),
+                "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            }
+        ),
+        "gemini": Cell(
+            {**_gemini_tools("get_weather"), **_gemini_mode(mode="AUTO")},
+            adapted=("config.tool_choice.parallel",),
+        ),
+        "ollama": Cell(_chat_tools("get_weather"), changes=_NO_PARALLEL),
+        "ollama-door": Cell(_chat_tools("get_weather"), changes=_NO_PARALLEL),
+        "bedrock": Cell(_bedrock_tools("get_weather"), changes=_NO_PARALLEL),
+        "openai-litellm": Cell(
+            {**_chat_tools("get_weather"), "tool_choice": "auto", "parallel_tool_calls": False}
+        ),
+        "responses-litellm": Cell(
+            {**_responses_tools("get_weather"), "tool_choice": "auto", "parallel_tool_calls": False}
+        ),
+        "anthropic-litellm": Cell(
+            {
+                **_anthropic_litellm_tools("get_weather"),
+                "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            }
+        ),
+        "gemini-litellm": Cell(_gemini_litellm_tools("get_weather"), changes=_NO_PARALLEL),
+    },
+    options={"parallel_tool_calls": False},
+)
+
+# ---- the model's turn, as it is read and as it goes back ----
+
+_CHAT_PARIS = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'},
+}
+_CHAT_ROME = {
+    "id": "call_2",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city":"Rome"}'},
+}
+_RESPONSES_PARIS_HEARD = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "get_weather",
+    "arguments": '{"city":"Paris"}',
+    "status": "completed",
+}
+_RESPONSES_ROME_HEARD = {
+    "type": "function_call",
+    "id": "fc_2",
+    "call_id": "call_2",
+    "name": "get_weather",
+    "arguments": '{"city":"Rome"}',
+    "status": "completed",
+}
+_RESPONSES_PARIS = {
+    "type": "function_call",
+    "call_id": "call_1",
+    "name": "get_weather",
+    "arguments": '{"city":"Paris"}',
+}
+_RESPONSES_ROME = {
+    "type": "function_call",
+    "call_id": "call_2",
+    "name": "get_weather",
+    "arguments": '{"city":"Rome"}',
+}
+_RESPONSES_TEXT_HEARD = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
+}
+_RESPONSES_TEXT = {
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Let me look."}],
+}
+_ANTHROPIC_PARIS = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}}
+_ANTHROPIC_ROME = {"type": "tool_use", "id": "toolu_2", "name": "get_weather", "input": {"city": "Rome"}}
+_GEMINI_PARIS = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
+_GEMINI_ROME = {"functionCall": {"name": "get_weather", "args": {"city": "Rome"}}}
+_GEMINI_PARIS_SENT = {"functionCall": {"id": "call_1", "name": "get_weather", "args": {"city": "Paris"}}}
+_GEMINI_ROME_SENT = {"functionCall": {"id": "call_2", "name": "get_weather", "args": {"city": "Rome"}}}
+_GEMINI_LITELLM_PARIS = {"function_call": {"name": "get_weather", "args": {"city": "Paris"}}}
+_GEMINI_LITELLM_ROME = {"function_call": {"name": "get_weather", "args": {"city": "Rome"}}}
+_OLLAMA_PARIS_HEARD = {"id": "call_1", "function": {"name": "get_weather", "arguments": {"city": "Paris"}}}
+_OLLAMA_ROME_HEARD = {"id": "call_2", "function": {"name": "get_weather", "arguments": {"city": "Rome"}}}
+_OLLAMA_PARIS = {"function": {"name": "get_weather", "arguments": {"city": "Paris"}}}
+_OLLAMA_ROME = {"function": {"name": "get_weather", "arguments": {"city": "Rome"}}}
+_BEDROCK_PARIS = {"toolUse": {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Paris"}}}
+_BEDROCK_ROME = {"toolUse": {"toolUseId": "tooluse_2", "name": "get_weather", "input": {"city": "Rome"}}}
+
+
+def _assistant(content: Json, *calls: Json) -> Json:
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+def _without_content(*calls: Json) -> Json:
+    return {"role": "assistant", "tool_calls": list(calls)}
+
+
+def _claude(*blocks: Json) -> Json:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def _model(*parts: Json) -> Json:
+    return {"role": "model", "parts": list(parts)}
+
+
+def _ollama(content: str, *calls: Json, **more: Any) -> Json:
+    return {"role": "assistant", "content": content, "images": [], "tool_calls": list(calls), **more}
+
+
+_OWN_FIELDS = "the message carries LiteLLM's own `provider_specific_fields`, which OpenAI refuses"
+
+CALL = Row(
+    "Call",
+    "said",
+    "A call, as the provider makes it and as it goes back on the next turn.",
+    {
+        "openai": Cell([_assistant(None, _CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS)),
+        "responses": Cell([_RESPONSES_PARIS], heard=[_RESPONSES_PARIS_HEARD]),
+        "anthropic": Cell([_claude(_ANTHROPIC_PARIS)], heard=[_ANTHROPIC_PARIS]),
+        "gemini": Cell(
+            [_model(_GEMINI_PARIS_SENT)],
+            heard=[_GEMINI_PARIS],
+            note="Gemini 2.5 gives no id; a synthesised one goes back.",
+        ),
+        "ollama": Cell(
+            [_ollama("", _OLLAMA_PARIS)],
+            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD]},
+            note="LiteLLM leaves ids out of calls and writes an empty list of images.",
+        ),
+        "ollama-door": Cell([_assistant(None, _CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS)),
+        "bedrock": Cell([_claude(_BEDROCK_PARIS)], heard=[_BEDROCK_PARIS]),
+        "openai-litellm": Cell(
+            [_without_content(_CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS), known=_OWN_FIELDS
+        ),
+        "responses-litellm": Cell([_RESPONSES_PARIS], heard=[_RESPONSES_PARIS_HEARD]),
+        "anthropic-litellm": Cell([_claude(_ANTHROPIC_PARIS)], heard=[_ANTHROPIC_PARIS]),
+        "gemini-litellm": Cell(
+            [_model(_GEMINI_LITELLM_PARIS)], heard=[_GEMINI_PARIS], note="LiteLLM leaves ids out."
+        ),
+    },
+)
+
+PARALLEL = Row(
+    "Parallel calls",
+    "said",
+    "Several calls of one answer stay one turn, in order.",
+    {
+        "openai": Cell(
+            [_assistant(None, _CHAT_PARIS, _CHAT_ROME)], heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)
+        ),
+        "responses": Cell(
+            [_RESPONSES_PARIS, _RESPONSES_ROME], heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]
+        ),
+        "anthropic": Cell(
+            [_claude(_ANTHROPIC_PARIS, _ANTHROPIC_ROME)], heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]
+        ),
+        "gemini": Cell(
+            [_model(_GEMINI_PARIS_SENT, _GEMINI_ROME_SENT)], heard=[_GEMINI_PARIS, _GEMINI_ROME]
+        ),
+        "ollama": Cell(
+            [_ollama("", _OLLAMA_PARIS, _OLLAMA_ROME)],
+            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD, _OLLAMA_ROME_HEARD]},
+        ),
+        "ollama-door": Cell(
+            [_assistant(None, _CHAT_PARIS, _CHAT_ROME)], heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)
+        ),
+        "bedrock": Cell([_claude(_BEDROCK_PARIS, _BEDROCK_ROME)], heard=[_BEDROCK_PARIS, _BEDROCK_ROME]),
+        "openai-litellm": Cell(
+            [_without_content(_CHAT_PARIS, _CHAT_ROME)],
+            heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME),
+            known=_OWN_FIELDS,
+        ),
+        "responses-litellm": Cell(
+            [_RESPONSES_PARIS, _RESPONSES_ROME], heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]
+        ),
+        "anthropic-litellm": Cell(
+            [_claude(_ANTHROPIC_PARIS, _ANTHROPIC_ROME)], heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]
+        ),
+        "gemini-litellm": Cell(
+            [_model(_GEMINI_LITELLM_PARIS, _GEMINI_LITELLM_ROME)], heard=[_GEMINI_PARIS, _GEMINI_ROME]
+        ),
+    },
+    calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})),
+    values=("sunny", "rainy"),
+    errors=(False, False),
+)
+
+_LOOK = {"type": "text", "text": "Let me look."}
+
+TEXT_BESIDE = Row(
+    "Text beside a call",
+    "said",
+    "What the model says beside a call is kept, and goes back before the call.",
+    {
+        "openai": Cell(
+            [_assistant("Let me look.", _CHAT_PARIS)], heard=_assistant("Let me look.", _CHAT_PARIS)
+        ),
+        "responses": Cell(
+            [_RESPONSES_TEXT, _RESPONSES_PARIS], heard=[_RESPONSES_TEXT_HEARD, _RESPONSES_PARIS_HEARD]
+        ),
+        "anthropic": Cell([_claude(_LOOK, _ANTHROPIC_PARIS)], heard=[_LOOK, _ANTHROPIC_PARIS]),
+        "gemini": Cell(
+            [_model({"text": "Let me look."}, _GEMINI_PARIS_SENT)],
+            heard=[{"text": "Let me look."}, _GEMINI_PARIS],
+        ),
+        "ollama": Cell(
+            [_ollama("Let me look.", _OLLAMA_PARIS)],
+            heard={"content": "Let me look.", "tool_calls": [_OLLAMA_PARIS_HEARD]},
+        ),
+        "ollama-door": Cell(
+            [_assistant("Let me look.", _CHAT_PARIS)], heard=_assistant("Let me look.", _CHAT_PARIS)
+        ),
+        "bedrock": Cell(
+            [_claude({"text": "Let me look."}, _BEDROCK_PARIS)],
+            heard=[{"text": "Let me look."}, _BEDROCK_PARIS],
+        ),
+        "openai-litellm": Cell(
+            [_assistant("Let me look.", _CHAT_PARIS)],
+            heard=_assistant("Let me look.", _CHAT_PARIS),
+            known=_OWN_FIELDS,
+        ),
+        "responses-litellm": Cell(
+            [_RESPONSES_TEXT, _RESPONSES_PARIS], heard=[_RESPONSES_TEXT_HEARD, _RESPONSES_PARIS_HEARD]
+        ),
+        "anthropic-litellm": Cell([_claude(_LOOK, _ANTHROPIC_PARIS)], heard=[_LOOK, _ANTHROPIC_PARIS]),
+        "gemini-litellm": Cell(
+            [_model({"text": "Let me look."}, _GEMINI_LITELLM_PARIS)],
+            heard=[{"text": "Let me look."}, _GEMINI_PARIS],
+        ),
+    },
+    text="Let me look.",
+)
+
+_THOUGHT = {"type": "thinking", "thinking": "Paris it is.", "signature": "c2ln"}
+_ENCRYPTED = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "Paris it is."}],
+    "encrypted_content": "c2ln",
+}
+_SHOWN = {"role": "assistant", "content": None, "reasoning_content": "Paris it is."}
+_SIGNED = {**_GEMINI_PARIS, "thoughtSignature": "c2ln"}
+_BEDROCK_THOUGHT = {
+    "reasoningContent": {"reasoningText": {"text": "Paris it is.", "signature": "c2ln"}},
+}
+
+REASONING = Row(
+    "Reasoning replay",
+    "said",
+    "What a provider signed or encrypted goes back to it, in its place before the call.",
+    {
+        "openai": Cell(
+            [_assistant(None, _CHAT_PARIS)],
+            heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+            note="OpenAI's own chat wire shows no reasoning. A compatible server's `reasoning_content` goes "
+            "back to those that are known to want it.",
+        ),
+        "responses": Cell([_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
+        "anthropic": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
+        "gemini": Cell(
+            [_model({**_GEMINI_PARIS_SENT, "thoughtSignature": "c2ln"})],
+            heard=[{"text": "Paris it is.", "thought": True}, _SIGNED],
+            note="The signature carries the thought; its summary is not sent back.",
+        ),
+        "ollama": Cell(
+            [_ollama("", _OLLAMA_PARIS, thinking="Paris it is.")],
+            heard={"content": "", "thinking": "Paris it is.", "tool_calls": [_OLLAMA_PARIS_HEARD]},
+            known="`thinking` is dropped on the way to Ollama, which takes it back",
+        ),
+        "ollama-door": Cell(
+            [_assistant(None, _CHAT_PARIS)],
+            heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+        ),
+        "bedrock": Cell([_claude(_BEDROCK_THOUGHT, _BEDROCK_PARIS)], heard=[_BEDROCK_THOUGHT, _BEDROCK_PARIS]),
+        "openai-litellm": Cell(
+            [_without_content(_CHAT_PARIS)],
+            heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+            known=_OWN_FIELDS,
+        ),
+        "responses-litellm": Cell(
+            [_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]
+        ),
+        "anthropic-litellm": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
+        "gemini-litellm": Cell(
+            [_model({**_GEMINI_LITELLM_PARIS, "thoughtSignature": "c2ln"})],
+            heard=[{"text": "Paris it is.", "thought": True}, _SIGNED],
+        ),
+    },
+    reasoning="Paris it is.",
+)
+
+# ---- results ----
+
+
+def _tool_result(call_id: str, content: str) -> Json:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content}
+
+
+def _function_response(call_id: str, response: Json) -> Json:
+    return {"functionResponse": {"id": call_id, "name": "get_weather", "response": response}}
+
+
+def _function_response_litellm(response: Json) -> Json:
+    return {"function_response": {"name": "get_weather", "response": response}}
+
+
+def _bedrock_result(call_id: str, text: str) -> Json:
+    return {"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}
+
+
+_CHAT_RESULTS = [
+    {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
+    {"role": "tool", "tool_call_id": "call_2", "content": '{"sky":"grey","rain":3}'},
+]
+_RESPONSES_RESULTS = [
+    {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},
+    {"type": "function_call_output", "call_id": "call_2", "output": '{"sky":"grey","rain":3}'},
+]
+_ANTHROPIC_RESULTS = [
+    {
+        "role": "user",
+        "content": [_tool_result("toolu_1", "sunny"), _tool_result("toolu_2", '{"sky":"grey","rain":3}')],
+    }
+]
+_OLLAMA_RESULTS = [
+    {"role": "tool", "tool_call_id": "call_1", "content": "sunny", "images": []},
+    {"role": "tool", "tool_call_id": "call_2", "content": '{"sky":"grey","rain":3}', "images": []},
+]
+
+RESULT = Row(
+    "Result",
+    "results",
+    "One result a call, in the calls' order: text as text, anything else as JSON; nothing follows.",
+    {
+        "openai": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
+        "responses": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
+        "anthropic": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
+        "gemini": Cell(
+            [
+                {
+                    "role": "user",
+                    "parts": [
+                        _function_response("call_1", {"result": "sunny"}),
+                        _function_response("call_2", {"result": '{"sky":"grey","rain":3}'}),
+                    ],
+                }
+            ],
+            heard=[_GEMINI_PARIS, _GEMINI_ROME],
+        ),
+        "ollama": Cell(
+            _OLLAMA_RESULTS,
+            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD, _OLLAMA_ROME_HEARD]},
+            note="LiteLLM sends no `tool_name`, so results are told apart by order.",
+        ),
+        "ollama-door": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
+        "bedrock": Cell(
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        _bedrock_result("tooluse_1", "sunny"),
+                        _bedrock_result("tooluse_2", '{"sky":"grey","rain":3}'),
+                    ],
+                }
+            ],
+            heard=[_BEDROCK_PARIS, _BEDROCK_ROME],
+        ),
+        "openai-litellm": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
+        "responses-litellm": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
+        "anthropic-litellm": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
+        "gemini-litellm": Cell(
+            [
+                {
+                    "role": "user",
+                    "parts": [
+                        _function_response_litellm({"content": "sunny"}),
+                        _function_response_litellm({"sky": "grey", "rain": 3}),
+                    ],
+                }
+            ],
+            heard=[_GEMINI_PARIS, _GEMINI_ROME],
+            note="LiteLLM makes an object of JSON text.",
+        ),
+    },
+    calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})),
+    values=("sunny", {"sky": "grey", "rain": 3}),
+    errors=(False, False),
+)
+
+FAILED = Row(
+    "Failed result",
+    "results",
+    "A tool that failed: the provider's own flag where it has one, else `ERROR: ` before the reason.",
+    {
+        "openai": Cell(
+            [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down"}],
+            heard=_assistant(None, _CHAT_PARIS),
+            changes=_FAILED,
+        ),
+        "responses": Cell(
+            [{"type": "function_call_output", "call_id": "call_1", "output": "ERROR: backend down"}],
+            heard=[_RESPONSES_PARIS_HEARD],
+            changes=_FAILED,
+        ),
+        "anthropic": Cell(
+            [{"role": "user", "content": [{**_tool_result("toolu_1", "backend down"), "is_error": True}]}],
+            heard=[_ANTHROPIC_PARIS],
+        ),
+        "gemini": Cell(
+            [{"role": "user", "parts": [_function_response("call_1", {"error": "backend down"})]}],
+            heard=[_GEMINI_PARIS],
+        ),
+        "ollama": Cell(
+            [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down", "images": []}],
+            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD]},
+            changes=_FAILED,
+        ),
+        "ollama-door": Cell(
+            [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down"}],
+            heard=_assistant(None, _CHAT_PARIS),
+            changes=_FAILED,
+        ),
+        "bedrock": Cell(
+            [{"role": "user", "content": [_bedrock_result("tooluse_1", "ERROR: backend down")]}],
+            heard=[_BEDROCK_PARIS],
+            changes=_FAILED,
+            note="Converse has `status: error`; LiteLLM has no way to it.",
+        ),
+        "openai-litellm": Cell(
+            [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down"}],
+            heard=_assistant(None, _CHAT_PARIS),
+            changes=_FAILED,
+        ),
+        "responses-litellm": Cell(
+            [{"type": "function_call_output", "call_id": "call_1", "output": "ERROR: backend down"}],
+            heard=[_RESPONSES_PARIS_HEARD],
+            changes=_FAILED,
+        ),
+        "anthropic-litellm": Cell(
+            [{"role": "user", "content": [_tool_result("toolu_1", "ERROR: backend down")]}],
+            heard=[_ANTHROPIC_PARIS],
+            changes=_FAILED,
+            note="LiteLLM has no way to `is_error`.",
+        ),
+        "gemini-litellm": Cell(
+            [{"role": "user", "parts": [_function_response_litellm({"content": "ERROR: backend down"})]}],
+            heard=[_GEMINI_PARIS],
+            changes=_FAILED,
+        ),
+    },
+    values=("backend down",),
+    errors=(True,),
+)
+
+# ---- structured output ----
+
+ANSWER_SCHEMA = {
+    "additionalProperties": False,
+    "properties": {"answer": {"anyOf": [{"type": "string"}, {"type": "null"}], "title": "Answer"}},
+    "required": ["answer"],
+    "title": "response",
+    "type": "object",
+}
+_CHAT_FORMAT = {
+    "response_format": {
+        "type": "json_schema",
+        "json_schema": {"name": "response", "schema": ANSWER_SCHEMA},
+    }
+}
+_RESPONSES_FORMAT = {
+    "text": {"format": {"type": "json_schema", "name": "response", "schema": ANSWER_SCHEMA}}
+}
+
+STRUCTURED = Row(
+    "Structured output",
+    "format",
+    "`JSONAdapter` with a text output beside the calls: a schema with a name and no strict flag.",
+    {
+        "openai": Cell(_CHAT_FORMAT),
+        "responses": Cell(_RESPONSES_FORMAT),
+        "anthropic": Cell({"output_config": {"format": {"type": "json_schema", "schema": ANSWER_SCHEMA}}}),
+        "gemini": Cell(
+            {},
+            changes=(("/response_format", "dropped"),),
+            note="Gemini refuses a response format beside tools. Without tools: `responseMimeType` and "
+            "`responseJsonSchema`.",
+        ),
+        "ollama": Cell(
+            {"format": "json"},
+            note="LiteLLM knows no schemas for this model, so JSON mode is asked for.",
+        ),
+        "ollama-door": Cell({"response_format": {"type": "json_object"}}),
+        "bedrock": Cell(
+            {
+                "outputConfig": {
+                    "textFormat": {
+                        "type": "json_schema",
+                        "structure": {
+                            "jsonSchema": {
+                                "name": "response",
+                                "schema": '{"additionalProperties": false, "properties": {"answer": {"anyOf": '
+                                '[{"type": "string"}, {"type": "null"}], "title": "Answer"}}, "required": '
+                                '["answer"], "title": "response", "type": "object"}',
+                            }
+                        },
+                    }
+                }
+            }
+        ),
+        "openai-litellm": Cell(_CHAT_FORMAT),
+        "responses-litellm": Cell(_RESPONSES_FORMAT),
+        "anthropic-litellm": Cell(
+            {"output_format": {"type": "json_schema", "schema": ANSWER_SCHEMA}},
+            note="LiteLLM still writes the beta's field, and sends the beta's header.",
+        ),
+        "gemini-litellm": Cell({}, changes=(("/response_format", "dropped"),)),
+    },
+)
+
+ROWS: Mapping[str, Row] = {
+    "definition": DEFINITION,
+    "call": CALL,
+    "parallel": PARALLEL,
+    "result": RESULT,
+    "failed": FAILED,
+    "auto": CHOICE_AUTO,
+    "required": CHOICE_REQUIRED,
+    "none": CHOICE_NONE,
+    "named": CHOICE_NAMED,
+    "subset": CHOICE_SUBSET,
+    "one-at-a-time": ONE_AT_A_TIME,
+    "structured": STRUCTURED,
+    "text": TEXT_BESIDE,
+    "reasoning": REASONING,
+}
