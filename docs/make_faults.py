@@ -1,10 +1,11 @@
 """Write docs/faults.md: faulty answers, what sigadapt makes of each, and what DSPy's own adapter does.
 
-Every cell of the table is measured: each answer is sent by a loopback provider to the real `dspy.LM`, over both of
-its engines, and what the program gets is written down. Run it with `python3 tasks.py docs`.
+Every cell of the table is measured: each answer is sent by a loopback provider to the real `dspy.LM`, over
+both of its engines, and what the program gets is written down. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 import json
+import logging
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from sigadapt.testing import LoopbackProvider, Reply
 PAGE = Path(__file__).with_name("faults.md")
 ENGINES = {"native engine": "auto", "LiteLLM engine": "litellm"}
 TEXT = "Let me look."
-LONGEST = 60  # characters of a cell's value
+LONGEST = 80  # characters of a cell's value
 
 
 class Ours(dspy.Signature):
@@ -103,7 +104,7 @@ def call(arguments: str, name: str = "get_weather", call_id: str | None = "call_
     return made if call_id is None else {"id": call_id, **made}
 
 
-GOOD = call('{"city":"Paris"}')
+GOOD, ROME = call('{"city":"Paris"}'), call('{"city":"Rome"}', call_id="call_3")
 CASES = (
     Case("a good call", (GOOD,), sound=True),
     Case("a good call without an id", (call('{"city":"Paris"}', call_id=None),), sound=True),
@@ -119,13 +120,13 @@ CASES = (
     Case("a number", (call("42"),)),
     Case("an object encoded twice", (call(json.dumps('{"city":"Paris"}')),)),
     Case("a key twice", (call('{"city":"Paris","city":"Rome"}'),)),
-    Case("a number that is none", (call('{"city":"Paris","days":NaN}'),)),
+    Case("NaN for a number", (call('{"city":"Paris","days":NaN}'),)),
     Case("a wrong type", (call('{"city":42}'),)),
     Case("a required parameter missing", (call("{}"),)),
     Case("nothing, where a parameter is required", (call(""),)),
     Case("`null`, where a parameter is required", (call("null"),)),
     Case("a tool that nobody declared", (call("{}", "rm_rf"),)),
-    Case("good, bad, good", (GOOD, call('{"city":', call_id="call_2"), call('{"city":"Rome"}', call_id="call_3"))),
+    Case("good, bad, good", (GOOD, call('{"city":', call_id="call_2"), ROME)),
     Case("100,000 brackets", (call("[" * 100_000),)),
     Case("text beside a good call", (GOOD,), sound=True, text=TEXT),
     Case("text and no call, where one is required", (), "stop", text=TEXT),
@@ -173,7 +174,8 @@ def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequen
 def raised(error: Exception) -> str:
     """An error by its class; sigadapt's with the codes it carries, and the good calls beside the bad ones."""
     if not isinstance(error, sigadapt.ToolCallParseError):
-        return f"{type(error).__name__}, without the calls or the text"
+        kind = "LMError" if isinstance(error, dspy.utils.exceptions.LMError) else type(error).__name__
+        return f"{code(kind)}, without the calls or the text"
     calls = error.choice.tool_calls
     if calls is None:
         return f"error {code(error.code)}, the text in it: {kept(error.choice.text)}"
@@ -183,7 +185,7 @@ def raised(error: Exception) -> str:
 
 def returned(case: Case, given: Any) -> str:
     """The calls of a prediction, and what became of the text."""
-    calls = given.calls.tool_calls if given.calls is not None else []
+    calls: list[Any] = given.calls.tool_calls if given.calls is not None else []
     told = listed(calls) if calls else "no call"
     if case.text is None:
         return told
@@ -207,21 +209,23 @@ def code(text: str) -> str:
 
 
 def rows() -> list[list[str]]:
-    """The table's cells, a row a case: what arrives, sigadapt, and DSPy on each engine."""
+    """The table's cells, a row a case: what arrives, sigadapt, and DSPy on each engine; then the sums."""
     table: list[list[str]] = []
-    wrongly = dict.fromkeys(("sigadapt", *ENGINES), 0)
+    wrongly = [0] * (1 + len(ENGINES))
     for case in CASES:
-        mine = {ours(case, engine).told: engine for engine in ENGINES.values()}
-        cells = [case.shown(), "; ".join(f"{told} ({engine})" if len(mine) > 1 else told for told, engine in mine.items())]  # fmt: skip
-        for name, engine in ENGINES.items():
-            found = theirs(case, engine)
-            wrongly[name] += found.accepted and not case.sound
-            cells.append(found.told)
-        wrongly["sigadapt"] += any(ours(case, engine).accepted for engine in ENGINES.values()) and not case.sound  # fmt: skip
-        table.append(cells)
+        mine = [ours(case, engine) for engine in ENGINES.values()]
+        both = all(found.told == mine[0].told for found in mine)
+        told = [f"{found.told} ({name})" for name, found in zip(ENGINES, mine, strict=True)]
+        other = [theirs(case, engine) for engine in ENGINES.values()]
+        table.append(
+            [case.shown(), mine[0].told if both else "; ".join(told), *(found.told for found in other)]
+        )
+        if not case.sound:
+            accepted = [any(found.accepted for found in mine), *(found.accepted for found in other)]
+            wrongly = [count + yes for count, yes in zip(wrongly, accepted, strict=True)]
     faulty = sum(not case.sound for case in CASES)
-    table.append([f"**faulty answers taken for good ones, of {faulty}**", *(f"**{n}**" for n in wrongly.values())])
-    return table
+    sums = [f"faulty answers taken for good ones, of {faulty}", *map(str, wrongly)]
+    return [*table, [f"**{cell}**" for cell in sums]]
 
 
 def versions() -> str:
@@ -240,29 +244,33 @@ def page(table: Sequence[Sequence[str]], measured: str) -> str:
 INTRODUCTION = """\
 # What arrives, and what a program gets
 
-Written by `python3 tasks.py docs`, which sends every answer below over HTTP from a loopback provider to the real
-`dspy.LM` and writes down what comes out. Measured with {versions}.
+Written by `python3 tasks.py docs`, which sends every answer below over HTTP from a loopback provider to the
+real `dspy.LM` and writes down what comes out. Measured with {versions}.
 
-The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters are at their defaults, DSPy's with
-`use_native_function_calling=True`. A call is shown with the arguments that the program receives; an error is one
-that the program can catch.
+The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters are at their defaults, DSPy's
+with `use_native_function_calling=True`. A call is shown with the arguments that the program receives; an
+error is one that the program can catch.
 """
 
 NOTES = """
-- Every error of sigadapt's here is a `ToolCallParseError` (`MissingToolCalls` where no call came). Its `.choice`
-  holds the good calls, the bad ones with their raw text, and what the model said.
-- With `on_invalid="keep"` the same bad calls are returned in `calls.invalid` beside the good ones; with `"reask"`
-  the model is told what was wrong, and asked again.
-- `repair=True` and `unwrap=True` salvage the answers that hold Python in place of JSON, text around the object, or
-  JSON encoded twice; such calls say so in `altered`.
-- `{"value": …}` and `{"partial_json": …}` are arguments that nobody sent: DSPy's native engine puts what is no object
-  into one.
-- LiteLLM refuses an answer with 100,000 brackets by itself, whatever the adapter.
+- Every error of sigadapt's here is a `ToolCallParseError` (`MissingToolCalls` where no call came). Its
+  `.choice` holds the good calls, the bad ones with their raw text, and what the model said.
+- With `on_invalid="keep"` the same bad calls are returned in `calls.invalid` beside the good ones; with
+  `on_invalid="reask"` the model is told what was wrong, and asked again.
+- `repair=True` and `unwrap=True` salvage the answers that hold Python in place of JSON, text around the
+  object, an object left open, or JSON encoded twice; such calls say so in `altered`.
+- `{"value": …}` and `{"partial_json": …}` are arguments that nobody sent: DSPy's native engine puts what is
+  no object into one.
+- An `LMError` is DSPy's language model's, which refuses some answers (NaN; through LiteLLM, 100,000 brackets)
+  before any adapter sees them.
 """
 
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page."""
+    logging.getLogger("dspy").setLevel(
+        logging.ERROR
+    )  # it warns of answers that were cut off, as they are here
     write(page(rows(), versions()))
 
 

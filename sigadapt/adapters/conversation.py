@@ -16,7 +16,7 @@ from dspy.adapters import _legacy_type_markers, utils  # pyright: ignore[reportP
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import turns_of
+from sigadapt.adapters.plan import names_of, turns_of
 from sigadapt.adapters.user_text import user_text
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -70,7 +70,7 @@ def _with_blocks(message: Message) -> Message:
 
 def _asks(rest: type[Signature], inputs: Mapping[str, Any]) -> bool:
     """Whether any input is given: a turn that only continues says nothing that the user did not (rule 8)."""
-    return any(inputs.get(name) is not None for name in rest.input_fields)
+    return any(inputs.get(name) is not None for name in names_of(rest).inputs)
 
 
 def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
@@ -108,7 +108,7 @@ def _system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
 def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping[str, Any]) -> str:
     """The inputs' values, and a reminder of the text format where there are text outputs."""
     text = user_text(adapter, rest, inputs)
-    if not rest.output_fields:
+    if not names_of(rest).outputs:
         return text
     return f"{text}\n\n{adapter.text_reminder(rest)}".strip()
 

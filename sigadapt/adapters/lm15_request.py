@@ -158,9 +158,12 @@ def _gemini_declaration(function: dict[str, Any]) -> dict[str, Any]:
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
 
 
+_DEFAULT = lm15.Config()
+
+
 def _config(request: Request, profile: Profile) -> lm15.Config:
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
-    config = _generation_config(generation) if generation else lm15.Config()
+    config = _generation_config(generation) if generation else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
     if choice is not None:
         config = replace(config, tool_choice=choice)

@@ -12,7 +12,7 @@ from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.choice import Choice
-from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.plan import Plan, names_of
 from sigadapt.errors import MissingToolCalls, ToolCallParseError
 from sigadapt.signatures.arguments import shown
 from sigadapt.signatures.calls import ToolCalls, Turn
@@ -64,11 +64,12 @@ def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], c
         raise _missing(choice, plan, signature)
     else:
         values = yield from _without_calls(adapter, plan, signature, choice.text)
-        lost = choice.text if not plan.rest.output_fields else None
+        lost = choice.text if not names_of(plan.rest).outputs else None
         turn = Turn(text=lost, reasoning=choice.reasoning)
         calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
-    values = apply_output_field_defaults(plan.rest, values)
-    return {name: calls if name == plan.calls else values.get(name) for name in signature.output_fields}
+    if names_of(plan.rest).outputs:
+        values = apply_output_field_defaults(plan.rest, values)
+    return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 
 
 def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:
@@ -98,7 +99,7 @@ def _without_calls(
     """The other outputs, from a text that must hold them."""
     if not text:
         raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
-    if not plan.rest.output_fields:
+    if not names_of(plan.rest).outputs:
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parsing(plan.rest, text))

@@ -8,7 +8,7 @@ drivers, `run` and `arun`, know whether anybody waits.
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dspy import lm15
 from dspy.clients.base_lm import BaseLM
@@ -21,7 +21,7 @@ from sigadapt.adapters.lowering import Lowered, lowered
 from sigadapt.adapters.names import restored
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
-from sigadapt.adapters.plan import Plan, reduced
+from sigadapt.adapters.plan import Plan, names_of, reduced
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
@@ -145,7 +145,7 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     decls = decls_of(call.plan, call.inputs)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
-    form = adapter.response_format(call.lm, plan.rest) if plan.rest.output_fields else None
+    form = adapter.response_format(call.lm, plan.rest) if names_of(plan.rest).outputs else None
     if form is not None:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
@@ -226,8 +226,8 @@ def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:
 def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
     """Let DSPy's own native types (reasoning, citations) take their fields out of the text, as DSPy does."""
     rest = call.plan.rest
-    for name, field in call.plan.rest.output_fields.items():
-        if (kind := cast("Any", field.annotation)) in adapter.native_response_types:
+    for name, kind in call.plan.typed:
+        if kind in adapter.native_response_types:
             rest = kind.adapt_to_native_lm_feature(rest, name, call.lm, call.settings)
     return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
 
@@ -236,16 +236,12 @@ def _native_values(
     adapter: "ToolAdapter", call: Call, choice: Choice, response: lm15.Response | None
 ) -> dict[str, Any]:
     """What DSPy's native types read off the response, and the log probabilities if they were asked for."""
-    native = {
-        name: field.annotation
-        for name, field in call.signature.output_fields.items()
-        if cast("Any", field.annotation) in adapter.native_response_types
-    }
-    if response is None or (not native and response.logprobs is None):
+    if response is None or not (call.plan.typed or response.logprobs):
         return {}
+    native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
     output = transport.legacy_output(response, logprobs=response.logprobs is not None)
     if choice.reasoning:
         output["reasoning_content"] = choice.reasoning
-    found = {name: cast("Any", kind).parse_lm_response(output) for name, kind in native.items()}
+    found = {name: kind.parse_lm_response(output) for name, kind in native.items()}
     values = {name: value for name, value in found.items() if value is not None}
     return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})

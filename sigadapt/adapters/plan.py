@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 import dspy
+from dspy.adapters.types.base_type import Type
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
@@ -42,6 +43,8 @@ class Plan:
         calls_required: whether an answer without a call is an error (rule 7).
         missing_calls: the value of an optional calls field where no call came.
         turns: the input fields that hold the turns so far.
+        outputs: the names of all output fields, in order.
+        typed: the output fields of DSPy's own types, which may be native to a provider, and their types.
         rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
         instructions: the signature's instructions when it was compiled; they can be changed in place.
     """
@@ -52,6 +55,8 @@ class Plan:
     calls_required: bool
     missing_calls: Callable[[], Any]
     turns: Turns
+    outputs: tuple[str, ...]
+    typed: tuple[tuple[str, Any], ...]
     rest: type[Signature]
     instructions: str | None
 
@@ -96,6 +101,24 @@ def turns_of(rest: type[Signature]) -> Turns | None:
     return _RESTS.get(rest)
 
 
+class Names(NamedTuple):
+    """The names of a signature's fields, in order."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+_NAMES: WeakKeyDictionary[type[Signature], Names] = WeakKeyDictionary()
+
+
+def names_of(signature: type[Signature]) -> Names:
+    """The field names, found once: DSPy makes new dicts of the fields each time they are asked for."""
+    names = _NAMES.get(signature)
+    if names is None:
+        names = _NAMES[signature] = Names(tuple(signature.input_fields), tuple(signature.output_fields))
+    return names
+
+
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
     _RESTS[rest] = plan.turns
@@ -119,6 +142,12 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
         turns=turns,
+        outputs=tuple(signature.output_fields),
+        typed=tuple(
+            (name, field.annotation)
+            for name, field in signature.output_fields.items()
+            if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
+        ),
         rest=_without(signature, (tools[0], calls[0], *turns)),
         instructions=signature.__doc__,
     )

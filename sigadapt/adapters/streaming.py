@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import orjson
 from dspy import lm15
 from dspy.clients.base_lm import BaseLM
 from dspy.clients.engines.streaming import EngineChunk
@@ -101,7 +100,7 @@ def send(lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Wat
         keywords: how it is called.
         watch: the calls to listen for; None for an answer whose calls nobody waits for.
     """
-    stream: Any = settings.send_stream
+    stream = cast("Any", settings).send_stream
     if stream is None:
         return cast("Any", lm)(request, **keywords)
     ear = _Ear(stream, watch)
@@ -117,7 +116,7 @@ async def asend(
     lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Watch | None
 ) -> lm15.Response:
     """The same, awaited."""
-    stream: Any = settings.send_stream
+    stream = cast("Any", settings).send_stream
     if stream is None:
         return await cast("Any", lm).acall(request, **keywords)
     ear = _Ear(stream, watch)
@@ -231,8 +230,8 @@ def _response(listener: StreamListener, chunk: Any, *, is_last: bool) -> StreamR
 
 def _listeners(field: str) -> list[StreamListener]:
     """Those who listen to a field of the predictor that is running."""
-    everybody = cast("list[StreamListener]", settings.stream_listeners or [])
-    running: Any = settings.caller_predict
+    everybody = cast("list[StreamListener]", cast("Any", settings).stream_listeners or [])
+    running = cast("Any", settings).caller_predict
     return [each for each in everybody if each.signature_field_name == field and each.predict is running]
 
 

@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 import dspy
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.plan import names_of
+
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
@@ -35,7 +37,7 @@ def user_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping[str
         rest: the signature whose input fields are shown.
         inputs: their values; those of no field are passed over.
     """
-    names = tuple(name for name in rest.input_fields if name in inputs)
+    names = tuple(name for name in names_of(rest).inputs if name in inputs)
     kind: Any = type(adapter)
     known = kind.format_user_message_content in _PLAIN and kind.format_field_with_value in _FIELDS
     if not known or not all(type(inputs[name]) is str for name in names):

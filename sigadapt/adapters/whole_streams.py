@@ -69,7 +69,7 @@ def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
         calls: the calls its fragments amount to, as those of a chat message.
     """
     body: Json = response.provider_data or {}
-    choice = next(iter(objects(body.get("choices"))), {})
+    choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
     if EVENTS in body or not message or len(calls) == len(objects(message.get("tool_calls"))):
         return response
@@ -151,7 +151,7 @@ class _Notes:
         return parse_and_note
 
     def _known(self, event: Any) -> Any:
-        """The event; OpenAI's end of an answer that was cut off, which lm15 does not know, as one it knows."""
+        """The event; OpenAI's end of a cut-off answer, which lm15 does not know, as one it knows."""
         if not event.data or "response.incomplete" not in event.data[:200]:
             return event
         body: Json = orjson.loads(event.data)

@@ -5,6 +5,7 @@ gave, not a copy: changing that object afterwards changes what is declared, unch
 schema that `to_openai` returns are new ones on every call, so a caller may edit those.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,8 @@ import pydantic
 from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import Flaw, shown
+from sigadapt.signatures.arguments import Flaw, compact, shown
+from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.schema import check, check_json, compiled, flaw_in
 from sigadapt.signatures.sources import is_source, read_source, unknown_source
@@ -32,6 +34,7 @@ else:
 _MOST_NESTED = 16
 _MOST_NAMES_TOLD = 20
 _END = object()
+_STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
 
 
 def _no_arguments() -> Json:
@@ -49,7 +52,8 @@ class ToolDecl:
             arguments and becomes `{"type": "object", "properties": {}}`; any other is kept as it is.
         returns: the result's JSON Schema, where it is known.
         strict: whether a provider's strict mode is asked for; None says nothing (rule 9).
-        long_running: whether the tool only starts something, whose result comes later.
+        long_running: whether the tool only starts something, whose result comes later. A note at the end of
+            the description tells the model so.
         requires_confirmation: whether a person must agree to each call, or a function of the arguments that
             says so. Saved, a function becomes True.
         extras: what the source said beside the function, such as `cache_control` or MCP annotations.
@@ -147,10 +151,34 @@ class ToolDecl:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
             False
         """
-        function: Json = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        function: Json = {"name": self.name, "description": self.told, "parameters": self.parameters}
         if self.strict is not None:
             function["strict"] = self.strict
         return {"type": "function", "function": function}
+
+    @property
+    def told(self) -> str:
+        """The description as the model sees it: with a note, where the tool is long-running.
+
+        Example:
+            >>> print(ToolDecl("build", "Build it.", long_running=True).told.partition(";")[0])
+            Build it.
+            <BLANKLINE>
+            This call only starts the work
+        """
+        if not self.long_running:
+            return self.description
+        return f"{self.description}\n\n{_STARTS_ONLY}" if self.description else _STARTS_ONLY
+
+    @property
+    def size(self) -> int:
+        """The bytes of the declaration in a request: of `to_openai()` as compact JSON in UTF-8.
+
+        Example:
+            >>> ToolDecl("now").size
+            110
+        """
+        return len(compact(self.to_openai()).encode())
 
     def flaw_of(self, args: Json) -> Flaw | None:
         """Say what keeps arguments from fitting the schema: None, or a Flaw `schema_mismatch`."""
@@ -181,6 +209,22 @@ class ToolDecl:
         return ToolDecl.of, (_saved(self),)  # as JSON has it: without functions
 
 
+def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
+    """The declaration with other values for fields that are no schema, so that none is checked again.
+
+    Raises:
+        InvalidToolDecl: `missing_name` or `invalid_field`.
+
+    Example:
+        >>> altered(ToolDecl("read"), name="fs_read").name
+        'fs_read'
+    """
+    copy = object.__new__(ToolDecl)
+    copy.__dict__.update(decl.__dict__, **fields)
+    _check_fields(copy)
+    return copy
+
+
 def _declared(facts: Facts) -> ToolDecl:
     fields = facts._asdict()
     if fields["description"] is None:
@@ -193,8 +237,10 @@ def _declared(facts: Facts) -> ToolDecl:
     return decl
 
 
-def _saved(decl: ToolDecl) -> Json:
+def _saved(decl: ToolDecl | NativeTool) -> Json:
     """The declaration in the bare shape that `wire_shapes.py` reads, without what is at its default."""
+    if isinstance(decl, NativeTool):
+        return decl.to_openai()
     saved: Json = {"name": decl.name, "description": decl.description, "parameters": decl.parameters}
     for key in ("returns", "strict", "extras"):
         if getattr(decl, key) is not None:
@@ -256,18 +302,25 @@ class _TakesSources(ModelMetaclass):
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
-    if issubclass(type(value), (ToolDecl, ToolDecls)) or is_source(value):
+    if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
         return True
     if isinstance(value, (list, tuple)):
         return levels > 0 and all(
             _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
         )
-    return _is_iterable(value)  # an iterator would be used up by a look inside
+    return is_iterable(value) or _is_toolset(value)  # an iterator would be used up by a look inside
 
 
-def _is_iterable(value: object) -> bool:
+def is_iterable(value: object) -> bool:
+    """Whether a value that is no source is one that may hold sources."""
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
     return isinstance(value, Iterable) and not isinstance(value, refused)
+
+
+def _is_toolset(value: object) -> bool:
+    from sigadapt.signatures.toolset import Toolset  # noqa: PLC0415  (it gives a ToolDecls)
+
+    return isinstance(value, Toolset)
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
@@ -275,6 +328,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 
     A signature's input field of this type takes a ToolDecls, one source, or an iterable of sources; iterables
     may hold iterables and other ToolDecls. Saved, it is a list of dicts, which it takes back.
+
+    It may hold toolsets too, and tools that the provider runs (`native_tools.py`). A signature's field asks a
+    toolset with the request; made by itself, a ToolDecls asks it without one. Native tools stand in `entries`
+    and in `to_openai`; `len`, iteration, names and validation are of functions alone.
 
     Args:
         sources: one source (see `ToolDecl.of`; a dict in Gemini's shape may declare several tools), or an
@@ -297,14 +354,17 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 
     tools: tuple[ToolDecl, ...]
     """The declarations, in order."""
+    entries: tuple[ToolDecl | NativeTool, ...]
+    """The declarations and the provider's own tools, in order."""
 
     def __init__(self, sources: object = (), /) -> None:
-        tools = tuple(_flat(sources))
+        entries = tuple(_flat(sources))
+        tools = tuple(entry for entry in entries if isinstance(entry, ToolDecl))
         if len({decl.name for decl in tools}) != len(tools):
             _refuse_duplicate(tools)
         # BaseModel's own constructor would validate and copy what was just made.
-        object.__setattr__(self, "__dict__", {"tools": tools})
-        object.__setattr__(self, "__pydantic_fields_set__", {"tools"})
+        object.__setattr__(self, "__dict__", {"tools": tools, "entries": entries})
+        object.__setattr__(self, "__pydantic_fields_set__", {"tools", "entries"})
         object.__setattr__(self, "__pydantic_extra__", None)
         object.__setattr__(self, "__pydantic_private__", None)
 
@@ -325,13 +385,26 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return name in self._by_name
 
     def to_openai(self) -> list[Json]:
-        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` gives it.
+        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` gives it; native ones verbatim.
 
         Example:
             >>> [tool["function"]["name"] for tool in ToolDecls([{"name": "now"}]).to_openai()]
             ['now']
         """
-        return [decl.to_openai() for decl in self.tools]
+        return [entry.to_openai() for entry in self.entries]
+
+    def fingerprint(self) -> str:
+        """A text that is the same, in every process, if and only if the same bytes go out.
+
+        Returns:
+            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because a
+            provider's prompt cache goes by the bytes.
+
+        Example:
+            >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
+            'FILLME'
+        """
+        return hashlib.sha256(compact(self.to_openai()).encode()).hexdigest()
 
     @cached_property
     def canonical(self) -> list[Json]:
@@ -369,16 +442,17 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tools,)
+        return type(self), (self.entries,)
 
     def __eq__(self, other: object) -> bool:
-        return issubclass(type(other), ToolDecls) and self.tools == cast("ToolDecls", other).tools
+        return issubclass(type(other), ToolDecls) and self.entries == cast("ToolDecls", other).entries
 
     def __hash__(self) -> int:
-        return hash(self.tools)
+        return hash(self.entries)
 
     def __repr__(self) -> str:
-        return f"ToolDecls({[decl.name for decl in self.tools]})"
+        names = (repr(entry.name) if isinstance(entry, ToolDecl) else str(entry) for entry in self.entries)
+        return f"ToolDecls([{', '.join(names)}])"
 
     __str__ = __repr__
 
@@ -391,29 +465,37 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
             lambda value: value if issubclass(type(value), cls) else cls(value),
             json_schema_input_schema=dicts,
             serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda decls: [_saved(decl) for decl in decls.tools], return_schema=dicts
+                lambda decls: [_saved(entry) for entry in decls.entries], return_schema=dicts
             ),
         )
 
 
-def _flat(sources: object) -> Iterator[ToolDecl]:
+def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
     pending: list[Iterator[object]] = [iter((sources,))]
     while pending:
         item = next(pending[-1], _END)
         if item is _END:
             pending.pop()
-        elif isinstance(item, ToolDecl):
+        elif isinstance(item, (ToolDecl, NativeTool)):
             yield item
         elif issubclass(type(item), ToolDecls):
-            yield from cast("ToolDecls", item).tools
+            yield from cast("ToolDecls", item).entries
+        elif is_native(item):
+            yield NativeTool(item)
         elif (facts := read_source(item)) is not None:
             yield from map(_declared, facts)
-        elif not _is_iterable(item):
-            raise unknown_source(item)
+        elif not is_iterable(item):
+            yield from _resolved(item)
         elif len(pending) > _MOST_NESTED:
             raise InvalidToolDecl(f"sources nested deeper than {_MOST_NESTED} levels", code="unknown_source")
         else:
             pending.append(iter(cast("Iterable[object]", item)))
+
+
+def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
+    if not _is_toolset(item):
+        raise unknown_source(item)
+    return cast("Any", item).resolve().entries
 
 
 def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:

@@ -5,14 +5,15 @@ A toolset is a value: `filtered`, `prefixed` and the others give a new one, whic
 source does, so that only `resolve` and `aresolve` know whether anybody waits.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, isawaitable, signature
+from itertools import groupby
 from typing import Any, TypeAlias, TypeVar, cast
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.decls import ToolDecl, ToolDecls
-from sigadapt.signatures.sources import is_function
+from sigadapt.signatures.decls import ToolDecl, ToolDecls, is_iterable
+from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.toolsets import mcp_listing
 from sigadapt.signatures.toolsets.change import Change
 from sigadapt.signatures.toolsets.combined import Origin, combined
@@ -27,6 +28,9 @@ _T = TypeVar("_T")
 Steps: TypeAlias = Generator[Waiting, Any, _T]
 
 _OUTSIDE = RequestContext()
+_MOST_NESTED = 16  # as ToolDecls, which refuses what is deeper
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +130,9 @@ class Toolset:
 
     def _settled(self, sources: object, context: RequestContext) -> Steps[ToolDecls]:
         if isawaitable(sources):
-            sources = yield Waiting(self.name, cast("Awaitable[Any]", sources))
+            sources = yield Waiting(self.name, sources)
         try:
             return (yield from resolving(sources, context))
-        except GeneratorExit:
-            raise
         except Exception as error:
             raise named(error, self.name) from error
 
@@ -181,11 +183,13 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     if type(value) is ToolDecls:
         return value
     origins: list[Origin] = []
-    for item in _flat(value):
-        if isinstance(item, Toolset):
-            origins.append(Origin(item.name, (yield from item.steps(context))))
-        else:
-            origins.append(Origin(None, ToolDecls(item)))
+    for is_toolset, items in groupby(_flat(value), lambda item: isinstance(item, Toolset)):
+        if not is_toolset:
+            origins.append(Origin(None, ToolDecls(list(items))))
+            continue
+        for item in cast("Iterable[Toolset]", items):
+            decls = yield from item.steps(context)
+            origins.append(Origin(item.name, decls))
     return combined(origins)
 
 
@@ -195,28 +199,27 @@ def _begin(source: object, context: RequestContext) -> object:
     return cast("Callable[..., Any]", source)(context) if is_function(source) else source
 
 
-def _flat(value: object) -> Iterable[object]:
-    """The toolsets in a value, each by itself, and what stands between them in one piece."""
-    if not isinstance(value, (list, tuple, Iterator)):
-        return [value]
-    items = list(cast("Iterable[object]", value))
-    flat: list[object] = []
-    between: list[object] = []
-    for item in items:
-        parts = _flat(item) if isinstance(item, (list, tuple)) else [item]
-        for part in parts:
-            if isinstance(part, Toolset):
-                flat += [between, part]
-                between = []
-            else:
-                between.append(part)
-    return [part for part in (*flat, between) if part != [] or not flat]
+def _flat(value: object, levels: int = _MOST_NESTED) -> Iterator[object]:
+    """The toolsets in a value, and what else stands in its lists, in order."""
+    if levels and _holds_others(value):
+        for item in cast("Iterable[object]", value):
+            yield from _flat(item, levels - 1)
+    else:
+        yield value
+
+
+def _holds_others(value: object) -> bool:
+    return isinstance(value, (list, tuple)) or (is_iterable(value) and not is_source(value))
 
 
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
     """Refuse a function that is a tool and not a function of the request: it would be run (rule 1)."""
-    required = [p for p in signature(function).parameters.values() if p.default is Parameter.empty]
-    if [p.name for p in required] != ["context"]:
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):  # Python cannot tell
+        parameters = []
+    asked = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+    if [p.name for p in asked] != ["context"] or asked[0].kind not in _POSITIONAL:
         raise InvalidToolDecl(
             f"a function as the source of toolset {toolset!r} takes the request's `context` and nothing else",
             code="invalid_toolset",

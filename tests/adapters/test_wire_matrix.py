@@ -3,10 +3,14 @@
 request-shaping: Each wire gets its own form.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, cast
 
 import dspy
+import pydantic
 import pytest
+from ollama import Message
 from wire_bodies import Served, part, said_text, serving
 from wire_matrix import COLUMNS, ROWS, Cell, Row, declared
 
@@ -77,12 +81,100 @@ def test_every_row_has_every_column():
     assert all(set(row.cells) == set(COLUMNS) for row in ROWS.values())
 
 
+def plain(value: Any) -> Any:
+    """What a type checked, as JSON again: pydantic leaves iterables unread until they are asked."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return value
+    return [plain(item) for item in cast("Iterable[Any]", value)]
+
+
+@cache
+def adapter_of(params: Any) -> Any:
+    return pydantic.TypeAdapter(params)
+
+
+def check_typed(params: Any, sent: dict[str, Any]) -> None:
+    """A TypedDict of an SDK takes the body and knows every key of it: pydantic drops the others."""
+    assert plain(adapter_of(params).validate_python(sent)) == sent
+
+
+def check_openai(sent: dict[str, Any]) -> None:
+    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
+    check_typed(CompletionCreateParamsNonStreaming, sent)
+
+
+def check_responses(sent: dict[str, Any]) -> None:
+    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+
+    # The SDK wants `strict` said; the API does not.
+    tools = [{"strict": None, **tool} for tool in sent.get("tools", [])]
+    check_typed(ResponseCreateParamsNonStreaming, {**sent, **({"tools": tools} if tools else {})})
+
+
+def check_anthropic(sent: dict[str, Any]) -> None:
+    from anthropic.types.beta import message_create_params as beta
+    from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+
+    early = "output_format" in sent  # LiteLLM's: the beta's field
+    check_typed(beta.MessageCreateParamsNonStreaming if early else MessageCreateParamsNonStreaming, sent)
+
+
+def check_gemini(sent: dict[str, Any]) -> None:
+    """The SDK's models refuse what they do not know."""
+    from google.genai import types
+
+    outside = {"contents", "systemInstruction", "system_instruction", "generationConfig"}
+    for content in sent["contents"]:
+        types.Content.model_validate(content)
+    types.Content.model_validate(sent.get("systemInstruction") or sent["system_instruction"])
+    types.GenerationConfig.model_validate(sent.get("generationConfig", {}))
+    types.GenerateContentConfig.model_validate(
+        {key: value for key, value in sent.items() if key not in outside}
+    )
+
+
+def check_ollama(sent: dict[str, Any]) -> None:
+    """The SDK's models take what they do not know: the keys are compared after a dump."""
+    from ollama._types import ChatRequest
+
+    read = ChatRequest.model_validate(sent)
+    assert set(sent) == set(read.model_dump(exclude_unset=True)) <= set(ChatRequest.model_fields)
+    unknown = {
+        key for message in sent["messages"] for key in message if key not in Message.model_fields
+    }
+    assert unknown <= {"tool_call_id"}, "LiteLLM's, which Ollama's server knows and its SDK does not"
+
+
+def check_bedrock(sent: dict[str, Any]) -> None:
+    """The service model that botocore ships."""
+    botocore = pytest.importorskip("botocore.session", reason="botocore is not installed")
+    validate = pytest.importorskip("botocore.validate", reason="botocore is not installed")
+    service = botocore.get_session().get_service_model("bedrock-runtime")
+    shape = service.operation_model("Converse").input_shape
+    report = validate.ParamValidator().validate({"modelId": "m", **sent}, shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+CHECKS = {
+    "chat": check_openai,
+    "responses": check_responses,
+    "anthropic": check_anthropic,
+    "gemini": check_gemini,
+    "ollama": check_ollama,
+    "bedrock": check_bedrock,
+}
+
+
 @pytest.mark.parametrize(("row", "column", "cell"), cells(SETTINGS))
 def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
     """request-shaping: A tool choice travels in the provider's form.
 
     request-shaping: What a wire cannot take is recorded.
     request-shaping: A structured output has a schema name and no strict flag.
+    request-shaping: The official SDKs' types take every request.
     """
     with serving(column, said_text(COLUMNS[column].form)) as served:
         lm = served.lm()
@@ -90,6 +182,7 @@ def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
     assert part(row.scope, served.column.form, served.sent[0]) == cell.sent
     assert recorded(lm) == cell.changes
     assert adapted(lm) == cell.adapted
+    CHECKS[served.column.form](served.sent[0])
 
 
 def two_turns(served: Served, row: Row) -> tuple[Any, ToolResults, Any]:
@@ -113,6 +206,7 @@ def test_a_turn_goes_back_whole(row: Row, column: str, cell: Cell):
     assert (calls.text, calls.reasoning) == (row.text, row.reasoning)
     assert part(row.scope, served.column.form, served.sent[1]) == cell.sent
     assert recorded(lm) == cell.changes
+    CHECKS[served.column.form](served.sent[1])
 
 
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name in TURNS for column in COLUMNS])

@@ -771,7 +771,9 @@ RESULT = Row(
             ],
             heard=[_BEDROCK_PARIS, _BEDROCK_ROME],
         ),
-        "openai-litellm": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
+        "openai-litellm": Cell(
+            _CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME), known=_OWN_FIELDS
+        ),
         "responses-litellm": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
         "anthropic-litellm": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
         "gemini-litellm": Cell(
@@ -836,6 +838,7 @@ FAILED = Row(
             [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down"}],
             heard=_assistant(None, _CHAT_PARIS),
             changes=_FAILED,
+            known=_OWN_FIELDS,
         ),
         "responses-litellm": Cell(
             [{"type": "function_call_output", "call_id": "call_1", "output": "ERROR: backend down"}],
@@ -892,10 +895,16 @@ STRUCTURED = Row(
             "`responseJsonSchema`.",
         ),
         "ollama": Cell(
-            {"format": "json"},
-            note="LiteLLM knows no schemas for this model, so JSON mode is asked for.",
+            {},
+            changes=(("/response_format", "dropped"),),
+            note="Ollama makes no calls where it is held to a format. Without tools: `format`.",
+            known="Ollama is sent a format beside tools, which keeps it from calling any",
         ),
-        "ollama-door": Cell({"response_format": {"type": "json_object"}}),
+        "ollama-door": Cell(
+            {},
+            changes=(("/response_format", "dropped"),),
+            known="Ollama is sent a format beside tools, which keeps it from calling any",
+        ),
         "bedrock": Cell(
             {
                 "outputConfig": {

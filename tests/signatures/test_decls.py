@@ -237,13 +237,6 @@ def test_what_could_not_be_saved_is_refused(field: str):
     assert (caught.value.code, caught.value.path) == ("invalid_schema", "/a")
 
 
-class Question(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    answer: str = dspy.OutputField()
-
-
 UNKNOWN: list[tuple[object, str]] = [
     (5, "5 (int)"),
     ("search", "'search' (str)"),
@@ -257,8 +250,6 @@ UNKNOWN: list[tuple[object, str]] = [
     (list[int], "list[int]"),
     (int | None, "int | None"),
     (Point(x=1), "(Point)"),
-    (Question, "class Question"),
-    (dspy.Predict(Question), "Predict"),
     (dspy.Predict, "class Predict"),
 ]
 

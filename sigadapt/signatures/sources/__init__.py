@@ -57,6 +57,16 @@ def is_source(value: object) -> bool:
     return any(reader.reads(value) for reader in _TABLE)
 
 
+def is_function(value: object) -> bool:
+    """Whether a value is a callable that is no tool of some library.
+
+    Example:
+        >>> is_function(len), is_function(dspy.Tool(len, name="len", args={}))
+        (True, False)
+    """
+    return next((reader for reader in _TABLE if reader.reads(value)), None) is callables
+
+
 def read_source(source: object, parameters: Json | None = None) -> list[Facts] | None:
     """Say what a source is as tools; None where no file here reads it.
 

@@ -194,7 +194,7 @@ def _type(field: FieldInfo) -> Any:
 
 def _complete(schema: Json, name: str, field: FieldInfo) -> None:
     extra = cast("Any", field.json_schema_extra)
-    description: Any = extra.get("desc") if isinstance(extra, dict) else None
+    description: Any = cast("Json", extra).get("desc") if isinstance(extra, dict) else None
     if description and description != f"${{{name}}}":  # what DSPy writes where nothing was
         schema["description"] = description
     if not field.is_required() and field.default_factory is None:

@@ -98,7 +98,8 @@ def _check_kind(source: Json, marks: list[str]) -> None:
             source, "a JSON Schema alone declares no tool", fix="Give {'name': …, 'parameters': the schema}."
         )
     if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
-        _refuse(source, f"a tool of type {shown(repr(kind))}, which its provider runs, cannot be declared")
+        reason = f"a tool of type {shown(repr(kind))}, which its provider runs, is no function"
+        _refuse(source, reason, fix="Give it to ToolDecls as it is, beside the functions.")
     if len(marks) > 1:
         _refuse(source, f"it is of several shapes at once ({', '.join(map(repr, marks))})")
 
@@ -139,7 +140,7 @@ def _bare(source: Json) -> Facts:
 def _gemini(source: Json, key: str) -> list[Facts]:
     others = ", ".join(map(repr, _rest(source, key)))
     if others:
-        _refuse(source, f"beside functions it holds {others}, which its provider runs and nobody can declare")
+        _refuse(source, f"beside functions it holds {others}, which its provider runs", fix="Part them.")
     declarations: object = source[key]
     if not isinstance(declarations, list):
         _refuse(source, f"{key!r} is not a list")

@@ -10,7 +10,7 @@ from sigadapt.signatures.toolsets.context import RequestContext
 
 
 def filtered(predicate: Callable[[RequestContext, ToolDecl], bool]) -> Change:
-    """The change that keeps the tools for which `predicate(context, decl)` is true.
+    """The change that keeps the tools for which `predicate(context, decl)` is true, and all native ones.
 
     Example:
         >>> without_writes = filtered(lambda context, decl: not decl.name.startswith("write"))
@@ -18,8 +18,12 @@ def filtered(predicate: Callable[[RequestContext, ToolDecl], bool]) -> Change:
         []
     """
 
-    def change(context: RequestContext, decls: ToolDecls) -> list[ToolDecl]:
-        return [decl for decl in decls if _kept(predicate(context, decl))]
+    def change(context: RequestContext, decls: ToolDecls) -> list[object]:
+        return [
+            entry
+            for entry in decls.entries
+            if not isinstance(entry, ToolDecl) or _kept(predicate(context, entry))
+        ]
 
     return change
 

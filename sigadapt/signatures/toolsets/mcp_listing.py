@@ -9,11 +9,10 @@ sends the call to the session under the server's own name, whatever the tool is 
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.decls import ToolDecl
+from sigadapt.signatures.decls import ToolDecl, altered
 
 _MOST_PAGES = 1_000
 
@@ -36,8 +35,8 @@ async def listed(source: Any) -> list[ToolDecl]:
     """
     tools: list[Any] = []
     seen: set[str] = set()
-    page = await source.list_tools()
-    while not isinstance(page, list):
+    page: Any = await source.list_tools()
+    while type(page) is not list:
         tools += page.tools
         cursor: str | None = getattr(page, "next_cursor", None) or getattr(page, "nextCursor", None)
         if cursor is None:
@@ -63,4 +62,4 @@ def _declared(source: Any, tool: Any) -> ToolDecl:
     def call_tool(**arguments: Any) -> Awaitable[Any]:
         return source.call_tool(name, arguments)
 
-    return replace(ToolDecl.of(tool), func=call_tool)
+    return altered(ToolDecl.of(tool), func=call_tool)

@@ -8,7 +8,7 @@ from sigadapt.signatures.toolsets.context import RequestContext
 
 
 def picked(names: tuple[str, ...]) -> Change:
-    """The change that keeps the tools of these names.
+    """The change that keeps the tools of these names; native ones have none and go.
 
     Example:
         >>> decls = ToolDecls([{"name": "a"}, {"name": "b"}, {"name": "c"}])

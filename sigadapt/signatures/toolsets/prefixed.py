@@ -1,8 +1,6 @@
 """Every tool under a name that begins with a prefix."""
 
-from dataclasses import replace
-
-from sigadapt.signatures.decls import ToolDecl, ToolDecls
+from sigadapt.signatures.decls import ToolDecl, ToolDecls, altered
 from sigadapt.signatures.toolsets.change import Change
 from sigadapt.signatures.toolsets.context import RequestContext
 
@@ -15,7 +13,10 @@ def prefixed(prefix: str) -> Change:
         ['fs_read']
     """
 
-    def change(_: RequestContext, decls: ToolDecls) -> list[ToolDecl]:
-        return [replace(decl, name=prefix + decl.name) for decl in decls]
+    def change(_: RequestContext, decls: ToolDecls) -> list[object]:
+        return [
+            altered(entry, name=prefix + entry.name) if isinstance(entry, ToolDecl) else entry
+            for entry in decls.entries
+        ]
 
     return change

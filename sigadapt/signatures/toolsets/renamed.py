@@ -1,9 +1,8 @@
 """Some tools under other names."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from sigadapt.signatures.decls import ToolDecl, ToolDecls
+from sigadapt.signatures.decls import ToolDecl, ToolDecls, altered
 from sigadapt.signatures.toolsets.change import Change
 from sigadapt.signatures.toolsets.context import RequestContext
 from sigadapt.signatures.toolsets.picked import check_known
@@ -17,9 +16,14 @@ def renamed(names: Mapping[str, str]) -> Change:
         ['open']
     """
 
-    def change(_: RequestContext, decls: ToolDecls) -> list[ToolDecl]:
+    def change(_: RequestContext, decls: ToolDecls) -> list[object]:
         for name in names:
             check_known(name, decls)
-        return [replace(decl, name=names[decl.name]) if decl.name in names else decl for decl in decls]
+        return [
+            altered(entry, name=names[entry.name])
+            if isinstance(entry, ToolDecl) and entry.name in names
+            else entry
+            for entry in decls.entries
+        ]
 
     return change
