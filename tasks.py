@@ -56,6 +56,21 @@ def coverage() -> None:
     test("--cov")
 
 
+def fuzz(*arguments: str) -> None:
+    """Feed the readers what no provider sends, `--seconds 60` of it (atheris; Linux on x86-64)."""
+    install(".[dev]")
+    pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", ".[fuzz]")
+    run(command(VENV, "python"), ROOT / "fuzz" / "readers.py", *arguments)
+
+
+def docs() -> None:
+    """Write the pages of docs/ that are measured, not typed."""
+    install(".[dev]")
+    for script in sorted((ROOT / "docs").glob("make_*.py")):
+        run(command(VENV, "python"), script)
+
+
 def lint() -> None:
     """Check style and formatting."""
     install(".[dev]")
@@ -186,7 +201,8 @@ def say(text: str) -> None:
 
 
 RECIPES: dict[str, Callable[..., None]] = {
-    f.__name__: f for f in (demo, test, lint, types, specs, coverage, conformance, wheel, ci, pins)
+    f.__name__: f
+    for f in (demo, test, lint, types, specs, coverage, conformance, wheel, ci, fuzz, docs, pins)
 }
 
 

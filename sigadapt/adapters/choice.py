@@ -12,8 +12,8 @@ the body it amounts to first (`events`, and each reader's `join`). Rules it enfo
  d. An answer with calls for the caller whose wire says plain `stop` ended with `tool_calls`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dspy import lm15
@@ -34,6 +34,7 @@ from sigadapt.adapters.readers import (
 from sigadapt.adapters.readers.reading import Json, Reading
 from sigadapt.adapters.typed_calls import typed_calls, verdicts
 from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.signatures.arguments import shown
 from sigadapt.signatures.calls import ToolCalls
 
 
@@ -108,6 +109,14 @@ class Choice:
 def _said(reading: Reading) -> dict[str, str | None]:
     finish = "tool_calls" if reading.calls and reading.finish == "stop" else reading.finish
     return {"text": reading.text, "reasoning": reading.reasoning, "finish_reason": finish}
+
+
+def kept_apart(choice: Choice, taken: Collection[str], answered: Collection[str]) -> Choice:
+    """A choice as it was read, with ids apart from those of the conversation; see `typed_calls`."""
+    found = choice._found  # noqa: SLF001  (this file's own)
+    if choice.tool_calls is None or found is None:
+        return choice
+    return replace(choice, tool_calls=typed_calls(*found, taken, answered))
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
@@ -258,6 +267,6 @@ def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
         return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
     keys = ", ".join(repr(key) for key in list(body)[:12]) or "nothing"
     return UnreadableResponse(
-        f"holding {keys}, this is no answer in {dialect or 'a known wire format'}",
+        f"holding {shown(keys)}, this is no answer in {dialect or 'a known wire format'}",
         fix="Pass a provider's whole body or its whole stream.",
     )

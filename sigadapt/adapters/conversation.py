@@ -223,12 +223,19 @@ def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, t
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": _named(call.name), "arguments": call.arguments},
+                "function": {"name": _named(call.name), "arguments": _accepted(call)},
             }
             for call in calls
         ],
         "turn": turn,
     }
+
+
+def _accepted(call: ToolCall | InvalidToolCall) -> str:
+    """The arguments as they were taken: as sent, or as they were salvaged."""
+    if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
+        return compact(call.args)
+    return call.arguments
 
 
 def result_message(call_id: str, name: str | None, text: str, *, failed: bool = False) -> Message:

@@ -77,7 +77,7 @@ def _said(row: dict[str, Any], profile: Profile) -> Iterator[Any]:
         for item in state["items"]:
             yield from _replayed(item, calls, profile)
     elif row.get("content"):
-        yield lm15.TextPart(text=row["content"])
+        yield lm15.TextPart(text=_sendable(row["content"]))
     yield from (_call(call, ()) for call in calls.values())
 
 
@@ -90,7 +90,7 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], profile: P
             yield _call(calls.pop(item["id"]), state)
     elif item["type"] == "text":
         if item["text"] or state:
-            yield lm15.TextPart(text=item["text"], continuation=state)
+            yield lm15.TextPart(text=_sendable(item["text"]), continuation=state)
     elif kept:
         yield lm15.ThinkingPart(text=item["text"], continuation=state)
 
@@ -103,8 +103,17 @@ def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm
     return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
 
 
+def _sendable(text: str) -> str:
+    """The text with half a surrogate pair, which a model may write and no request can hold, replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
 def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:
-    failed, text = row.get("is_error", False), row["content"]
+    failed, text = row.get("is_error", False), _sendable(row["content"])
     if failed and not profile.marks_failed_results:
         failed, text = False, f"ERROR: {text}"
     return lm15.ToolResultPart(

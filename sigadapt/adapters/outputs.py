@@ -21,19 +21,25 @@ if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
+_MOST_TOLD = 8  # bad calls in an error's message; its choice holds all of them
+
+
 def refuse_bad_calls(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
     """Raise ToolCallParseError for the choice's bad calls, all of them named (rule 5)."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return
     bad = calls.invalid
-    told = "; ".join(f"{call.id} ({call.name or 'no name'}): {call.message}" for call in bad)
+    told = "; ".join(
+        f"{shown(call.id)} ({shown(call.name or 'no name')}): {call.message}" for call in bad[:_MOST_TOLD]
+    )
+    rest = f"; and {len(bad) - _MOST_TOLD} more" if len(bad) > _MOST_TOLD else ""
     raise ToolCallParseError(
-        f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {told}",
+        f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {told}{rest}",
         choice=choice,
         code=bad[0].code,
         field=plan.calls,
-        tool=bad[0].name,
+        tool=shown(bad[0].name) if bad[0].name else None,
         path=bad[0].path,
         fix="The error's .choice holds every call; on_invalid='keep' returns them instead.",
         signature=signature,

@@ -6,7 +6,7 @@
 drivers, `run` and `arun`, know whether anybody waits.
 """
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ from dspy.clients.base_lm import BaseLM
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters import transport
-from sigadapt.adapters.choice import Choice, choice_from_response
+from sigadapt.adapters.choice import Choice, choice_from_response, kept_apart
 from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_request, on_error
 from sigadapt.adapters.lowering import Lowered, lowered
 from sigadapt.adapters.names import restored
@@ -23,7 +23,7 @@ from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, names_of, reduced
 from sigadapt.adapters.profiles import Profile
-from sigadapt.adapters.reask import continued, merged
+from sigadapt.adapters.reask import continued, further, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
@@ -193,20 +193,29 @@ def _settled(
     options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response
 ) -> "Generator[Outgoing | Pending, Any, Answer]":
     """One candidate's answer, after as many reasks as were allowed and needed (rule 5)."""
-    choice, kept = _judged(options, decls, outgoing, response), list[ToolCall]()
+    choice, kept, answered = _judged(options, decls, outgoing, response, ()), list[ToolCall](), set[str]()
     for _ in range(options.max_reasks if options.on_invalid == "reask" else 0):
         calls = choice.tool_calls
         if calls is None or not calls.invalid:
             break
-        kept += calls
+        kept += further(calls, len(answered))
+        answered.update(call.id for call in calls.in_order())
         outgoing = outgoing.going_on(continued(outgoing.request, calls))
         (response,) = yield outgoing
-        choice = _judged(options, decls, outgoing, response)
-    return Answer(merged(kept, choice), response)
+        choice = _judged(options, decls, outgoing, response, answered)
+    return Answer(merged(kept, choice, len(answered)), response)
 
 
-def _judged(options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response) -> Choice:
-    return _checked(options, decls, restored(choice_from_response(response), outgoing.sent.names))
+def _judged(
+    options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response, answered: Collection[str]
+) -> Choice:
+    """The choice under declared names, its ids apart from those of the conversation (rule 6), checked."""
+    choice = choice_from_response(response)
+    rows = outgoing.request["messages"]
+    taken = {call["id"] for row in rows if row.get("tool_calls") for call in row["tool_calls"]}
+    if taken:
+        choice = kept_apart(choice, taken, answered)
+    return _checked(options, decls, restored(choice, outgoing.sent.names))
 
 
 def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:

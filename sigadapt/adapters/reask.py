@@ -6,16 +6,17 @@ are no object cannot be replayed (lm15 refuses them, some providers take objects
 with none, and its result quotes what was sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from sigadapt.adapters.choice import Choice
 from sigadapt.adapters.conversation import assistant_message, result_message
 from sigadapt.adapters.request import Request
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.results import complaint
 
+C = TypeVar("C", ToolCall, InvalidToolCall)
 _ACCEPTED = "This call is accepted. Do not repeat it."
 
 
@@ -40,18 +41,17 @@ def continued(request: Request, calls: ToolCalls) -> Request:
     return again
 
 
-def merged(kept: Sequence[ToolCall], choice: Choice) -> Choice:
-    """The last answer's choice with the good calls of the answers before it, numbered through."""
+def further(calls: Iterable[C], before: int) -> list[C]:
+    """Calls of a later answer, numbered on from those of the answers before it."""
+    return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+
+
+def merged(kept: Sequence[ToolCall], choice: Choice, before: int) -> Choice:
+    """The last answer's choice with the good calls of the `before` calls that came in answers before it."""
     if not kept:
         return choice
-    latest = choice.tool_calls or ToolCalls(tool_calls=[])
-    shift = 1 + max(call.index for call in kept)
-    calls: dict[str, Any] = {
-        "tool_calls": [*kept, *(_moved(call, shift) for call in latest)],
-        "invalid": tuple(_moved(call, shift) for call in latest.invalid),
-    }
-    return replace(choice, tool_calls=latest.model_copy(update=calls))
-
-
-def _moved(call: Any, shift: int) -> Any:
-    return call.model_copy(update={"index": call.index + shift})
+    turn = Turn(text=choice.text, reasoning=choice.reasoning)
+    latest = choice.tool_calls if choice.tool_calls is not None else ToolCalls(tool_calls=[], turn=turn)
+    good, bad = further(latest, before), further(latest.invalid, before)
+    calls = latest.model_copy(update={"tool_calls": [*kept, *good], "invalid": tuple(bad)})
+    return replace(choice, tool_calls=calls)

@@ -29,9 +29,9 @@ from dspy.streaming.streaming_listener import StreamListener
 
 from sigadapt.adapters.choice import Choice, choice_from_response
 from sigadapt.adapters.readers.fragments import Call, Fold
-from sigadapt.adapters.readers.reading import Json, Reading, objects
-from sigadapt.adapters.typed_calls import typed_calls, verdict
+from sigadapt.adapters.readers.reading import Json, objects
 from sigadapt.adapters.whole_streams import kept_whole, with_calls
+from sigadapt.signatures.arguments import parse_arguments
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 
 AnyCall = ToolCall | InvalidToolCall
@@ -82,8 +82,8 @@ class Watch(NamedTuple):
 
     Args:
         field: the calls field.
-        judge: a choice as the prediction will have it: names restored, calls checked.
-        names: the declared name of each alias.
+        judge: from a choice as read to one as the prediction has it: ids, names restored, calls checked.
+        names: the alias of each declared name that has one.
     """
 
     field: str
@@ -176,8 +176,8 @@ class _Ear:
 
     def _partial(self, call: Call) -> Iterator[StreamResponse]:
         name = call.name
-        if self._watch is not None and name is not None:
-            name = self._watch.names.get(name, name)
+        if self._watch is not None:
+            name = next((own for own, alias in self._watch.names.items() if alias == name), name)
         chunk = PartialCall(self._index[call], call.id, name, call.arguments)
         for listener in self._listeners:
             if getattr(listener, "partial", False):
@@ -187,22 +187,21 @@ class _Ear:
         index = self._index[call]
         if self._watch is None or not self._listeners or index in self._sent:
             return
-        found = self._typed(index)
-        if found is not None:
-            judged = self._watch.judge(Choice(tool_calls=found)).tool_calls
-            for made in judged.in_order() if judged is not None else ():
+        text = call.arguments
+        if not isinstance(parse_arguments(text), dict):
+            return
+        judged = self._watch.judge(choice_from_response(self._so_far(index, text))).tool_calls
+        for made in judged.in_order() if judged is not None else ():
+            if made.index == index:
                 yield from self._responses(made, is_last=False)
 
-    def _typed(self, index: int) -> ToolCalls | None:
-        """The one call, if its arguments are an object by now."""
-        text, args = verdict(self._fold.calls[index].arguments)
-        if not isinstance(args, dict):
-            return None
-        raw = [(call.id, call.name, "") for call in self._fold.calls]
-        found: list[Any] = [("", {})] * len(raw)
-        found[index] = (text, args)
-        calls = typed_calls(Reading(None, None, raw, None), found)
-        return ToolCalls(tool_calls=[call for call in calls if call.index == index]) or None
+    def _so_far(self, index: int, text: str) -> Json:
+        """The answer as a chat completion: all its calls, for their ids, and one call's arguments."""
+        calls = [
+            {"id": call.id, "function": {"name": call.name, "arguments": text if n == index else ""}}
+            for n, call in enumerate(self._fold.calls)
+        ]
+        return {"choices": [{"message": {"tool_calls": calls}}]}
 
     def _is_news(self, call: AnyCall) -> bool:
         sent = self._sent.get(call.index)

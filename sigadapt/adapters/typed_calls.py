@@ -11,6 +11,7 @@ Rules it enforces:
     the provider may have closed, are `truncated`.
 """
 
+from collections.abc import Collection
 from typing import Any, TypeAlias, TypeVar
 
 import pydantic
@@ -50,8 +51,19 @@ def verdict(sent: Any) -> Verdict:
     return text, Flaw("truncated", f"the answer was cut off in this call: {shown(text, from_end=True)}")
 
 
-def typed_calls(reading: Reading, found: list[Verdict]) -> ToolCalls:
+def typed_calls(
+    reading: Reading,
+    found: list[Verdict],
+    taken: Collection[str] = (),
+    answered: Collection[str] = (),
+) -> ToolCalls:
     """The calls of one candidate, from what was found and what became of each call's arguments.
+
+    Args:
+        reading: what was found.
+        found: the verdict on each call's arguments.
+        taken: ids of the conversation so far, which no synthesised id repeats.
+        answered: ids that not even a provider's own may repeat, because their calls come out together.
 
     Example:
         >>> reading = Reading("Let me look.", None, [(None, "now", "{}"), ("c", "now", "{")], "tool_calls")
@@ -61,15 +73,23 @@ def typed_calls(reading: Reading, found: list[Verdict]) -> ToolCalls:
     """
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, renumbered = _ids(reading.calls)
+    ids, renumbered = _ids(reading.calls, taken, answered)
     state = None if reading.state is None else _with_ids(reading.state, ids)
     turn = _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
     for index, ((_, name, _), (text, args)) in enumerate(zip(reading.calls, found, strict=True)):
         named = isinstance(name, str) and name != ""
         if named and isinstance(args, dict):
             altered = ("renumbered",) if index in renumbered else ()
-            values = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
-            good.append(_trusted(ToolCall, {**values, "altered": altered, "turn": turn}))
+            values = {
+                "id": ids[index],
+                "name": name,
+                "args": args,
+                "arguments": text,
+                "index": index,
+                "altered": altered,
+                "turn": turn,
+            }
+            good.append(_trusted(ToolCall, values))
         else:
             flaw = args if named and isinstance(args, Flaw) else Flaw("missing_name", _nameless(text))
             values = {"id": ids[index], "name": name if named else None, "arguments": text, "index": index}
@@ -102,12 +122,16 @@ def _trusted(cls: type[_M], values: dict[str, Any]) -> _M:
     return made
 
 
-def _ids(calls: list[RawCall]) -> tuple[list[str], set[int]]:
+def _ids(
+    calls: list[RawCall], taken: Collection[str], answered: Collection[str]
+) -> tuple[list[str], set[int]]:
     """An id a call, each only once, and the calls whose own id was used before."""
     used = {call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id}
-    kept: set[str] = set()
+    used.update(taken, answered)
+    kept = set(answered)
     ids: list[str] = []
     renumbered: set[int] = set()
+    number = 0
     for index, (call_id, _, _) in enumerate(calls):
         if isinstance(call_id, str) and call_id and call_id not in kept:
             kept.add(call_id)
@@ -115,12 +139,8 @@ def _ids(calls: list[RawCall]) -> tuple[list[str], set[int]]:
             continue
         if isinstance(call_id, str) and call_id:
             renumbered.add(index)
-        ids.append(_free_id(index + 1, used))
+        number = max(number, index) + 1
+        while f"call_{number}" in used:
+            number += 1
+        ids.append(f"call_{number}")
     return ids, renumbered
-
-
-def _free_id(number: int, used: set[str]) -> str:
-    while f"call_{number}" in used:
-        number += 1
-    used.add(f"call_{number}")
-    return f"call_{number}"

@@ -19,10 +19,12 @@ from typing import Any, cast
 import orjson
 from dspy import lm15
 from dspy.clients import execution
+from dspy.clients.backend_selection import CLIENT_KEYS
 from dspy.clients.base_lm import BaseLM
-from dspy.clients.engines.lm15_engine import AsyncLM15Engine, LM15Engine
+from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 from dspy.lm15 import StreamEndEvent
 
+from sigadapt.adapters import litellm_streams
 from sigadapt.adapters.readers.reading import Json, an_object, objects
 
 EVENTS = "sigadapt_events"
@@ -40,7 +42,8 @@ def kept_whole(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> BaseLM:
         is_async: whether it will be awaited.
 
     Returns:
-        The model itself where it answers over LiteLLM, whose body is whole, or by an engine of the user's.
+        The model itself where it answers by an engine of the user's. Over LiteLLM, whose body is whole, a
+        copy that also streams what DSPy's engine refuses to.
 
     Raises:
         dspy.utils.exceptions.LMError: where DSPy finds no engine for the request.
@@ -50,19 +53,30 @@ def kept_whole(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> BaseLM:
     internals = cast("Any", execution)
     call = internals.prepare(lm, request, None, {}, asynchronous=is_async)
     engine, _, _ = internals._engine(lm, call, is_async)  # noqa: SLF001  (DSPy has no public way to ask)
-    if not isinstance(engine, (LM15Engine, AsyncLM15Engine)):
-        return lm
-    noting = _NotingAsync(engine) if isinstance(engine, AsyncLM15Engine) else _Noting(engine)
+    if isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+        return _over_litellm(lm, engine)
     copied: Any = lm.copy()
     copied.history = lm.history
-    copied._engine_store = _One(noting)  # noqa: SLF001
+    copied._engine_store = _One(_NotingAsync(engine) if is_async else _Noting(engine))  # noqa: SLF001
+    return copied
+
+
+def _over_litellm(lm: BaseLM, engine: Any) -> BaseLM:
+    options = {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
+    engines = {
+        "engine": litellm_streams.Engine(**options),
+        "async_engine": litellm_streams.AsyncEngine(**options),
+    }
+    # Connection settings move to the engine, which DSPy insists on.
+    copied = lm.copy(**engines, **{key: None for key in lm.kwargs if key in CLIENT_KEYS})
+    copied.history = lm.history
     return copied
 
 
 def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
-    """The response with the calls that were streamed, where LiteLLM put fewer of them together.
+    """The response with the calls that were streamed, where LiteLLM put other ones together.
 
-    It goes by the index, which the calls of Ollama's stream share.
+    It goes by the index, which the calls of Ollama's stream share, and fills in empty arguments.
 
     Args:
         response: a streamed answer.
@@ -71,10 +85,15 @@ def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
     body: Json = response.provider_data or {}
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
-    if EVENTS in body or not message or len(calls) == len(objects(message.get("tool_calls"))):
+    if EVENTS in body or not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
         return response
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
     return replace(response, provider_data={**body, EVENTS: _sse([orjson.dumps(whole).decode()])})
+
+
+def _sent(calls: list[Json]) -> list[Any]:
+    functions = [an_object(call.get("function")) for call in calls]
+    return [(function.get("name"), function.get("arguments")) for function in functions]
 
 
 def _sse(events: list[str]) -> str:

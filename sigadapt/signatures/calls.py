@@ -207,6 +207,23 @@ class ToolCalls(dspy.ToolCalls):
         bad.sort(key=lambda call: call.index)
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
+    def awaiting_confirmation(self, decls: "ToolDecls") -> "ToolCalls":
+        """Those of these calls that a person must agree to, each wrapped in a virtual call.
+
+        Args:
+            decls: the tools that were declared for the turn.
+
+        Returns:
+            Calls of `sigadapt_request_confirmation`, which survive JSON; empty where none needs one. Their
+            answers are `confirmation.approved(request)` and `confirmation.rejected(request)`.
+
+        Raises:
+            InvalidToolDecl: `confirmation_failed`, where a declaration's own function gives no answer.
+        """
+        from sigadapt.signatures.confirmation import awaiting_confirmation  # noqa: PLC0415  (it makes calls)
+
+        return awaiting_confirmation(self, decls)
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def validate_input(cls, data: Any) -> Any:

@@ -24,6 +24,7 @@ from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.schema import check, check_json, compiled, flaw_in
 from sigadapt.signatures.sources import is_source, read_source, unknown_source
 from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.sources.json_text import decoded, is_json_text
 from sigadapt.signatures.subschemas import Json
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ class ToolDecl:
         """Declare the tool that a source is, with whatever is given in place of what the source says.
 
         Args:
-            source: a callable, a pydantic model class, a `dspy.Tool`, an MCP or LangChain tool, a dict in a
-                provider's shape, or a ToolDecl.
+            source: a callable, a pydantic model class, a `dspy.Tool`, a DSPy signature or module, an MCP or
+                LangChain tool, a dict in a provider's shape or its JSON text, or a ToolDecl.
             name: see ToolDecl, for this and the others; each replaces what the source says.
             description: likewise.
             parameters: likewise; the source's own schema or signature is then not looked at.
@@ -133,7 +134,7 @@ class ToolDecl:
         given = {key: value for key, value in given.items() if value is not None}
         if isinstance(source, ToolDecl):
             return replace(source, **given) if given else source
-        facts = read_source(source, parameters)
+        facts = read_source(decoded(source) if is_json_text(source) else source, parameters)
         if facts is None:
             raise unknown_source(source)
         if len(facts) != 1:
@@ -176,7 +177,7 @@ class ToolDecl:
 
         Example:
             >>> ToolDecl("now").size
-            110
+            109
         """
         return len(compact(self.to_openai()).encode())
 
@@ -308,7 +309,8 @@ def _could_be_tools(value: object, levels: int) -> bool:
         return levels > 0 and all(
             _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
         )
-    return is_iterable(value) or _is_toolset(value)  # an iterator would be used up by a look inside
+    # An iterator would be used up by a look inside, and text is as long as it is.
+    return is_iterable(value) or is_json_text(value) or _is_toolset(value)
 
 
 def is_iterable(value: object) -> bool:
@@ -385,7 +387,7 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return name in self._by_name
 
     def to_openai(self) -> list[Json]:
-        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` gives it; native ones verbatim.
+        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` has it; native ones as given.
 
         Example:
             >>> [tool["function"]["name"] for tool in ToolDecls([{"name": "now"}]).to_openai()]
@@ -402,7 +404,7 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 
         Example:
             >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
-            'FILLME'
+            '98e1bbb6'
         """
         return hashlib.sha256(compact(self.to_openai()).encode()).hexdigest()
 
@@ -482,6 +484,8 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
             yield from cast("ToolDecls", item).entries
         elif is_native(item):
             yield NativeTool(item)
+        elif is_json_text(item):
+            pending.append(iter((decoded(item),)))
         elif (facts := read_source(item)) is not None:
             yield from map(_declared, facts)
         elif not is_iterable(item):

@@ -96,13 +96,13 @@ def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
     if call.name not in decls or decls.flaw_of(call.name, call.args) is None:
         return call
     decl = decls[call.name]
-    args = dict(call.args)
-    for name in sorted(decl.misfits(args)):
-        value = _decoded_text(args[name])
-        if value is not None and name not in decl.misfits({**args, name: value}):
-            args[name] = value
-    if args == call.args:
+    texts = {name: _decoded_text(call.args[name]) for name in decl.misfits(call.args)}
+    decoded = {name: value for name, value in texts.items() if value is not None}
+    misfits = decl.misfits({**call.args, **decoded}) if decoded else frozenset(decoded)
+    fitting = {name: value for name, value in decoded.items() if name not in misfits}
+    if not fitting:
         return call
+    args = {**call.args, **fitting}
     return call.model_copy(update={"args": args, "altered": (*call.altered, "unwrapped")})
 
 

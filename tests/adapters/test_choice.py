@@ -431,6 +431,98 @@ def test_an_unknown_dialect_is_refused_with_the_list_of_the_known() -> None:
         assert caught.value.field == "dialect"
 
 
+def ended(wire: str, word: Any) -> Json:
+    """The wire's text answer with that reason for its end."""
+    said: Json = {"role": "assistant", "content": TEXT}
+    bodies: dict[str, Json] = {
+        "openai-chat": {"choices": [{"message": said, "finish_reason": word}]},
+        "openai-responses": {"object": "response", "output": [], "status": word},
+        "anthropic": {"type": "message", "content": [], "stop_reason": word},
+        "gemini": {"candidates": [{"content": {"parts": []}, "finishReason": word}]},
+        "ollama": {"message": said, "done": True, "done_reason": word},
+        "bedrock-converse": {"output": {"message": {"content": []}}, "stopReason": word},
+        "cohere": {"message": {"content": []}, "finish_reason": word},
+    }
+    return bodies[wire]
+
+
+FINISHES: dict[str, dict[str, str]] = {
+    "openai-chat": {
+        "stop": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls",
+        "function_call": "tool_calls",
+        "content_filter": "content_filter",
+        "model_length": "length",
+        "insufficient_system_resource": "insufficient_system_resource",
+    },
+    "openai-responses": {
+        "completed": "stop",
+        "failed": "error",
+        "cancelled": "cancelled",
+        "queued": "queued",
+    },
+    "anthropic": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "refusal": "content_filter",
+        "pause_turn": "pause_turn",
+    },
+    "gemini": {
+        "STOP": "stop",
+        "MAX_TOKENS": "length",
+        "CONTINUATION": "length",
+        "SAFETY": "content_filter",
+        "RECITATION": "content_filter",
+        "BLOCKLIST": "content_filter",
+        "PROHIBITED_CONTENT": "content_filter",
+        "SPII": "content_filter",
+        "MODEL_ARMOR": "content_filter",
+        "MALFORMED_FUNCTION_CALL": "MALFORMED_FUNCTION_CALL",
+        "OTHER": "OTHER",
+    },
+    "ollama": {"stop": "stop", "length": "length", "unload": "unload"},
+    "bedrock-converse": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "guardrail_intervened": "content_filter",
+        "content_filtered": "content_filter",
+        "malformed_model_output": "malformed_model_output",
+    },
+    "cohere": {
+        "COMPLETE": "stop",
+        "STOP_SEQUENCE": "stop",
+        "TOOL_CALL": "tool_calls",
+        "MAX_TOKENS": "length",
+        "ERROR": "error",
+        "TIMEOUT": "error",
+    },
+}
+
+
+def test_finish_reasons_are_canonical_words(wire: str) -> None:
+    """response-choice: Finish reasons are canonical words"""
+    words = FINISHES[wire]
+    assert {word: choice_from_response(ended(wire, word)).finish_reason for word in words} == words
+    for nothing in (None, "", 3, ["stop"]):
+        assert choice_from_response(ended(wire, nothing)).finish_reason is None
+
+
+def test_a_whole_call_of_a_cut_off_answer_stays_good() -> None:
+    """response-choice: A whole call of a cut-off answer stays good"""
+    body = copy.deepcopy(BODIES["openai-chat"])
+    body["choices"][0]["finish_reason"] = "length"
+    assert same(choice_from_response(body), dataclasses.replace(EXPECTED, finish_reason="length"))
+    events = [*STREAMS["anthropic"][:-2], {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}]
+    assert same(choice_from_stream(events), dataclasses.replace(EXPECTED, finish_reason="length"))
+
+
 # SDK objects
 
 

@@ -1,4 +1,4 @@
-"""Hostile answers and schemas: each ends in an error or a bad call, in time linear in its size, and in silence."""
+"""Hostile answers and schemas: each ends in an error or a bad call, soon, and without a word in the logs."""
 
 import itertools
 import json
@@ -203,7 +203,7 @@ def many_calls_stream(count: int) -> list[Json]:
 
 
 def anthropic_stream(count: int) -> list[Json]:
-    block = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    block: Json = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
     delta = {"type": "input_json_delta", "partial_json": '{"a":'}
     return [
         {"type": "message_start", "message": {}},

@@ -10,7 +10,12 @@ from typing import Any, cast
 import dspy
 import pydantic
 import pytest
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from google.genai import types
 from ollama import Message
+from ollama._types import ChatRequest
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from wire_bodies import Served, part, said_text, serving
 from wire_matrix import COLUMNS, ROWS, Cell, Row, declared
 
@@ -41,8 +46,10 @@ class Answered(dspy.Signature):
 
 
 @pytest.fixture(autouse=True)
-def _region(monkeypatch: pytest.MonkeyPatch) -> None:
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    # LiteLLM would ask the network for a list of headers.
+    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 
 
 def cells(rows: list[str]) -> list[Any]:
@@ -63,9 +70,7 @@ def recorded(lm: Any) -> tuple[tuple[str, str], ...]:
 def adapted(lm: Any) -> tuple[str, ...]:
     """What lm15 lowered by itself; a default token limit that Anthropic requires is no lowering."""
     return tuple(
-        entry.field
-        for entry in lm.history[-1].get("adaptations") or ()
-        if entry.field != "config.max_tokens"
+        entry.field for entry in lm.history[-1].get("adaptations") or () if entry.field != "config.max_tokens"
     )
 
 
@@ -101,31 +106,30 @@ def check_typed(params: Any, sent: dict[str, Any]) -> None:
 
 
 def check_openai(sent: dict[str, Any]) -> None:
-    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-
     check_typed(CompletionCreateParamsNonStreaming, sent)
 
 
 def check_responses(sent: dict[str, Any]) -> None:
-    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
-
-    # The SDK wants `strict` said; the API does not.
+    # The SDK's types want what the API does not: `strict` said, and a message sent back as it was answered.
     tools = [{"strict": None, **tool} for tool in sent.get("tools", [])]
-    check_typed(ResponseCreateParamsNonStreaming, {**sent, **({"tools": tools} if tools else {})})
+    rows = [as_answered(row) if row.get("role") == "assistant" else row for row in sent["input"]]
+    whole = {**sent, "input": rows, **({"tools": tools} if tools else {})}
+    check_typed(ResponseCreateParamsNonStreaming, whole)
+
+
+def as_answered(row: dict[str, Any]) -> dict[str, Any]:
+    content: list[Any] = [{"annotations": [], **part} for part in row["content"]]
+    return {"id": "msg_1", "type": "message", "status": "completed", **row, "content": content}
 
 
 def check_anthropic(sent: dict[str, Any]) -> None:
-    from anthropic.types.beta import message_create_params as beta
-    from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-
-    early = "output_format" in sent  # LiteLLM's: the beta's field
-    check_typed(beta.MessageCreateParamsNonStreaming if early else MessageCreateParamsNonStreaming, sent)
+    # LiteLLM still writes the beta's `output_format`, which the SDK no longer knows.
+    known = {key: value for key, value in sent.items() if key != "output_format"}
+    check_typed(MessageCreateParamsNonStreaming, known)
 
 
 def check_gemini(sent: dict[str, Any]) -> None:
     """The SDK's models refuse what they do not know."""
-    from google.genai import types
-
     outside = {"contents", "systemInstruction", "system_instruction", "generationConfig"}
     for content in sent["contents"]:
         types.Content.model_validate(content)
@@ -138,13 +142,9 @@ def check_gemini(sent: dict[str, Any]) -> None:
 
 def check_ollama(sent: dict[str, Any]) -> None:
     """The SDK's models take what they do not know: the keys are compared after a dump."""
-    from ollama._types import ChatRequest
-
     read = ChatRequest.model_validate(sent)
     assert set(sent) == set(read.model_dump(exclude_unset=True)) <= set(ChatRequest.model_fields)
-    unknown = {
-        key for message in sent["messages"] for key in message if key not in Message.model_fields
-    }
+    unknown = {key for message in sent["messages"] for key in message if key not in Message.model_fields}
     assert unknown <= {"tool_call_id"}, "LiteLLM's, which Ollama's server knows and its SDK does not"
 
 

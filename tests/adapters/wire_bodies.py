@@ -1,16 +1,16 @@
-"""Asking over each column of the wire matrix: bodies put together, requests taken apart, and who serves them."""
+"""Asking over each column of the wire matrix: bodies put together, requests taken apart, and who serves."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import dspy
+from wire_matrix import COLUMNS, Column
 
 from sigadapt.testing import LoopbackProvider
 from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
-from wire_matrix import COLUMNS, Column
 
 TEXT = '{"answer": "Fine."}'
 """An answer without calls that every adapter can read."""
@@ -22,7 +22,7 @@ _TURNS = {"chat": "messages", "responses": "input", "gemini": "contents"}
 
 def said_text(form: str) -> Any:
     """A text answer, as the part of a body that `body` takes."""
-    return {
+    said: dict[str, Any] = {
         "chat": {"role": "assistant", "content": TEXT},
         "ollama": {"role": "assistant", "content": TEXT},
         "responses": [
@@ -37,7 +37,8 @@ def said_text(form: str) -> Any:
         "anthropic": [{"type": "text", "text": TEXT}],
         "gemini": [{"text": TEXT}],
         "bedrock": [{"text": TEXT}],
-    }[form]
+    }
+    return said[form]
 
 
 def body(form: str, heard: Any) -> dict[str, Any]:
@@ -92,11 +93,15 @@ def is_result(row: Mapping[str, Any]) -> bool:
     """Whether a row of the conversation carries results."""
     if row.get("role") == "tool" or row.get("type") == "function_call_output":
         return True
-    parts = row.get("content") or row.get("parts")
+    parts: Any = row.get("content") or row.get("parts")
     if row.get("role") != "user" or not isinstance(parts, list):
         return False
+    return all(_carries_result(block) for block in cast("list[dict[str, Any]]", parts))
+
+
+def _carries_result(block: Mapping[str, Any]) -> bool:
     marks = ("toolResult", "functionResponse", "function_response")
-    return all(part.get("type") == "tool_result" or any(mark in part for mark in marks) for part in parts)
+    return block.get("type") == "tool_result" or any(mark in block for mark in marks)
 
 
 def part(scope: str, form: str, sent: Mapping[str, Any]) -> Any:
@@ -129,7 +134,7 @@ class Served:
 
 
 @contextmanager
-def serving(key: str, *heard: Any) -> Iterator[Served]:
+def serving(key: str, *heard: Any) -> Generator[Served]:
     """A provider that answers over one column with these turns of the model, the last one repeating."""
     column = COLUMNS[key]
     bodies = [body(column.form, one) for one in heard]
@@ -160,7 +165,7 @@ def _options(column: Column, provider: LoopbackProvider) -> dict[str, Any]:
 
 
 @contextmanager
-def _bedrock(bodies: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _bedrock(bodies: list[dict[str, Any]]) -> Generator[tuple[str, list[dict[str, Any]]]]:
     sent: list[dict[str, Any]] = []
     script = iter(bodies[:-1])
 

@@ -1,4 +1,6 @@
-"""The wire matrix as data: what each provider is sent and how its answer is read, a row a concern, a column a wire.
+"""The wire matrix as data: what each provider is sent and how its answer is read.
+
+A row is a concern, a column a wire.
 
 Every JSON value here was written by hand from the provider's reference and is compared exactly with what the
 real `dspy.LM` posts (`test_wire_matrix.py`). `docs/wires.md` is made from the same rows. Sources: the API
@@ -83,7 +85,7 @@ class Row:
     Args:
         title: its heading.
         scope: the part of the request that is compared: `tools` all that is said of tools, `format` all that
-            is said of the output's format, `said` the model's turn as it goes back, `results` what follows it.
+            is said of the output's format, `said` the model's turn as it goes back, `results` what follows.
         about: one sentence for the page.
         options: the adapter's options.
         tools: the names of the declared tools.
@@ -466,12 +468,13 @@ _RESPONSES_ROME = {
     "name": "get_weather",
     "arguments": '{"city":"Rome"}',
 }
-_RESPONSES_TEXT_HEARD = {
+_NONE: list[Json] = []
+_RESPONSES_TEXT_HEARD: Json = {
     "type": "message",
     "id": "msg_1",
     "role": "assistant",
     "status": "completed",
-    "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
+    "content": [{"type": "output_text", "text": "Let me look.", "annotations": _NONE}],
 }
 _RESPONSES_TEXT = {
     "role": "assistant",
@@ -560,9 +563,7 @@ PARALLEL = Row(
         "anthropic": Cell(
             [_claude(_ANTHROPIC_PARIS, _ANTHROPIC_ROME)], heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]
         ),
-        "gemini": Cell(
-            [_model(_GEMINI_PARIS_SENT, _GEMINI_ROME_SENT)], heard=[_GEMINI_PARIS, _GEMINI_ROME]
-        ),
+        "gemini": Cell([_model(_GEMINI_PARIS_SENT, _GEMINI_ROME_SENT)], heard=[_GEMINI_PARIS, _GEMINI_ROME]),
         "ollama": Cell(
             [_ollama("", _OLLAMA_PARIS, _OLLAMA_ROME)],
             heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD, _OLLAMA_ROME_HEARD]},
@@ -677,15 +678,15 @@ REASONING = Row(
             [_assistant(None, _CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
         ),
-        "bedrock": Cell([_claude(_BEDROCK_THOUGHT, _BEDROCK_PARIS)], heard=[_BEDROCK_THOUGHT, _BEDROCK_PARIS]),
+        "bedrock": Cell(
+            [_claude(_BEDROCK_THOUGHT, _BEDROCK_PARIS)], heard=[_BEDROCK_THOUGHT, _BEDROCK_PARIS]
+        ),
         "openai-litellm": Cell(
             [_without_content(_CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
             known=_OWN_FIELDS,
         ),
-        "responses-litellm": Cell(
-            [_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]
-        ),
+        "responses-litellm": Cell([_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
         "anthropic-litellm": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
         "gemini-litellm": Cell(
             [_model({**_GEMINI_LITELLM_PARIS, "thoughtSignature": "c2ln"})],
@@ -728,7 +729,7 @@ _ANTHROPIC_RESULTS = [
         "content": [_tool_result("toolu_1", "sunny"), _tool_result("toolu_2", '{"sky":"grey","rain":3}')],
     }
 ]
-_OLLAMA_RESULTS = [
+_OLLAMA_RESULTS: Json = [
     {"role": "tool", "tool_call_id": "call_1", "content": "sunny", "images": []},
     {"role": "tool", "tool_call_id": "call_2", "content": '{"sky":"grey","rain":3}', "images": []},
 ]
@@ -870,15 +871,17 @@ ANSWER_SCHEMA = {
     "title": "response",
     "type": "object",
 }
+_ANSWER_SCHEMA_TEXT = (
+    '{"additionalProperties": false, "properties": {"answer": {"anyOf": [{"type": "string"}, '
+    '{"type": "null"}], "title": "Answer"}}, "required": ["answer"], "title": "response", "type": "object"}'
+)
 _CHAT_FORMAT = {
     "response_format": {
         "type": "json_schema",
         "json_schema": {"name": "response", "schema": ANSWER_SCHEMA},
     }
 }
-_RESPONSES_FORMAT = {
-    "text": {"format": {"type": "json_schema", "name": "response", "schema": ANSWER_SCHEMA}}
-}
+_RESPONSES_FORMAT = {"text": {"format": {"type": "json_schema", "name": "response", "schema": ANSWER_SCHEMA}}}
 
 STRUCTURED = Row(
     "Structured output",
@@ -913,9 +916,7 @@ STRUCTURED = Row(
                         "structure": {
                             "jsonSchema": {
                                 "name": "response",
-                                "schema": '{"additionalProperties": false, "properties": {"answer": {"anyOf": '
-                                '[{"type": "string"}, {"type": "null"}], "title": "Answer"}}, "required": '
-                                '["answer"], "title": "response", "type": "object"}',
+                                "schema": _ANSWER_SCHEMA_TEXT,
                             }
                         },
                     }

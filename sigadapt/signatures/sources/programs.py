@@ -70,11 +70,10 @@ def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) ->
         return [_of_signature(source, parameters)._replace(func=cast("Any", dspy.Predict)(source))]
     module = cast("dspy.Module", source)
     forward = _forward(module)
-    facts = (
-        _of_signature(_signature(module), parameters)
-        if forward is None
-        else callables.read(forward, parameters)[0]
-    )
+    if forward is None:
+        facts = _of_program(module, parameters)
+    else:
+        [facts] = callables.read(forward, parameters)
     kind = type(module)
     if not _is_dspys(kind):
         own_doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
@@ -94,10 +93,8 @@ def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
     forward = _forward(cast("dspy.Module", program))
     if forward is not None:
         return callables.types_of(forward)
-    try:
-        return _types(_signature(cast("dspy.Module", program)).input_fields)
-    except InvalidToolDecl:  # declared with a schema of its own
-        return {}
+    signature = _signature(cast("dspy.Module", program))
+    return _types(signature.input_fields) if signature else {}  # declared with a schema of its own
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
@@ -119,19 +116,26 @@ def _forward(module: dspy.Module) -> MethodType | None:
     return forward if kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} else None
 
 
-def _signature(module: dspy.Module) -> type[dspy.Signature]:
+def _signature(module: dspy.Module) -> type[dspy.Signature] | None:
     signature = getattr(module, "signature", None)
-    if not _is_signature(signature):
-        predictors = cast("list[Any]", module.predictors())
-        signature = predictors[0].signature if len(predictors) == 1 else None
-    if signature is None:
-        raise InvalidToolDecl(
-            "its forward names no parameters, and it has no signature of its own",
-            code="underivable",
-            tool=type(module).__qualname__,
-            fix="Name the parameters of forward, or give its schema: ToolDecl.of(module, parameters=...).",
-        )
-    return signature
+    if _is_signature(signature):
+        return signature
+    predictors = cast("list[Any]", module.predictors())
+    return predictors[0].signature if len(predictors) == 1 else None
+
+
+def _of_program(module: dspy.Module, parameters: Json | None) -> Facts:
+    signature = _signature(module)
+    if signature is not None:
+        return _of_signature(signature, parameters)
+    if parameters is not None:
+        return Facts(None, parameters=parameters)
+    raise InvalidToolDecl(
+        "its forward names no parameters, and it has no signature of its own",
+        code="underivable",
+        tool=type(module).__qualname__,
+        fix="Name the parameters of forward, or give its schema: ToolDecl.of(module, parameters=...).",
+    )
 
 
 def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> Facts:

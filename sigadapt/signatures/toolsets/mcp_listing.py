@@ -9,7 +9,7 @@ sends the call to the session under the server's own name, whatever the tool is 
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.decls import ToolDecl, altered
@@ -46,7 +46,7 @@ async def listed(source: Any) -> list[ToolDecl]:
         seen.add(cursor)
         page = await source.list_tools(**_next(source.list_tools, cursor))
     else:
-        tools = page
+        tools = cast("list[Any]", page)
     return [_declared(source, tool) for tool in tools]
 
 

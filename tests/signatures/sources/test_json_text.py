@@ -1,0 +1,59 @@
+"""JSON text as a source of tools."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+SHAPES: list[Any] = [
+    {"type": "function", "function": {"name": "f", "parameters": SCHEMA}},
+    {"type": "function", "name": "f", "parameters": SCHEMA},
+    {"name": "f", "input_schema": SCHEMA},
+    {"name": "f", "inputSchema": SCHEMA},
+    {"toolSpec": {"name": "f", "inputSchema": {"json": SCHEMA}}},
+    {"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]},
+    [{"name": "f", "parameters": SCHEMA}],
+    [[{"name": "f", "parameters": SCHEMA}], {"type": "web_search"}],
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_json_text_declares_what_its_value_does(shape: Any):
+    """tool-declarations: JSON text declares what its value does."""
+    text = json.dumps(shape, indent=1)
+    assert isinstance(text, ToolDecls)
+    assert ToolDecls(text) == ToolDecls(shape)
+    assert ToolDecls(text)["f"].parameters == SCHEMA
+    assert ToolDecls([text, {"name": "g"}]).to_openai()[:-1] == ToolDecls(shape).to_openai()
+
+
+def test_one_tool_may_be_given_as_text():
+    assert ToolDecl.of(json.dumps(SHAPES[0]), name="g").name == "g"
+    with pytest.raises(InvalidToolDecl):
+        ToolDecl.of("search")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "f"', "[1, 2", '{"name": NaN}', '{"name": "f", "name": "g"}', "{'a': 1}"]
+)
+def test_text_that_is_no_json_is_refused(text: str):
+    """tool-declarations: Text that is no JSON is refused."""
+    with pytest.raises(InvalidToolDecl) as caught:
+        ToolDecls(text)
+    assert caught.value.code == "invalid_json"
+
+
+@given(st.sampled_from(["", "{", "["]), st.text())
+def test_any_text_is_tools_or_an_error(start: str, text: str):
+    """tool-declarations: Text that is no JSON is refused."""
+    try:
+        decls = ToolDecls(start + text)
+    except InvalidToolDecl as error:
+        assert error.reason  # noqa: PT017
+    else:
+        assert list(decls) == []
