@@ -113,10 +113,11 @@ def _said(reading: Reading) -> dict[str, str | None]:
 
 def kept_apart(choice: Choice, taken: Collection[str], answered: Collection[str]) -> Choice:
     """A choice as it was read, with ids apart from those of the conversation; see `typed_calls`."""
-    found = choice._found  # noqa: SLF001  (this file's own)
-    if choice.tool_calls is None or found is None:
+    read: Any = choice._found  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (this file's own)
+    if choice.tool_calls is None or read is None:
         return choice
-    return replace(choice, tool_calls=typed_calls(*found, taken, answered))
+    reading, found = read
+    return replace(choice, tool_calls=typed_calls(reading, found, taken, answered))
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:

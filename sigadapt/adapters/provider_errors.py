@@ -7,9 +7,9 @@ Ollama and OpenRouter; ConverseStream's exceptions in Bedrock's service model.
 from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.adapters.decoded import spelled
 from sigadapt.adapters.readers.reading import Json, an_object, is_text
 from sigadapt.signatures.arguments import shown
+from sigadapt.signatures.decoded import spelled
 
 _BEDROCK = {
     "internalServerException", "modelStreamErrorException", "serviceUnavailableException",

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import pydantic
 
-from sigadapt.adapters.decoded import judge
 from sigadapt.adapters.readers.reading import CutOff, Json, RawCall, Reading
 from sigadapt.signatures.arguments import Flaw, parse_arguments, shown
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.decoded import judge
 
 Verdict: TypeAlias = "tuple[str, dict[str, Any] | Flaw]"
 """A call's arguments as text, and the object they are or the flaw that keeps them from being one."""

@@ -47,6 +47,8 @@ def test_an_object_comes_out_as_it_was_sent(text: str, args: dict[str, Any]) -> 
         ('{"a":Infinity}', "invalid_json"),
         ('{"a":1e999}', "invalid_json"),
         ('{"a":[0,{"b":-1E+400}]}', "invalid_json"),
+        ('{"a":' + "1" * 400 + ".0}", "invalid_json"),
+        ('{"a":' + "1" * 250 + "e60}", "invalid_json"),
         ('{"a":"\\ud800"}', "invalid_json"),
         ('{"a":"\ud800"}', "invalid_json"),
         ("\ufeff{}", "invalid_json"),

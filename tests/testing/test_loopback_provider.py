@@ -268,6 +268,7 @@ def test_a_body_that_is_no_object_reaches_the_test(content: bytes):
 
 
 def test_a_wire_that_is_none_is_named_with_the_fix():
+    """loopback-provider: An unknown wire is refused."""
     with (
         LoopbackProvider([Answer()]) as provider,
         pytest.raises(LoopbackError, match="Use one of openai, res"),

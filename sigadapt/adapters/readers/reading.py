@@ -25,8 +25,8 @@ What every reader holds to:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
-from sigadapt.adapters.decoded import spelled
 from sigadapt.signatures.arguments import compact
+from sigadapt.signatures.decoded import spelled
 
 Json = dict[str, Any]
 

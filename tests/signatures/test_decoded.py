@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt.adapters.decoded import judge, spelled
+from sigadapt.signatures.decoded import judge, spelled
 from sigadapt.signatures.arguments import Flaw, parse_arguments
 
 

@@ -1,0 +1,285 @@
+"""Hooks around the model call: their order, what they may change, and what happens on errors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.callback import BaseCallback
+
+import sigadapt
+from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls, ToolDecls, UnreadableResponse
+from sigadapt.errors import InvalidOption
+from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+PARIS = Call("get_weather", {"city": "Paris"})
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def choice_of(city: str) -> Choice:
+    call = ToolCall(id="hooked", name="get_weather", args={"city": city})
+    return Choice(tool_calls=ToolCalls(tool_calls=[call]), finish_reason="tool_calls")
+
+
+class Hook:
+    """A hook that notes what it is asked, and answers what it was told to."""
+
+    def __init__(self, name: str, log: list[str], **answers: Any) -> None:
+        self.name, self.log, self.answers = name, log, answers
+        self.seen: dict[str, Any] = {}
+        self.context: Any = None
+
+    def _asked(self, method: str, given: Any, context: Any) -> Any:
+        self.log.append(f"{self.name}.{method}")
+        self.seen[method], self.context = given, context
+        answer = self.answers.get(method)
+        return answer(given) if callable(answer) else answer
+
+    def before_request(self, request: Any, context: Any) -> Any:
+        return self._asked("before_request", request, context)
+
+    def after_choice(self, choice: Any, context: Any) -> Any:
+        return self._asked("after_choice", choice, context)
+
+    def on_error(self, error: Any, context: Any) -> Any:
+        return self._asked("on_error", error, context)
+
+
+class AsyncHook(Hook):
+    """The same, awaited."""
+
+    async def before_request(self, request: Any, context: Any) -> Any:
+        return self._asked("before_request", request, context)
+
+    async def after_choice(self, choice: Any, context: Any) -> Any:
+        return self._asked("after_choice", choice, context)
+
+    async def on_error(self, error: Any, context: Any) -> Any:
+        return self._asked("on_error", error, context)
+
+
+def ask(script: Any, *hooks: Any, **options: Any) -> Any:
+    with LoopbackProvider(script) as provider:
+        out = under(provider, hooks, options, lambda predict, given: predict(**given))
+        return out, provider.received
+
+
+async def aask(script: Any, *hooks: Any, **options: Any) -> Any:
+    with LoopbackProvider(script) as provider:
+        out = await under(provider, hooks, options, lambda predict, given: predict.acall(**given))
+        return out, provider.received
+
+
+def under(provider: LoopbackProvider, hooks: Any, options: Any, call: Callable[[Any, Any], Any]) -> Any:
+    wire = options.pop("wire", "openai")
+    lm = dspy.LM(**provider.lm_options(wire))
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(hooks=list(hooks), **options)):
+        return call(dspy.Predict(Ask), {"question": "Weather?", "tools": [WEATHER]})
+
+
+def cities(out: Any) -> list[str]:
+    return [call.args["city"] for call in out.calls]
+
+
+def test_hooks_are_asked_in_order():
+    """request-shaping: Hooks are asked in order."""
+    log: list[str] = []
+    out, received = ask([Answer(calls=[PARIS])], Hook("a", log), Hook("b", log))
+    assert log == ["a.before_request", "b.before_request", "a.after_choice", "b.after_choice"]
+    assert cities(out) == ["Paris"]
+    assert len(received) == 1
+
+
+def test_a_hook_may_change_the_request():
+    """request-shaping: A hook may change the request."""
+    log: list[str] = []
+    first = Hook("a", log, before_request=lambda request: {**request, "temperature": 0.5})
+    second = Hook("b", log, before_request=lambda request: {**request, "tool_choice": "required"})
+    _, (received,) = ask([Answer(calls=[PARIS])], first, second)
+    assert second.seen["before_request"]["temperature"] == 0.5, "a change goes on to the next hook"
+    assert "temperature" not in first.seen["before_request"]
+    assert (received.body["temperature"], received.body["tool_choice"]) == (0.5, "required")
+
+
+def test_a_hook_may_answer_without_the_model():
+    """request-shaping: The first choice ends the asking."""
+    log: list[str] = []
+    first = Hook("a", log, before_request=choice_of("Rome"))
+    out, received = ask([Answer(calls=[PARIS])], first, Hook("b", log))
+    assert cities(out) == ["Rome"]
+    assert received == ()
+    assert "b.before_request" not in log
+
+
+def test_what_a_hook_answers_is_checked_like_the_models():
+    """request-shaping: What a hook answers is checked as the model's answer is."""
+    bad = ToolCalls(tool_calls=[ToolCall(id="x", name="rm_rf", args={})])
+    with pytest.raises(ToolCallParseError) as caught:
+        ask([Answer(calls=[PARIS])], Hook("a", [], before_request=Choice(tool_calls=bad)))
+    assert caught.value.code == "unknown_tool"
+
+
+def test_a_hook_may_replace_the_choice():
+    """request-shaping: The first choice ends the asking."""
+    log: list[str] = []
+    out, _ = ask(
+        [Answer(calls=[PARIS])],
+        Hook("a", log),
+        Hook("b", log, after_choice=choice_of("Rome")),
+        Hook("c", log, after_choice=choice_of("Oslo")),
+    )
+    assert cities(out) == ["Rome"]
+    assert log[-2:] == ["a.after_choice", "b.after_choice"]
+
+
+def test_every_candidate_is_shown():
+    """request-shaping: Hooks are asked in order."""
+    seen: list[str] = []
+
+    def note(choice: Choice) -> None:
+        assert choice.tool_calls is not None
+        seen.append(choice.tool_calls[0].args["city"])
+
+    script = [Answer(calls=[PARIS]), Answer(calls=[Call("get_weather", {"city": "Rome"})])]
+    with LoopbackProvider(script) as provider:
+        hook = Hook("a", [], after_choice=note)
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(hooks=[hook])):
+            dspy.Predict(Ask)(question="Weather?", tools=[WEATHER], config={"n": 2, "temperature": 1.0})
+    assert seen == ["Paris", "Rome"]
+
+
+def test_a_failure_of_the_model_reaches_the_hooks():
+    """request-shaping: A hook may answer in place of an error."""
+    log: list[str] = []
+    hook = Hook("a", log, on_error=choice_of("Rome"))
+    out, _ = ask([Failure(429, "slow down")], hook, Hook("b", log))
+    assert cities(out) == ["Rome"]
+    assert "slow down" in str(hook.seen["on_error"])
+    assert "b.on_error" not in log
+    with pytest.raises(type(hook.seen["on_error"]), match="slow down"):
+        ask([Failure(429, "slow down")], Hook("a", log), Hook("b", log))
+    assert log[-2:] == ["a.on_error", "b.on_error"]
+
+
+def test_an_unreadable_answer_reaches_the_hooks():
+    """request-shaping: A hook may answer in place of an error."""
+    hook = Hook("a", [], on_error=choice_of("Rome"))
+    out, _ = ask([{"unheard": "of"}], hook)
+    assert cities(out) == ["Rome"]
+    assert isinstance(hook.seen["on_error"], Exception)
+    with pytest.raises(Exception) as caught:  # noqa: PT011  (dspy's native engine refuses some bodies first)
+        ask([{"unheard": "of"}], Hook("a", []))
+    assert isinstance(caught.value, (UnreadableResponse, dspy.utils.exceptions.LMError))  # pyright: ignore
+
+
+def test_hooks_know_the_call():
+    """request-shaping: Hooks know the model, the signature, the tools and the changes."""
+    hook = Hook("a", [])
+    ask([Answer(calls=[PARIS])], hook, wire="ollama", tool_calling="native", tool_choice="required")
+    context = hook.context
+    assert context.model == "ollama_chat/llama3.1"
+    assert context.signature is Ask
+    assert [decl.name for decl in context.decls] == ["get_weather"]
+    assert [(change.where, change.what) for change in context.changes] == [("/tool_choice", "dropped")]
+
+
+def test_changes_are_kept_on_the_history_entry(capsys: pytest.CaptureFixture[str]):
+    """request-shaping: Changes are kept on the history entry and nothing is printed."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options("ollama"))
+        adapter = sigadapt.ChatAdapter(tool_calling="native", parallel_tool_calls=False)
+        with dspy.context(lm=lm, adapter=adapter):
+            dspy.Predict(Ask)(question="Weather?", tools=[WEATHER])
+    history: Any = lm.history
+    (change,) = history[-1]["changes"]
+    assert (change.where, change.what) == ("/parallel_tool_calls", "dropped")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+async def test_async_hooks_are_awaited():
+    """request-shaping: Async hooks are awaited on async calls."""
+    log: list[str] = []
+    out, received = await aask(
+        [Answer(calls=[PARIS])],
+        AsyncHook("a", log, before_request=lambda request: {**request, "temperature": 0.5}),
+        Hook("b", log),
+        AsyncHook("c", log, after_choice=choice_of("Rome")),
+    )
+    assert cities(out) == ["Rome"]
+    assert received[0].body["temperature"] == 0.5
+    assert log == [f"{name}.{step}" for step in ("before_request", "after_choice") for name in "abc"]
+    out, received = await aask([Failure(500)], AsyncHook("a", log, on_error=choice_of("Oslo")))
+    assert cities(out) == ["Oslo"]
+
+
+@pytest.mark.parametrize("method", ["before_request", "after_choice", "on_error"])
+def test_an_async_hook_on_a_synchronous_call_is_refused(method: str):
+    """request-shaping: An async hook on a synchronous call is refused."""
+
+    async def late(*_: Any) -> None:
+        raise AssertionError("never awaited")
+
+    hook: Any = type("Late", (), {method: staticmethod(late)})()
+    script = [Failure(400)] if method == "on_error" else [Answer(calls=[PARIS])]
+    with pytest.raises(InvalidOption, match="async") as caught:
+        ask(script, hook)
+    assert caught.value.field == "hooks"
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [("before_request", 5), ("before_request", {"model": "m"}), ("after_choice", "x"), ("on_error", {})],
+)
+def test_what_a_hook_may_not_answer_is_refused(method: str, answer: Any):
+    """request-shaping: What a hook may not answer is refused."""
+    script = [Failure(400)] if method == "on_error" else [Answer(calls=[PARIS])]
+    with pytest.raises(InvalidOption, match=method):
+        ask(script, Hook("a", [], **{method: answer}))
+
+
+@pytest.mark.parametrize("hooks", [[object()], "hook", 5, [None]])
+def test_what_is_no_hook_is_refused(hooks: Any):
+    """request-shaping: What is no hook is refused when the adapter is made."""
+    with pytest.raises(InvalidOption) as caught:
+        sigadapt.ChatAdapter(hooks=hooks)
+    assert caught.value.field == "hooks"
+
+
+class Callbacks(BaseCallback):
+    """Which of DSPy's callbacks fired."""
+
+    def __init__(self) -> None:
+        self.fired: list[str] = []
+
+    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.fired.append("format")
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.fired.append("lm")
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+        self.fired.append("lm ended" if exception is None else "lm failed")
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.fired.append("module")
+
+
+def test_dspys_callbacks_still_fire():
+    """request-shaping: DSPy's callbacks fire beside hooks."""
+    callbacks = Callbacks()
+    with dspy.context(callbacks=[callbacks]):
+        ask([Answer(calls=[PARIS])], Hook("a", []))
+    assert callbacks.fired == ["module", "format", "lm", "lm ended"]

@@ -1,0 +1,33 @@
+"""README's programs run as they stand, against a loopback provider in OpenAI's place."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("program", BLOCKS)
+def test_a_program_of_the_readme_runs(
+    program: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [Answer(calls=[Call("get_weather", {"city": "Paris", "days": 2})]), Answer(text="Sunny.")]
+    before: dict[str, Any] = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
+    with LoopbackProvider(answers) as provider:
+        monkeypatch.setenv("OPENAI_API_KEY", "none needed")
+        monkeypatch.setenv("OPENAI_API_BASE", provider.base_url("openai"))
+        try:
+            exec(compile(program, str(README), "exec"), {"__name__": "readme"})  # noqa: S102  (our own README)
+        finally:
+            dspy.configure(**before)
+    assert "get_weather {'city': 'Paris', 'days': 2}" in capsys.readouterr().out
+
+
+def test_the_readme_has_a_program() -> None:
+    assert BLOCKS
