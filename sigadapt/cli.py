@@ -1,10 +1,13 @@
 """The command `sigadapt`: what can be shown and checked from a terminal."""
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from sigadapt import __version__, demo
+from sigadapt import __version__, check, demo
+from sigadapt.errors import SigadaptError
 from sigadapt.testing import WIRES
 
 
@@ -15,9 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `sigadapt`; the process' own by default.
 
     Returns:
-        The exit code: 0 for success, 2 for words that are off.
+        The exit code: 0 for success, 1 where `check` finds errors, 2 for words that are off.
     """
     options = _parser().parse_args(arguments)
+    if options.command == "check":
+        return _check(options.tools)
     demo.quiet()
     if options.model:
         lines = demo.on_model(options.model, options.engine)
@@ -26,6 +31,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in lines:
         print(line)
     return 0
+
+
+def _check(place: str) -> int:
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, so that a project's own modules are found
+    try:
+        report = asyncio.run(check.checked(check.loaded(place)))
+    except SigadaptError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for line in check.lines(report):
+        print(line)
+    return 1 if report.failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--model", help="ask a real provider instead, such as openai/gpt-4o-mini (uses your key)"
     )
+    checks = commands.add_parser("check", help="what each provider would refuse or change of your tools")
+    checks.add_argument("tools", help="where they are, as module:name; whatever a ToolDecls field takes")
     return parser
 
 

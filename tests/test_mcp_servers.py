@@ -89,9 +89,9 @@ async def test_a_server_s_tools_go_out_and_its_results_come_back(server: str, tm
         with LoopbackProvider(answers) as provider:
             lm = dspy.LM(**provider.lm_options("openai"))
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-                predict = dspy.Predict(Ask)
+                predict: Any = dspy.Predict(Ask)
                 out = await predict.acall(question="?", tools=decls)
-                (call,) = out.calls
+                call: ToolCall = out.calls[0]
                 value = await sent(call, decls)
                 results = ToolResults.of(out.calls, [value])
                 done = await predict.acall(question="?", tools=decls, results=results)

@@ -42,6 +42,8 @@ def fields_of(row: Row, profile: Profile) -> Row | None:
             fields.update(data)
         elif provider == "litellm":
             calls[item["id"]] = data
+        elif provider == "openai-chat" and profile.replays_reasoning_content:
+            fields["reasoning_content"] = item["text"]
         elif provider == "anthropic" and profile.dialect in ("anthropic", "bedrock-converse"):
             fields.setdefault("thinking_blocks", []).append(_thinking_block(item["text"], kind, data))
     if calls:

@@ -50,7 +50,9 @@ class Profile:
         """Whether a turn's provider state can go back over this wire."""
         if self.replays == "lm15":
             return state["dialect"] == self.dialect
-        kept = [item["continuation"][0] for item in state["items"] if "continuation" in item]
+        kept = {item["continuation"][0] for item in state["items"] if "continuation" in item}
+        if kept == {"openai-chat"}:  # reasoning in a field, which some servers want back and others refuse
+            return self.dialect in ("openai-chat", "ollama")
         return "litellm" in kept or (
             "anthropic" in kept and self.dialect in ("anthropic", "bedrock-converse")
         )
@@ -73,7 +75,9 @@ NATIVE = _by_dialect(
 )
 """Wires that lm15 speaks. It lowers tool choices and settings of its own accord, and records that."""
 
-NATIVE_OLLAMA = replace(NATIVE["openai-chat"], choices=frozenset[str](), parallel=False, strict=False)
+NATIVE_OLLAMA = replace(
+    NATIVE["openai-chat"], choices=frozenset[str](), parallel=False, formats_beside_tools=False, strict=False
+)
 """Ollama's OpenAI-compatible door, which takes a tool choice and ignores it."""
 
 LITELLM = _by_dialect(
@@ -88,9 +92,20 @@ LITELLM = _by_dialect(
         formats_beside_tools=False,
         names=_GEMINI_NAMES,
     ),
-    Profile("ollama", replays="litellm", choices=frozenset(), parallel=False),
     Profile(
-        "bedrock-converse", replays="litellm", choices=_NO_SUBSET, parallel=False, forces_with_thinking=False
+        "ollama",
+        replays="litellm",
+        choices=frozenset(),
+        parallel=False,
+        formats_beside_tools=False,
+        replays_reasoning_content=True,
+    ),
+    Profile(
+        "bedrock-converse",
+        replays="litellm",
+        choices=_NO_SUBSET - {"none"},
+        parallel=False,
+        forces_with_thinking=False,
     ),
     Profile("cohere", replays="litellm", choices=_NO_SUBSET, parallel=False),
 )
@@ -110,3 +125,6 @@ LITELLM_DIALECTS = {
     "vertex_ai": "gemini",
 }
 """The wire that LiteLLM speaks for a model's prefix; any other prefix is an OpenAI-compatible one."""
+
+LITELLM_REASONING = frozenset({"deepseek", "moonshot"})
+"""Prefixes of OpenAI-compatible providers that want their `reasoning_content` back through LiteLLM."""

@@ -197,7 +197,10 @@ def profile_of(lm: BaseLM) -> Profile:
         return replace(profile, replays_reasoning_content=True) if wants else profile
     if lm.model_type == "responses":
         return profiles.LITELLM["openai-responses"]
-    return profiles.LITELLM[profiles.LITELLM_DIALECTS.get(model_of(lm).partition("/")[0], "openai-chat")]
+    prefix = model_of(lm).partition("/")[0]
+    profile = profiles.LITELLM[profiles.LITELLM_DIALECTS.get(prefix, "openai-chat")]
+    wants = prefix in profiles.LITELLM_REASONING
+    return replace(profile, replays_reasoning_content=True) if wants else profile
 
 
 _LM15_DIALECTS = {"OpenAILM": "openai-responses", "AnthropicLM": "anthropic", "GeminiLM": "gemini"}

@@ -73,7 +73,7 @@ def states(draw: Any, ids: list[str]) -> dict[str, Any] | None:
     if kind == "gemini":
         signed = ["gemini", "thought_signature", {"value": token}]
         return {"dialect": kind, "items": [{**calls[0], "continuation": signed}, *calls[1:]]}
-    kept = (
+    kept: Any = (
         ["anthropic", "thinking_signature", {"signature": token}]
         if kind == "anthropic"
         else ["openai", "response_reasoning_item", {"type": "reasoning", "id": "rs_1", "summary": []}]
@@ -85,9 +85,7 @@ def states(draw: Any, ids: list[str]) -> dict[str, Any] | None:
 def rounds(draw: Any, number: int) -> ToolResults:
     """A turn of calls, good and kept bad ones, and what they gave."""
     ids = [f"call_{number}_{place}" for place in range(draw(st.integers(1, 3)))]
-    turn = Turn(
-        text=draw(st.none() | words), reasoning=draw(st.none() | words), state=draw(states(ids))
-    )
+    turn = Turn(text=draw(st.none() | words), reasoning=draw(st.none() | words), state=draw(states(ids)))
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
     for place, call_id in enumerate(ids):
@@ -95,7 +93,9 @@ def rounds(draw: Any, number: int) -> ToolResults:
             flaw: Any = {"code": "invalid_json", "message": "is no JSON", "arguments": draw(words)}
             bad.append(InvalidToolCall(id=call_id, name="get_weather", index=place, **flaw))
         else:
-            good.append(ToolCall(id=call_id, name="get_weather", args=draw(arguments), index=place, turn=turn))
+            good.append(
+                ToolCall(id=call_id, name="get_weather", args=draw(arguments), index=place, turn=turn)
+            )
     calls = ToolCalls(tool_calls=good, invalid=tuple(bad), turn=turn)
     values = [draw(json_values) for _ in good]
     return ToolResults.of(calls, values, errors=[draw(st.booleans()) for _ in good])
@@ -326,9 +326,7 @@ def heard_call(form: str, name: str) -> Any:
 def names_of(form: str, sent: dict[str, Any]) -> list[str]:
     if form == "gemini":
         (tools,) = sent["tools"]
-        return [
-            tool["name"] for tool in tools.get("functionDeclarations") or tools["function_declarations"]
-        ]
+        return [tool["name"] for tool in tools.get("functionDeclarations") or tools["function_declarations"]]
     if form == "bedrock":
         return [tool["toolSpec"]["name"] for tool in sent["toolConfig"]["tools"]]
     return [tool.get("function", tool)["name"] for tool in sent["tools"]]

@@ -1,14 +1,14 @@
 """Hooks around the model call: their order, what they may change, and what happens on errors."""
 
-from collections.abc import Callable
 from typing import Any
 
 import dspy
 import pytest
+from dspy.clients.errors import LMError, LMRateLimitError
 from dspy.utils.callback import BaseCallback
 
 import sigadapt
-from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls, ToolDecls, UnreadableResponse
+from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 
@@ -30,6 +30,13 @@ class Ask(dspy.Signature):
 def choice_of(city: str) -> Choice:
     call = ToolCall(id="hooked", name="get_weather", args={"city": city})
     return Choice(tool_calls=ToolCalls(tool_calls=[call]), finish_reason="tool_calls")
+
+
+def adding(**settings: Any) -> Any:
+    def changed(request: Any) -> Any:
+        return {**request, **settings}
+
+    return changed
 
 
 class Hook:
@@ -69,23 +76,22 @@ class AsyncHook(Hook):
         return self._asked("on_error", error, context)
 
 
-def ask(script: Any, *hooks: Any, **options: Any) -> Any:
-    with LoopbackProvider(script) as provider:
-        out = under(provider, hooks, options, lambda predict, given: predict(**given))
-        return out, provider.received
+GIVEN: Any = {"question": "Weather?", "tools": [WEATHER]}
 
 
-async def aask(script: Any, *hooks: Any, **options: Any) -> Any:
-    with LoopbackProvider(script) as provider:
-        out = await under(provider, hooks, options, lambda predict, given: predict.acall(**given))
-        return out, provider.received
-
-
-def under(provider: LoopbackProvider, hooks: Any, options: Any, call: Callable[[Any, Any], Any]) -> Any:
-    wire = options.pop("wire", "openai")
+def under(provider: LoopbackProvider, hooks: Any, wire: str, options: Any) -> Any:
     lm = dspy.LM(**provider.lm_options(wire))
-    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(hooks=list(hooks), **options)):
-        return call(dspy.Predict(Ask), {"question": "Weather?", "tools": [WEATHER]})
+    return dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(hooks=list(hooks), **options))
+
+
+def ask(script: Any, *hooks: Any, wire: str = "openai", **options: Any) -> Any:
+    with LoopbackProvider(script) as provider, under(provider, hooks, wire, options):
+        return dspy.Predict(Ask)(**GIVEN), provider.received
+
+
+async def aask(script: Any, *hooks: Any) -> Any:
+    with LoopbackProvider(script) as provider, under(provider, hooks, "openai", {}):
+        return await dspy.Predict(Ask).acall(**GIVEN), provider.received
 
 
 def cities(out: Any) -> list[str]:
@@ -104,8 +110,8 @@ def test_hooks_are_asked_in_order():
 def test_a_hook_may_change_the_request():
     """request-shaping: A hook may change the request."""
     log: list[str] = []
-    first = Hook("a", log, before_request=lambda request: {**request, "temperature": 0.5})
-    second = Hook("b", log, before_request=lambda request: {**request, "tool_choice": "required"})
+    first = Hook("a", log, before_request=adding(temperature=0.5))
+    second = Hook("b", log, before_request=adding(tool_choice="required"))
     _, (received,) = ask([Answer(calls=[PARIS])], first, second)
     assert second.seen["before_request"]["temperature"] == 0.5, "a change goes on to the next hook"
     assert "temperature" not in first.seen["before_request"]
@@ -168,7 +174,7 @@ def test_a_failure_of_the_model_reaches_the_hooks():
     assert cities(out) == ["Rome"]
     assert "slow down" in str(hook.seen["on_error"])
     assert "b.on_error" not in log
-    with pytest.raises(type(hook.seen["on_error"]), match="slow down"):
+    with pytest.raises(LMRateLimitError, match="slow down"):
         ask([Failure(429, "slow down")], Hook("a", log), Hook("b", log))
     assert log[-2:] == ["a.on_error", "b.on_error"]
 
@@ -176,12 +182,10 @@ def test_a_failure_of_the_model_reaches_the_hooks():
 def test_an_unreadable_answer_reaches_the_hooks():
     """request-shaping: A hook may answer in place of an error."""
     hook = Hook("a", [], on_error=choice_of("Rome"))
-    out, _ = ask([{"unheard": "of"}], hook)
+    out, _ = ask([b"<html>"], hook)
     assert cities(out) == ["Rome"]
-    assert isinstance(hook.seen["on_error"], Exception)
-    with pytest.raises(Exception) as caught:  # noqa: PT011  (dspy's native engine refuses some bodies first)
-        ask([{"unheard": "of"}], Hook("a", []))
-    assert isinstance(caught.value, (UnreadableResponse, dspy.utils.exceptions.LMError))  # pyright: ignore
+    with pytest.raises(LMError):
+        ask([b"<html>"], Hook("a", []))
 
 
 def test_hooks_know_the_call():
@@ -214,7 +218,7 @@ async def test_async_hooks_are_awaited():
     log: list[str] = []
     out, received = await aask(
         [Answer(calls=[PARIS])],
-        AsyncHook("a", log, before_request=lambda request: {**request, "temperature": 0.5}),
+        AsyncHook("a", log, before_request=adding(temperature=0.5)),
         Hook("b", log),
         AsyncHook("c", log, after_choice=choice_of("Rome")),
     )
@@ -270,7 +274,7 @@ class Callbacks(BaseCallback):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         self.fired.append("lm")
 
-    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         self.fired.append("lm ended" if exception is None else "lm failed")
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:

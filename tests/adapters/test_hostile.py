@@ -377,7 +377,12 @@ def test_a_hostile_schema_is_refused() -> None:
     loop = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
     doubling = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"} for _ in "ab"]} for n in range(60)}
     several = {"$ref": "#/$defs/d0", "$defs": {**doubling, "d60": {}}}
-    for schema in (deep, {"properties": wide}, loop, several):
+    shared: Json = {"type": "string"}
+    for _ in range(60):  # one Python object in two places is two schemas in JSON
+        shared = {"allOf": [shared] * 2}
+    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
+    once = {"$ref": "#/$defs/d0", "$defs": {**twice, "d60": {}}}
+    for schema in (deep, {"properties": wide}, loop, several, shared, once):
         with pytest.raises(InvalidToolDecl):
             decls(f={"type": "object", **schema})
 

@@ -20,15 +20,15 @@ PROFILES = {
     **{f"litellm-{name}": profile for name, profile in LITELLM.items()},
     "native-ollama": NATIVE_OLLAMA,
 }
-DECLS = ToolDecls(
-    [{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("one", "two", "three")]
-)
+EMPTY: Any = {"type": "object", "properties": {}}
+DECLS = ToolDecls([{"name": name, "parameters": EMPTY} for name in ("one", "two", "three")])
 CHOICES = {"auto": "auto", "required": "required", "none": "none", "named": "two", "subset": ["one", "two"]}
 
 
 def request(**more: Any) -> Request:
-    base: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi."}], "tools": DECLS.to_openai()}
-    return {**base, **more}
+    rows = [{"role": "user", "content": "Hi."}]
+    made: Any = {"model": "m", "messages": rows, "tools": DECLS.to_openai(), **more}
+    return made
 
 
 def chosen(form: str) -> Request:
@@ -69,7 +69,7 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Profile):
 @pytest.mark.parametrize("form", ["required", "named", "subset"])
 def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
     """request-shaping: What a provider refuses in combination is refused."""
-    thinking: Request = {**chosen(form), "reasoning_effort": "low"}  # pyright: ignore[reportAssignmentType]
+    thinking: Any = {**chosen(form), "reasoning_effort": "low"}
     for profile in PROFILES.values():
         if profile.forces_with_thinking:
             lowered(thinking, profile)
@@ -114,7 +114,7 @@ def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Profile):
 
 def test_a_renamed_tool_is_recorded():
     """request-shaping: A name that a provider would refuse goes out under an alias."""
-    odd = ToolDecls([{"name": "files.read", "parameters": {"type": "object", "properties": {}}}])
+    odd = ToolDecls([{"name": "files.read", "parameters": EMPTY}])
     sent = lowered(request(tools=odd.to_openai()), NATIVE["anthropic"])
     (change,) = sent.changes
     (alias,) = sent.names.values()

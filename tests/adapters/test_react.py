@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -13,6 +13,7 @@ import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PARIS, ROME = {"city": "Paris"}, {"city": "Rome"}
+TASK: Any = cast("Any", dspy.Signature)("question -> answer")
 SUBMIT = ("submit", {"answer": "mixed"})
 
 
@@ -79,7 +80,7 @@ def heard(form: str, *calls: tuple[str, dict[str, Any]], first: int = 1) -> Any:
 
 
 def agent(**options: Any) -> Any:
-    return dspy.ReActV2("question -> answer", tools=[get_weather], **options)
+    return dspy.ReActV2(TASK, tools=[get_weather], **options)
 
 
 def under(lm: Any, **options: Any) -> Any:
@@ -126,7 +127,7 @@ async def test_a_conversation_awaited(column: str):
         serving(column, heard(form, ("get_weather_slowly", PARIS)), heard(form, SUBMIT, first=2)) as served,
         under(served.lm()),
     ):
-        program: Any = dspy.ReActV2("question -> answer", tools=[get_weather_slowly])
+        program: Any = dspy.ReActV2(TASK, tools=[get_weather_slowly])
         out = await program.acall(question="Where?")
     assert (out.answer, out.termination_reason) == ("mixed", "submit")
     assert results_of(out)[0] == ("get_weather_slowly", "sunny", False)
@@ -218,7 +219,9 @@ LOST = "dspy.ToolCalls, which ReActV2 builds, writes a call's name and args alon
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "kept", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=LOST))], ids=["same", "json"]
+    "kept",
+    [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=LOST))],
+    ids=["same", "json"],
 )
 def test_history_goes_on_in_a_second_run(engine: str, kept: bool):
     """conversations: A run continues from an earlier one's history, also from JSON."""
@@ -260,7 +263,7 @@ def test_react_v1_is_unchanged(ours: Callable[[], Any]):
     request-shaping: Without tool fields the request is DSPy's own.
     """
     theirs = getattr(dspy, ours.__name__)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue]
-    fields = {"next_thought": "Look.", "next_tool_name": "finish", "next_tool_args": {}}
+    fields: dict[str, Any] = {"next_thought": "Look.", "next_tool_name": "finish", "next_tool_args": {}}
     done = {"reasoning": "Seen.", "answer": "mixed"}
     sent: list[Any] = []
     for adapter in (theirs, ours):
@@ -270,7 +273,7 @@ def test_react_v1_is_unchanged(ours: Callable[[], Any]):
             LoopbackProvider(script) as provider,
             dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=words),
         ):
-            out: Any = dspy.ReAct("question -> answer", tools=[get_weather])(question="Where?")
+            out: Any = dspy.ReAct(TASK, tools=[get_weather])(question="Where?")
         assert out.answer == "mixed"
         sent.append([received.body for received in provider.received])
     assert sent[0] == sent[1]

@@ -458,13 +458,7 @@ def test_streamed_calls_are_checked_and_named_as_declared() -> None:
 def test_the_prediction_can_be_left_out() -> None:
     """streaming: A listener on the calls field gets whole calls."""
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        run = stream(
-            lm_of(provider),
-            May,
-            None,
-            StreamListener("calls"),
-            include_final_prediction_in_output_stream=False,
-        )
+        run = stream(lm_of(provider), May, None, StreamListener("calls"), is_final_sent=False)
     assert run.prediction is None
     assert len(run.calls) == 1
 

@@ -3,13 +3,16 @@
 request-shaping: Each wire gets its own form.
 """
 
+import runpy
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import dspy
 import pydantic
 import pytest
+import wire_matrix
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from google.genai import types
 from ollama import Message
@@ -53,7 +56,7 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cells(rows: list[str]) -> list[Any]:
-    """Every cell of these rows; those known not to hold are expected to fail, and reported once they do not."""
+    """Every cell of these rows; those known not to hold are expected to fail, and reported once they hold."""
     return [_cell(name, column) for name in rows for column in COLUMNS]
 
 
@@ -231,3 +234,10 @@ def test_results_and_history_say_the_same(name: str, column: str):
         ask(lm, row, history=kept)
     assert served.sent[2] == served.sent[1]
     assert served.sent[3] == served.sent[1]
+
+
+def test_the_page_is_what_the_matrix_says():
+    """The page of the docs is made from this matrix."""
+    script = Path(__file__).resolve().parents[2] / "docs" / "make_wires.py"
+    space: dict[str, Any] = runpy.run_path(str(script))
+    assert space["PAGE"].read_text(encoding="utf-8") == space["page"](wire_matrix)

@@ -270,7 +270,6 @@ CHOICE_NONE = Row(
         "bedrock": Cell(
             {},
             changes=_NARROWED,
-            known="LiteLLM refuses `tool_choice='none'` for Bedrock with an error of its own",
         ),
         "openai-litellm": Cell({**_chat_tools(*BOTH), "tool_choice": "none"}),
         "responses-litellm": Cell({**_responses_tools(*BOTH), "tool_choice": "none"}),
@@ -516,8 +515,6 @@ def _ollama(content: str, *calls: Json, **more: Any) -> Json:
     return {"role": "assistant", "content": content, "images": [], "tool_calls": list(calls), **more}
 
 
-_OWN_FIELDS = "the message carries LiteLLM's own `provider_specific_fields`, which OpenAI refuses"
-
 CALL = Row(
     "Call",
     "said",
@@ -538,9 +535,7 @@ CALL = Row(
         ),
         "ollama-door": Cell([_assistant(None, _CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS)),
         "bedrock": Cell([_claude(_BEDROCK_PARIS)], heard=[_BEDROCK_PARIS]),
-        "openai-litellm": Cell(
-            [_without_content(_CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS), known=_OWN_FIELDS
-        ),
+        "openai-litellm": Cell([_without_content(_CHAT_PARIS)], heard=_assistant(None, _CHAT_PARIS)),
         "responses-litellm": Cell([_RESPONSES_PARIS], heard=[_RESPONSES_PARIS_HEARD]),
         "anthropic-litellm": Cell([_claude(_ANTHROPIC_PARIS)], heard=[_ANTHROPIC_PARIS]),
         "gemini-litellm": Cell(
@@ -575,7 +570,6 @@ PARALLEL = Row(
         "openai-litellm": Cell(
             [_without_content(_CHAT_PARIS, _CHAT_ROME)],
             heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME),
-            known=_OWN_FIELDS,
         ),
         "responses-litellm": Cell(
             [_RESPONSES_PARIS, _RESPONSES_ROME], heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]
@@ -624,7 +618,6 @@ TEXT_BESIDE = Row(
         "openai-litellm": Cell(
             [_assistant("Let me look.", _CHAT_PARIS)],
             heard=_assistant("Let me look.", _CHAT_PARIS),
-            known=_OWN_FIELDS,
         ),
         "responses-litellm": Cell(
             [_RESPONSES_TEXT, _RESPONSES_PARIS], heard=[_RESPONSES_TEXT_HEARD, _RESPONSES_PARIS_HEARD]
@@ -672,7 +665,6 @@ REASONING = Row(
         "ollama": Cell(
             [_ollama("", _OLLAMA_PARIS, thinking="Paris it is.")],
             heard={"content": "", "thinking": "Paris it is.", "tool_calls": [_OLLAMA_PARIS_HEARD]},
-            known="`thinking` is dropped on the way to Ollama, which takes it back",
         ),
         "ollama-door": Cell(
             [_assistant(None, _CHAT_PARIS)],
@@ -684,7 +676,6 @@ REASONING = Row(
         "openai-litellm": Cell(
             [_without_content(_CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
-            known=_OWN_FIELDS,
         ),
         "responses-litellm": Cell([_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
         "anthropic-litellm": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
@@ -772,9 +763,7 @@ RESULT = Row(
             ],
             heard=[_BEDROCK_PARIS, _BEDROCK_ROME],
         ),
-        "openai-litellm": Cell(
-            _CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME), known=_OWN_FIELDS
-        ),
+        "openai-litellm": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
         "responses-litellm": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
         "anthropic-litellm": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
         "gemini-litellm": Cell(
@@ -839,7 +828,6 @@ FAILED = Row(
             [{"role": "tool", "tool_call_id": "call_1", "content": "ERROR: backend down"}],
             heard=_assistant(None, _CHAT_PARIS),
             changes=_FAILED,
-            known=_OWN_FIELDS,
         ),
         "responses-litellm": Cell(
             [{"type": "function_call_output", "call_id": "call_1", "output": "ERROR: backend down"}],
@@ -901,12 +889,10 @@ STRUCTURED = Row(
             {},
             changes=(("/response_format", "dropped"),),
             note="Ollama makes no calls where it is held to a format. Without tools: `format`.",
-            known="Ollama is sent a format beside tools, which keeps it from calling any",
         ),
         "ollama-door": Cell(
             {},
             changes=(("/response_format", "dropped"),),
-            known="Ollama is sent a format beside tools, which keeps it from calling any",
         ),
         "bedrock": Cell(
             {

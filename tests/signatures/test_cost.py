@@ -32,10 +32,8 @@ def test_a_fingerprint_is_the_same_in_every_process():
     seen: set[str] = set()
     for seed in ("0", "1", "2"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run(
-            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=env
-        )  # noqa: S603
-        seen.add(done.stdout.strip())
+        command = [sys.executable, "-c", CODE]
+        seen.add(subprocess.check_output(command, text=True, env=env).strip())  # noqa: S603
     assert len(seen) == 1
     assert len(seen.pop()) == 64
 

@@ -29,7 +29,11 @@ def told(results: ToolResults) -> list[tuple[str, str, Any, bool]]:
     return [(result.call_id, result.name, result.value, result.is_error) for result in results]
 
 
-@given(st.integers(0, 5).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(), min_size=n, max_size=n))))
+@given(
+    st.integers(0, 5).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(), min_size=n, max_size=n))
+    )
+)
 def test_values_are_paired_in_order_or_by_id(given_values: tuple[int, list[int]]):
     """conversations: Values are paired with calls in order or by id."""
     count, values = given_values

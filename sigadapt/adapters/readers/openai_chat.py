@@ -35,8 +35,7 @@ _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
 }
-_LITELLM_FIELDS = ("thinking_blocks", "provider_specific_fields")
-_WANTED_BACK = frozenset((*_LITELLM_FIELDS, "reasoning_content"))
+_WANTED_BACK = frozenset(("thinking_blocks", "provider_specific_fields", "reasoning_content"))
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
 
@@ -69,9 +68,21 @@ def _candidate(choice: Json) -> Reading:
     return Reading(text, _reasoning(message) or thinking, calls, finish, kept)
 
 
+def _kept(fields: Json, keys: Iterable[str]) -> Json:
+    return {key: fields[key] for key in keys if fields.get(key)}
+
+
+def _signed(fields: Json) -> Json:
+    """Gemini's signatures as LiteLLM hands them out; its other fields are its own, and are refused."""
+    own = _kept(
+        an_object(fields.get("provider_specific_fields")), ("thought_signature", "thought_signatures")
+    )
+    return {"provider_specific_fields": own} if own else {}
+
+
 def _items(message: Json, text: str | None) -> Iterator[Item]:
     """Thinking, text, calls: the order that a chat message stands for."""
-    fields = {key: message[key] for key in _LITELLM_FIELDS if message.get(key)}
+    fields = _kept(message, ("thinking_blocks",)) | _signed(message)
     thinking = message.get("reasoning_content")
     if fields:
         yield said("thinking", thinking, ["litellm", "message", fields])
@@ -80,8 +91,8 @@ def _items(message: Json, text: str | None) -> Iterator[Item]:
         yield said("thinking", thinking, ["openai-chat", "reasoning_content", {}])
     yield said("text", text)
     for call in objects(message.get("tool_calls")):
-        own = call.get("provider_specific_fields")
-        yield called(["litellm", "tool_call", {"provider_specific_fields": own}] if own else None)
+        signed = _signed(call)
+        yield called(["litellm", "tool_call", signed] if signed else None)
 
 
 def _call(call: Json) -> RawCall:

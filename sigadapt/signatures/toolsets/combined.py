@@ -39,7 +39,9 @@ them apart: toolset.prefixed('wiki_').
 
 def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
     toolset = second or first
-    fix = f"Tell them apart: toolset.prefixed('{toolset}_')." if toolset else None
+    if toolset is None:
+        return InvalidToolDecl("is declared more than once", code="duplicate_name", tool=name)
+    fix = f"Tell them apart: toolset.prefixed('{toolset}_')."
     reason = f"both {_told(first)} and {_told(second)} give it"
     return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
 

@@ -1,0 +1,130 @@
+"""Write docs/wires.md: what each provider is sent and how its answer is read, from the wire matrix.
+
+The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` holds every cell against what the real
+`dspy.LM` posts. Run this with `python3 tasks.py docs`.
+"""  # noqa: INP001  (a script)
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+PAGE = Path(__file__).with_name("wires.md")
+MATRIX = PAGE.parent.parent / "tests" / "adapters" / "wire_matrix.py"
+WIDTH = 100  # characters up to which JSON stays on one line
+HEAD = """# What goes over the wire
+
+What sigadapt sends each provider, and what it reads: the part of the request or the answer that a concern
+is about, as JSON, for each provider and each of DSPy's two engines. A column whose title says LiteLLM goes
+through LiteLLM; the others are spoken by DSPy itself. Columns that carry the same JSON are shown once.
+
+Under *recorded* stands what differs between the canonical request and what the provider gets. It is kept on the
+language model's history entry, as `changes` (sigadapt's) or `adaptations` (DSPy's), and `changes` are given to
+hooks.
+
+This page is written by `docs/make_wires.py` from the data that the tests compare with the real requests.
+"""
+
+
+def matrix() -> Any:
+    """The matrix' module, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("wire_matrix", MATRIX)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{MATRIX} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["wire_matrix"] = module  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+def page(data: Any) -> str:
+    """The whole page."""
+    rows = "\n".join(line for row in data.ROWS.values() for line in section(row, data.COLUMNS))
+    return f"{HEAD}\n{summary(data)}\n\n{rows}\n"
+
+
+def summary(data: Any) -> str:
+    """One line a row, one mark a column."""
+    titles = [column.title for column in data.COLUMNS.values()]
+    lines = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
+    for row in data.ROWS.values():
+        marks = [mark(row.cells[key]) for key in data.COLUMNS]
+        link = row.title.lower().translate(str.maketrans(" ", "-", ":`,"))
+        lines.append(f"| [{row.title}](#{link}) | " + " | ".join(marks) + " |")
+    return "\n".join(lines) + "\n\n`yes`: as asked; `recorded`: by other means or not at all, and recorded."
+
+
+def mark(cell: Any) -> str:
+    """How well a wire carries what was asked."""
+    if cell.known:
+        return "not yet"
+    return "recorded" if cell.changes or cell.adapted else "yes"
+
+
+def section(row: Any, columns: Any) -> Iterator[str]:
+    """A row: what it is about, then its cells, those that are alike together."""
+    yield f"## {row.title}\n\n{row.about}\n"
+    for titles, cell in alike(row, columns):
+        yield f"### {' · '.join(titles)}\n"
+        if cell.heard is not None and row.scope == "said":
+            yield f"The answer:\n\n{block(cell.heard)}\n\nOn the next turn:\n"
+        yield f"{block(cell.sent)}\n" if cell.sent else "Nothing is sent.\n"
+        yield from remarks(cell)
+
+
+def alike(row: Any, columns: Any) -> Iterator[tuple[list[str], Any]]:
+    """Cells that carry the same, each with the titles of its columns."""
+    cells: list[tuple[list[str], Any]] = []
+    for key, column in columns.items():
+        cell = row.cells[key]
+        same = next((titles for titles, known in cells if known == cell), None)
+        if same is None:
+            cells.append(([column.title], cell))
+        else:
+            same.append(column.title)
+    yield from cells
+
+
+def remarks(cell: Any) -> Iterator[str]:
+    """What is to be said of a cell besides its JSON."""
+    told = [f"`{where}` {what}" for where, what in cell.changes] + [
+        f"`{name}` adapted" for name in cell.adapted
+    ]
+    if told:
+        yield f"*Recorded:* {', '.join(told)}.\n"
+    if cell.note:
+        yield f"{cell.note}\n"
+    if cell.known:
+        yield f"*Does not hold yet:* {cell.known}.\n"
+
+
+def block(value: Any) -> str:
+    """JSON as a code block."""
+    return f"```json\n{written(value)}\n```"
+
+
+def written(value: Any, depth: int = 0) -> str:
+    """JSON in as few lines as fit the width."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + 2 * depth <= WIDTH or not isinstance(value, (dict, list)):
+        return line
+    inside, outside = "  " * (depth + 1), "  " * depth
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        items = [f"{json.dumps(key)}: {written(item, depth + 1)}" for key, item in known.items()]
+        opened, closed = "{", "}"
+    else:
+        items = [written(item, depth + 1) for item in cast("list[Any]", value)]
+        opened, closed = "[", "]"
+    return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
+
+
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+    """Write the page."""
+    write(page(matrix()))
+
+
+if __name__ == "__main__":
+    main()
