@@ -1,0 +1,206 @@
+"""The remaining forms: TwoStepAdapter, BAMLAdapter, examples with calls, strict mode, structured output."""
+
+from typing import Any, cast
+
+import dspy
+import pydantic
+import pytest
+from dspy.adapters.baml_adapter import BAMLAdapter as DspyBAMLAdapter
+from dspy.utils.exceptions import AdapterParseError
+
+import sigadapt
+from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+
+PARIS = Call("get_weather", {"city": "Paris"})
+MODES = ("sync", "async")
+
+
+class May(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Place(pydantic.BaseModel):
+    name: str
+    people: int
+
+
+class Describe(dspy.Signature):
+    """Describe the place, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    place: Place = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def get_weather(city: str) -> str:
+    """Weather for a city."""
+    raise NotImplementedError
+
+
+async def ask(
+    provider: LoopbackProvider, signature: Any, adapter: Any, mode: str = "sync", demos: Any = (), **lm: Any
+) -> Any:
+    inputs: dict[str, Any] = {"question": "weather?", "tools": [get_weather], "demos": list(demos)}
+    with dspy.context(lm=dspy.LM(**provider.lm_options("openai", **lm)), adapter=adapter):
+        predict = dspy.Predict(signature)
+        return await predict.acall(**inputs) if mode == "async" else predict(**inputs)
+
+
+# TwoStepAdapter and BAMLAdapter
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_two_step_extracts_from_text_and_takes_calls_as_they_are(mode: str) -> None:
+    """adapter-plug-in: A two-step adapter extracts from text and takes calls as they are."""
+
+    def second(received: Received) -> Answer:
+        assert "It is lovely, with two million people." in str(received.body)
+        return Answer(text='[[ ## place ## ]]\n{"name": "Paris", "people": 2000000}\n\n[[ ## completed ## ]]')
+
+    answers = [Answer(text="It is lovely, with two million people."), Answer(text="Hm.", calls=[PARIS])]
+    with LoopbackProvider(answers) as main, LoopbackProvider(second) as extraction:
+        adapter = sigadapt.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai")))
+        assert isinstance(adapter, dspy.TwoStepAdapter)
+        described = await ask(main, Describe, adapter, mode)
+        called = await ask(main, Describe, adapter, mode)
+    assert described.place == Place(name="Paris", people=2_000_000)
+    assert described.calls is None
+    assert (called.place, called.calls[0].args, called.calls.text) == (None, {"city": "Paris"}, "Hm.")
+    assert len(extraction.received) == 1, "calls need no second model"
+    assert "tools" not in main.received[0].body["messages"][0]["content"].replace("use the tools", "")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_two_step_says_when_nothing_was_extracted(mode: str) -> None:
+    with (
+        LoopbackProvider([Answer(text="Lovely.")]) as main,
+        LoopbackProvider([Answer(text="nothing like it")]) as extraction,
+        pytest.raises(AdapterParseError),
+    ):
+        await ask(main, Describe, sigadapt.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai"))), mode)
+
+
+async def test_baml_describes_text_outputs_and_takes_calls() -> None:
+    """adapter-plug-in: All adapters give the same calls."""
+    answers = [Answer(text='{"place": {"name": "Paris", "people": 2}}'), Answer(calls=[PARIS])]
+    with LoopbackProvider(answers) as provider:
+        adapter = sigadapt.BAMLAdapter()
+        assert isinstance(adapter, DspyBAMLAdapter)
+        described = await ask(provider, Describe, adapter)
+        called = await ask(provider, Describe, adapter)
+    assert described.place == Place(name="Paris", people=2)
+    assert called.calls[0].args == {"city": "Paris"}
+    assert "people: int" in provider.received[0].body["messages"][0]["content"]
+
+
+def test_without_tool_fields_they_are_dspys() -> None:
+    """adapter-plug-in: A signature without tool fields sends DSPy's request."""
+    signature, inputs = dspy.Signature("question -> answer"), {"question": "q"}
+    model = dspy.LM("openai/gpt-4o-mini")
+    pairs: list[tuple[Any, Any]] = [
+        (sigadapt.BAMLAdapter(), cast("Any", DspyBAMLAdapter)()),
+        (sigadapt.TwoStepAdapter(model), dspy.TwoStepAdapter(model)),
+    ]
+    for ours, theirs in pairs:
+        assert ours.format(signature, [], inputs) == theirs.format(signature, [], inputs)
+
+
+# Structured output
+
+
+async def test_structured_output_has_a_name_and_no_strict_flag() -> None:
+    """adapter-plug-in: Structured output is asked for by schema, without a strict flag."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        await ask(provider, Describe, sigadapt.JSONAdapter())
+        await ask(provider, May, sigadapt.ChatAdapter())
+    form, none = [received.body.get("response_format") for received in provider.received]
+    assert form is not None
+    assert none is None
+    assert form["type"] == "json_schema"
+    assert form["json_schema"]["name"] == "response"
+    assert form["json_schema"]["schema"]["required"] == ["place"]
+    assert "strict" not in form["json_schema"]
+
+
+# Examples
+
+
+async def test_examples_with_calls_become_real_turns() -> None:
+    """adapter-plug-in: Examples with calls become assistant and tool messages."""
+    calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="get_weather", args={"city": "Rome"})])
+    demos: list[dict[str, Any]] = [
+        {"question": "Say hi.", "answer": "Hi.", "calls": None},
+        {"question": "Rome?", "calls": calls, "results": ToolResults.of(calls, ["rain"])},
+        {"calls": calls.model_dump()},
+    ]
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        await ask(provider, May, sigadapt.ChatAdapter(), demos=demos)
+    _, *messages = provider.received[0].body["messages"]
+    assert [row["role"] for row in messages] == [
+        *("user", "assistant"),
+        *("user", "assistant", "tool"),
+        *("user", "assistant", "tool"),
+        "user",
+    ]
+    assert "Hi." in messages[1]["content"]
+    first, second = messages[3], messages[6]
+    assert first["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city":"Rome"}'}
+    assert messages[4]["tool_call_id"] == first["tool_calls"][0]["id"] != second["tool_calls"][0]["id"]
+    assert messages[4]["content"] == "rain"
+    assert "without `question`" in messages[5]["content"], "an incomplete example says what is missing"
+    assert messages[7]["content"] == "(the result is not part of this example)"
+
+
+# Strict mode
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+async def test_strict_mode_is_only_on_request() -> None:
+    """request-shaping: A strict flag goes out only on request."""
+    tool: dict[str, Any] = {"name": "f", "parameters": schema(a=schema(b={"type": "string"}))}
+    with LoopbackProvider([Answer(calls=[Call("f", {"a": {"b": "x"}})])]) as provider:
+        for adapter in (sigadapt.ChatAdapter(), sigadapt.ChatAdapter(strict=True)):
+            with dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=adapter):
+                dspy.Predict(May)(question="q", tools=[tool])
+    plain, strict = (received.body["tools"][0]["function"] for received in provider.received)
+    assert "strict" not in plain
+    assert plain["parameters"] == tool["parameters"]
+    assert strict["strict"] is True
+    assert strict["parameters"]["additionalProperties"] is False
+    assert strict["parameters"]["properties"]["a"]["additionalProperties"] is False
+    assert "additionalProperties" not in tool["parameters"], "what the user gave is not changed"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "path"),
+    [
+        ({**schema(a={"type": "string"}), "required": []}, "/properties/a"),
+        ({**schema(a={"type": "string"}), "additionalProperties": True}, "/additionalProperties"),
+        (schema(a={"oneOf": [{"type": "string"}]}), "/properties/a/oneOf"),
+        (
+            schema(a={"type": "array", "items": {"type": "object", "properties": {"b": {}}}}),
+            "/properties/a/items/properties/b",
+        ),
+    ],
+)
+async def test_what_strict_mode_cannot_take_is_refused(parameters: dict[str, Any], path: str) -> None:
+    """request-shaping: A schema that strict mode cannot take is refused."""
+    decl = ToolDecl("f", parameters=parameters, strict=True)
+    with (
+        LoopbackProvider([Answer(calls=[PARIS])]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+        pytest.raises(InvalidToolDecl) as caught,
+    ):
+        dspy.Predict(May)(question="q", tools=[decl])
+    assert (caught.value.code, caught.value.tool, caught.value.path) == ("not_strict", "f", path)
+    assert provider.received == ()
