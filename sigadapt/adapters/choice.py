@@ -33,6 +33,7 @@ from sigadapt.adapters.readers import (
 )
 from sigadapt.adapters.readers.reading import Json, Reading
 from sigadapt.adapters.typed_calls import typed_calls, verdicts
+from sigadapt.adapters.whole_streams import EVENTS
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.signatures.arguments import shown
 from sigadapt.signatures.calls import ToolCalls
@@ -215,6 +216,8 @@ def _readings(response: Any, dialect: str | None) -> list[Reading]:
 
 def _lm15_reading(response: lm15.Response, dialect: str | None) -> Reading:
     body: Json = response.provider_data or {}
+    if EVENTS in body:
+        return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
     reader = _reader_of(body, dialect)
     readings = reader.read(body) if reader else []
     if readings and accounts_for(readings[0], response):

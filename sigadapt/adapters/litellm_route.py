@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import orjson
 from dspy import lm15
-from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
+from sigadapt.adapters import litellm_streams
 from sigadapt.adapters.profiles import Profile
 
 Row = dict[str, Any]
@@ -71,7 +71,7 @@ def _put_back(data: Row, fields: Sequence[Row | None]) -> Row:
     return data
 
 
-class Engine(LiteLLMEngine):
+class Engine(litellm_streams.Engine):
     """DSPy's LiteLLM engine for one request, whose messages get `fields` put back, one entry a message."""
 
     def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:
@@ -83,7 +83,7 @@ class Engine(LiteLLMEngine):
         return _put_back(data, self._fields)
 
 
-class AsyncEngine(AsyncLiteLLMEngine):
+class AsyncEngine(litellm_streams.AsyncEngine):
     """The same, awaited."""
 
     def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:

@@ -8,6 +8,7 @@ drivers, `run` and `arun`, know whether anybody waits.
 
 from collections.abc import Collection, Generator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dspy import lm15
@@ -25,6 +26,7 @@ from sigadapt.adapters.plan import Plan, names_of, reduced
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, further, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
+from sigadapt.adapters.streaming import Watch
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.decls import ToolDecls
@@ -54,10 +56,12 @@ class Outgoing(NamedTuple):
     sent: Lowered
     profile: Profile
     controls: transport.Controls
+    watch: Watch | None = None
 
     def candidate(self, number: int) -> "Outgoing":
         """The same, for one of its candidates alone."""
-        return self._replace(controls=self.controls.candidate(number))
+        watch = self.watch if number == 0 else None
+        return self._replace(controls=self.controls.candidate(number), watch=watch)
 
     def going_on(self, request: Request) -> "Outgoing":
         """The same conversation, further on."""
@@ -106,7 +110,7 @@ async def arun(adapter: "ToolAdapter", call: Call) -> Outputs:
 
 def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
     if isinstance(step, Outgoing):
-        return transport.send(call.lm, step.sent, step.profile, step.controls)
+        return transport.send(call.lm, step.sent, step.profile, step.controls, step.watch)
     if isinstance(step, Parsing):
         return adapter.parse(step.rest, step.text)
     return _refused(step)
@@ -114,7 +118,7 @@ def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
 
 async def _awaited(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
     if isinstance(step, Outgoing):
-        return await transport.asend(call.lm, step.sent, step.profile, step.controls)
+        return await transport.asend(call.lm, step.sent, step.profile, step.controls, step.watch)
     if isinstance(step, Parsing):
         return await adapter.aparse(step.rest, step.text)
     return await step.awaitable
@@ -171,6 +175,7 @@ def _answers(
         return [Answer(_checked(options, decls, asked), None)]
     profile = transport.profile_of(call.lm)
     outgoing = Outgoing(asked, lowered(asked, profile), profile, controls)
+    outgoing = _watched(outgoing, call.plan.calls, options, decls, ())
     context = context._replace(changes=outgoing.sent.changes)
     try:
         responses = yield outgoing
@@ -201,6 +206,8 @@ def _settled(
         kept += further(calls, len(answered))
         answered.update(call.id for call in calls.in_order())
         outgoing = outgoing.going_on(continued(outgoing.request, calls))
+        if outgoing.watch is not None:
+            outgoing = _watched(outgoing, outgoing.watch.field, options, decls, answered)
         (response,) = yield outgoing
         choice = _judged(options, decls, outgoing, response, answered)
     return Answer(merged(kept, choice, len(answered)), response)
@@ -209,8 +216,21 @@ def _settled(
 def _judged(
     options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response, answered: Collection[str]
 ) -> Choice:
+    return _fitted(options, decls, outgoing, answered, choice_from_response(response))
+
+
+def _watched(
+    outgoing: Outgoing, field: str, options: Options, decls: ToolDecls, answered: Collection[str]
+) -> Outgoing:
+    """The same, with its calls listened to where DSPy streams."""
+    judge = partial(_fitted, options, decls, outgoing, answered)
+    return outgoing._replace(watch=Watch(field, judge, outgoing.sent.names))
+
+
+def _fitted(
+    options: Options, decls: ToolDecls, outgoing: Outgoing, answered: Collection[str], choice: Choice
+) -> Choice:
     """The choice under declared names, its ids apart from those of the conversation (rule 6), checked."""
-    choice = choice_from_response(response)
     rows = outgoing.request["messages"]
     taken = {call["id"] for row in rows if row.get("tool_calls") for call in row["tool_calls"]}
     if taken:

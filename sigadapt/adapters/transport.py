@@ -17,7 +17,7 @@ from dspy.clients.base_lm import BaseLM
 from dspy.clients.call_context import adapter_fallback_scope as fallback_scope
 from dspy.clients.call_result import legacy_output
 
-from sigadapt.adapters import litellm_route, profiles
+from sigadapt.adapters import litellm_route, profiles, streaming
 from sigadapt.adapters.litellm_route import fields_of, fingerprint
 from sigadapt.adapters.lm15_request import to_lm15
 from sigadapt.adapters.lowering import Lowered
@@ -104,7 +104,9 @@ def refuse_unsupported(lm: BaseLM, options: Options) -> None:
         )
 
 
-def send(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls) -> list[lm15.Response]:
+def send(
+    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: streaming.Watch | None = None
+) -> list[lm15.Response]:
     """Send a request through the language model, once a candidate.
 
     Raises:
@@ -112,17 +114,23 @@ def send(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls) -> lis
         dspy.utils.exceptions.LMError: whatever the language model raises.
     """
     prepared = _prepared(lm, sent.request, profile, controls)
-    call = cast("Any", prepared.lm)
-    responses = [call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    responses = [
+        streaming.send(prepared.lm, prepared.request, keywords, watch if number == 0 else None)
+        for number, keywords in enumerate(_executions(prepared.controls))
+    ]
     _record(lm, prepared.request, sent)
     return responses
 
 
-async def asend(lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls) -> list[lm15.Response]:
+async def asend(
+    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: streaming.Watch | None = None
+) -> list[lm15.Response]:
     """The same, awaited."""
     prepared = _prepared(lm, sent.request, profile, controls)
-    call = cast("Any", prepared.lm.acall)
-    responses = [await call(prepared.request, **keywords) for keywords in _executions(prepared.controls)]
+    responses = [
+        await streaming.asend(prepared.lm, prepared.request, keywords, watch if number == 0 else None)
+        for number, keywords in enumerate(_executions(prepared.controls))
+    ]
     _record(lm, prepared.request, sent)
     return responses
 

@@ -258,10 +258,7 @@ ADAPTERS: list[Callable[[], Any]] = [
 
 @pytest.mark.parametrize("ours", ADAPTERS)
 def test_react_v1_is_unchanged(ours: Callable[[], Any]):
-    """conversations: dspy.ReAct sends what it sends under DSPy's adapter.
-
-    request-shaping: Without tool fields the request is DSPy's own.
-    """
+    """conversations: dspy.ReAct sends what it sends under DSPy's adapter."""
     theirs = getattr(dspy, ours.__name__)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue]
     fields: dict[str, Any] = {"next_thought": "Look.", "next_tool_name": "finish", "next_tool_args": {}}
     done = {"reasoning": "Seen.", "answer": "mixed"}
