@@ -14,7 +14,7 @@ from sigadapt.signatures.arguments import Flaw, parse_arguments
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.decls import ToolDecls
 
-_MOST_REPAIRED = 1_000_000  # characters; json_repair takes about 4 us each
+_MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 us each
 
 
 def repair(calls: ToolCalls) -> ToolCalls:
