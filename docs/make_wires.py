@@ -20,9 +20,9 @@ What sigadapt sends each provider, and what it reads: the part of the request or
 is about, as JSON, for each provider and each of DSPy's two engines. A column whose title says LiteLLM goes
 through LiteLLM; the others are spoken by DSPy itself. Columns that carry the same JSON are shown once.
 
-Under *recorded* stands what differs between the canonical request and what the provider gets. It is kept on the
-language model's history entry, as `changes` (sigadapt's) or `adaptations` (DSPy's), and `changes` are given to
-hooks.
+Under *recorded* stands what differs between the canonical request and what the provider gets. It is kept on
+the language model's history entry, as `changes` (sigadapt's) or `adaptations` (DSPy's), and `changes` are
+given to hooks.
 
 This page is written by `docs/make_wires.py` from the data that the tests compare with the real requests.
 """

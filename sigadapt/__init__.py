@@ -20,6 +20,7 @@ from sigadapt.errors import (
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.decls import ToolDecl, ToolDecls
 from sigadapt.signatures.results import ToolResult, ToolResults
+from sigadapt.signatures.toolset import Toolset
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "ToolDecls",
     "ToolResult",
     "ToolResults",
+    "Toolset",
     "TwoStepAdapter",
     "UnreadableResponse",
     "XMLAdapter",

@@ -5,7 +5,7 @@ profile. What a model said in an earlier turn goes back in its own order, with i
 provider it came from; another provider gets the words and the calls (rule 8).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -126,19 +126,24 @@ def _tools(tools: list[dict[str, Any]]) -> tuple[lm15.FunctionTool, ...]:
         lm15.FunctionTool(
             name=function["name"], description=function.get("description"), parameters=function["parameters"]
         )
-        for function in (tool["function"] for tool in tools)
+        for function in (tool["function"] for tool in tools if "function" in tool)
     )
 
 
 _TOOLS = Memo(_tools)
-_WANT_STRICT = Memo(lambda tools: any(tool["function"].get("strict") for tool in tools))
+_IN_LM15S_TYPES = Memo(lambda tools: not any(_has_no_place(tool) for tool in tools))
+
+
+def _has_no_place(tool: dict[str, Any]) -> bool:
+    return "function" not in tool or bool(tool["function"].get("strict"))
 
 
 def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | None:
     """The tools in the wire's own words, where lm15's types have no place for them; None where they have.
 
-    Two cases: a strict flag on OpenAI's wires, and Gemini's `parametersJsonSchema`, which takes JSON Schema
-    where `parameters` takes a subset of its own (source: Google's FunctionDeclaration reference).
+    Three cases: a provider's own tools, which go out as they are; a strict flag on OpenAI's wires; and Gemini's
+    `parametersJsonSchema`, which takes JSON Schema where `parameters` takes a subset of its own (source:
+    Google's FunctionDeclaration reference).
 
     Example:
         >>> from sigadapt.adapters.profiles import NATIVE
@@ -151,17 +156,36 @@ def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | Non
     if not tools:
         return None
     if profile.dialect == "gemini" and profile.replays == "lm15":
-        return [{"functionDeclarations": [_gemini_declaration(tool["function"]) for tool in tools]}]
-    if not _WANT_STRICT(tools):
+        return _gemini_tools(tools)
+    if _IN_LM15S_TYPES(tools):
         return None
-    if profile.dialect == "openai-responses":
-        return [{"type": "function", **tool["function"]} for tool in tools]
-    return tools
+    words = _WORDS.get(profile.dialect) if profile.replays == "lm15" else None
+    if words is None:
+        return tools
+    return [words(tool["function"]) if "function" in tool else tool for tool in tools]
 
 
-def _gemini_declaration(function: dict[str, Any]) -> dict[str, Any]:
-    named = {"name": function["name"], "description": function["description"]}
-    return {**named, "parametersJsonSchema": function["parameters"]}
+_WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "anthropic": lambda function: {
+        "name": function["name"],
+        "description": function["description"],
+        "input_schema": function["parameters"],
+    },
+    "openai-responses": lambda function: {"type": "function", **function},
+}
+
+
+def _gemini_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    declarations = [
+        {
+            "name": function["name"],
+            "description": function["description"],
+            "parametersJsonSchema": function["parameters"],
+        }
+        for function in (tool["function"] for tool in tools if "function" in tool)
+    ]
+    own = [tool for tool in tools if "function" not in tool]
+    return [{"functionDeclarations": declarations}, *own] if declarations else own
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})

@@ -77,7 +77,10 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
 
     changed: Request = {**request, "messages": [_renamed_message(row, name) for row in request["messages"]]}
     if "tools" in request:
-        changed["tools"] = [{**tool, "function": name(tool["function"])} for tool in request["tools"]]
+        changed["tools"] = [
+            {**tool, "function": name(tool["function"])} if "function" in tool else tool
+            for tool in request["tools"]
+        ]
     choice = request.get("tool_choice")
     if isinstance(choice, dict):
         changed["tool_choice"] = _renamed_choice(choice, name)

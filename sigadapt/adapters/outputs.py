@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _MOST_TOLD = 8  # bad calls in an error's message; its choice holds all of them
 
 
-def refuse_bad_calls(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
-    """Raise ToolCallParseError for the choice's bad calls, all of them named (rule 5)."""
+def refuse_bad_calls(
+    choice: Choice, plan: Plan, signature: type[Signature], failure: Exception | None = None
+) -> None:
+    """Raise ToolCallParseError for the choice's bad calls (rule 5), from what kept a reask from being made."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return
@@ -43,7 +45,7 @@ def refuse_bad_calls(choice: Choice, plan: Plan, signature: type[Signature]) -> 
         path=bad[0].path,
         fix="The error's .choice holds every call; on_invalid='keep' returns them instead.",
         signature=signature,
-    )
+    ) from failure
 
 
 class Parsing(NamedTuple):

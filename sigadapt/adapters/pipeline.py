@@ -31,6 +31,8 @@ from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.leniency import repair, unwrap
+from sigadapt.signatures.toolsets.context import RequestContext
+from sigadapt.signatures.toolsets.waiting import Waiting
 
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
@@ -68,7 +70,7 @@ class Outgoing(NamedTuple):
         return self._replace(request=request, sent=lowered(request, self.profile))
 
 
-Step: TypeAlias = "Outgoing | Pending | Parsing"
+Step: TypeAlias = "Outgoing | Pending | Parsing | Waiting"
 Steps: TypeAlias = Generator[Step, Any, Outputs]
 Answers: TypeAlias = Generator[Step, Any, list["Answer"]]
 
@@ -78,6 +80,8 @@ class Answer(NamedTuple):
 
     choice: Choice
     response: lm15.Response | None
+    failure: Exception | None = None
+    """Why asking again about its bad calls failed, if it did."""
 
 
 def run(adapter: "ToolAdapter", call: Call) -> Outputs:
@@ -113,6 +117,8 @@ def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
         return transport.send(call.lm, step.sent, step.profile, step.controls, step.watch)
     if isinstance(step, Parsing):
         return adapter.parse(step.rest, step.text)
+    if isinstance(step, Waiting):
+        raise step.refused()
     return _refused(step)
 
 
@@ -121,6 +127,8 @@ async def _awaited(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
         return await transport.asend(call.lm, step.sent, step.profile, step.controls, step.watch)
     if isinstance(step, Parsing):
         return await adapter.aparse(step.rest, step.text)
+    if isinstance(step, Waiting):
+        return await step.outcome()
     return await step.awaitable
 
 
@@ -146,7 +154,8 @@ def _refused(pending: Pending) -> Any:
 def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     """All that happens between the inputs and the outputs; everything that can be wrong is found first."""
     transport.refuse_unsupported(call.lm, adapter.options)
-    decls = decls_of(call.plan, call.inputs)
+    context = RequestContext(call.signature, call.inputs, call.settings)
+    decls = yield from decls_of(call.plan, call.inputs, context)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
     form = adapter.response_format(call.lm, plan.rest) if names_of(plan.rest).outputs else None
@@ -156,9 +165,9 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     request = build_request(transport.model_of(call.lm), messages, decls, adapter.options, generation)
     answers = yield from _answers(adapter, call, decls, request, controls)
     outputs: Outputs = []
-    for choice, response in answers:
+    for choice, response, failure in answers:
         if adapter.options.on_invalid != "keep":
-            refuse_bad_calls(choice, plan, call.signature)
+            refuse_bad_calls(choice, plan, call.signature, failure)
         values = yield from outputs_of(adapter, plan, call.signature, choice)
         outputs.append(values | _native_values(adapter, call, choice, response))
     return outputs
@@ -203,12 +212,16 @@ def _settled(
         calls = choice.tool_calls
         if calls is None or not calls.invalid:
             break
-        kept += further(calls, len(answered))
-        answered.update(call.id for call in calls.in_order())
         outgoing = outgoing.going_on(continued(outgoing.request, calls))
+        with_these = answered | {call.id for call in calls.in_order()}
         if outgoing.watch is not None:
-            outgoing = _watched(outgoing, outgoing.watch.field, options, decls, answered)
-        (response,) = yield outgoing
+            outgoing = _watched(outgoing, outgoing.watch.field, options, decls, with_these)
+        try:
+            (response,) = yield outgoing
+        except Exception as error:  # noqa: BLE001  (raised with the calls there are, which it must not cost)
+            return Answer(merged(kept, choice, len(answered)), response, error)
+        kept += further(calls, len(answered))
+        answered = with_these
         choice = _judged(options, decls, outgoing, response, answered)
     return Answer(merged(kept, choice, len(answered)), response)
 

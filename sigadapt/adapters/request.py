@@ -8,13 +8,16 @@
 replays. The provider's own shape is the business of lm15 and LiteLLM, behind `transport.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, TypedDict, cast
 
 from sigadapt.adapters.options import Options, ToolChoice
 from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.toolset import resolving
+from sigadapt.signatures.toolsets.context import RequestContext
+from sigadapt.signatures.toolsets.waiting import Waiting
 
 
 class _Always(TypedDict):
@@ -33,8 +36,10 @@ class Request(_Always, total=False):
 _MODES = ("auto", "required", "none")
 
 
-def decls_of(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls:
-    """The declarations of this call, whatever form they were given in.
+def decls_of(
+    plan: Plan, inputs: Mapping[str, Any], context: RequestContext
+) -> Generator[Waiting, Any, ToolDecls]:
+    """The declarations of this call, whatever form they were given in; toolsets that wait are yielded.
 
     Raises:
         InvalidToolDecl: for anything that declares no tool (rule 4), or none where a call is required.
@@ -44,7 +49,7 @@ def decls_of(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls:
         raise InvalidToolDecl(
             "no tools were given", code="missing_tools", field=plan.tools, fix=f"Pass {plan.tools}=[...]."
         )
-    decls = given if type(given) is ToolDecls else ToolDecls(() if given is None else given)
+    decls = yield from resolving(() if given is None else given, context)
     if not decls and plan.calls_required:
         raise InvalidToolDecl(
             f"no tool is declared and {plan.calls!r} requires a call",
@@ -80,11 +85,11 @@ def build_request(
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
     choice = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
-    if decls:
+    if decls.entries:
         request["tools"] = _tools(decls, options)
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
-    if parallel is not None and decls:
+    if parallel is not None and decls.entries:
         request["parallel_tool_calls"] = parallel
     return cast("Request", request)
 
@@ -95,7 +100,8 @@ def _tools(decls: ToolDecls, options: Options) -> list[dict[str, Any]]:
         return decls.canonical
     tools = decls.to_openai()
     for tool in tools if options.strict else ():
-        tool["function"].setdefault("strict", True)
+        if "function" in tool:
+            tool["function"].setdefault("strict", True)
     return tools
 
 

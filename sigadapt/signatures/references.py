@@ -61,7 +61,7 @@ outside of this schema, and nothing is fetched. Put what it refers to under `$de
     """
     targets = _Targets(places[0].schema)
     references: list[_Reference] = []
-    applied: defaultdict[int, set[int]] = defaultdict(set)
+    applied: defaultdict[int, list[int]] = defaultdict(list)
     for place in places:
         schema, holder = place.schema, place.holder
         resource = _enter(place, targets)
@@ -71,10 +71,10 @@ outside of this schema, and nothing is fetched. Put what it refers to under `$de
             if type(schema.get(key)) is str
         ]
         if place.keyword in SAME_VALUE:
-            applied[id(holder)].add(id(schema))
+            applied[id(holder)].append(id(schema))
     for reference in references:
         target = _resolved(reference, targets, tool)
-        applied[id(reference.holder)].add(id(target))
+        applied[id(reference.holder)].append(id(target))
     _check_cost(applied, tool)
 
 
@@ -133,11 +133,11 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
     return place
 
 
-def _check_cost(applied: Mapping[int, set[int]], tool: str | None) -> None:
+def _check_cost(applied: Mapping[int, list[int]], tool: str | None) -> None:
     """Add up, from the leaves, how often each schema has one value judged (rules b and c).
 
     Args:
-        applied: which schemas judge the value of which, by `id`.
+        applied: which schemas judge the value of which, by `id`; one that does so twice, twice.
         tool: the tool's name, for the error.
     """
     cost: dict[int, int] = {}
@@ -148,7 +148,7 @@ def _check_cost(applied: Mapping[int, set[int]], tool: str | None) -> None:
         if node in cost:
             pending.pop()
             continue
-        children = applied.get(node, frozenset[int]())
+        children = applied.get(node, [])
         unknown = [child for child in children if child not in cost]
         if not unknown:
             cost[node] = 1 + sum(cost[child] for child in children)

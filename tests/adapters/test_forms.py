@@ -105,7 +105,7 @@ def test_without_tool_fields_they_are_dspys() -> None:
     signature, inputs = dspy.Signature("question -> answer"), {"question": "q"}
     model = dspy.LM("openai/gpt-4o-mini")
     pairs: list[tuple[Any, Any]] = [
-        (sigadapt.BAMLAdapter(), cast("Any", DspyBAMLAdapter)()),
+        (cast("Any", sigadapt.BAMLAdapter)(), cast("Any", DspyBAMLAdapter)()),
         (sigadapt.TwoStepAdapter(model), dspy.TwoStepAdapter(model)),
     ]
     for ours, theirs in pairs:

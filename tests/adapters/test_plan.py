@@ -6,11 +6,11 @@ from typing import Optional
 
 import dspy
 import pytest
-from sigadapt.signatures.decls import ToolDecls
 
 from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidSignature
 from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.decls import ToolDecls
 
 
 class Both(dspy.Signature):

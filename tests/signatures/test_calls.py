@@ -8,9 +8,9 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sigadapt.signatures.decls import ToolDecls
 
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.decls import ToolDecls
 
 turns = st.builds(
     Turn,

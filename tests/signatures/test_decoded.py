@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt.signatures.decoded import judge, spelled
 from sigadapt.signatures.arguments import Flaw, parse_arguments
+from sigadapt.signatures.decoded import judge, spelled
 
 
 def nested(levels: int) -> Any:
