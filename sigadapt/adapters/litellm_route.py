@@ -35,17 +35,17 @@ def fields_of(row: Row, profile: Profile) -> Row | None:
         return None
     fields: Row = {}
     calls: dict[str, Row] = {}
-    for item in turn.state["items"]:
+    for item in turn.state["items"] if profile.takes(turn.state) else ():
         sent: list[Any] = item.get("continuation") or ["", "", {}]
         provider, kind, data = sent
-        if provider == "litellm" and kind == "message":
-            fields.update(data)
-        elif provider == "litellm":
-            calls[item["id"]] = data
+        if provider == "anthropic":
+            fields.setdefault("thinking_blocks", []).append(_thinking_block(item["text"], kind, data))
+        elif provider == "gemini" and item["type"] == "call":
+            calls[item["id"]] = {"provider_specific_fields": {"thought_signature": data["value"]}}
+        elif provider == "gemini" and item["type"] == "text":
+            fields["provider_specific_fields"] = {"thought_signatures": [data["value"]]}
         elif provider == "openai-chat" and profile.replays_reasoning_content:
             fields["reasoning_content"] = item["text"]
-        elif provider == "anthropic" and profile.dialect in ("anthropic", "bedrock-converse"):
-            fields.setdefault("thinking_blocks", []).append(_thinking_block(item["text"], kind, data))
     if calls:
         fields["calls"] = calls
     return fields or None

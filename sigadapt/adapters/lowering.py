@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.memo import Memo
-from sigadapt.adapters.names import aliases, names_in, renamed
+from sigadapt.adapters.names import aliases, ids_in, names_in, renamed, with_ids
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.adapters.strict import strict_tool
@@ -61,7 +61,8 @@ def lowered(request: Request, profile: Profile) -> Lowered:
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, profile)
-    return Lowered(renamed(request, table), table, tuple(changes))
+    ids = aliases(ids_in(request), profile.ids, profile.longest_id)
+    return Lowered(with_ids(renamed(request, table), ids), table, tuple(changes))
 
 
 def _without(request: Request, *keys: str) -> Request:

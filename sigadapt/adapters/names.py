@@ -1,4 +1,4 @@
-"""Tool names that a provider would refuse travel under an alias, and come back as declared (rule 10).
+"""Names and ids that a provider would refuse travel under an alias; names come back as declared (rule 10).
 
 An alias depends on nothing but the name and the provider's rule, so it is the same in every turn, demo and
 process. It ends in eight digits of the name's hash, so two names never share one; should a declared name
@@ -99,6 +99,35 @@ def restored(choice: Choice, table: dict[str, str]) -> Choice:
 
     update = {"tool_calls": [back(call) for call in calls], "invalid": tuple(map(back, calls.invalid))}
     return replace(choice, tool_calls=calls.model_copy(update=update))
+
+
+def ids_in(request: Request) -> list[str]:
+    """Every id of a call in a request; results bear the same."""
+    return [call["id"] for row in request["messages"] for call in row.get("tool_calls") or ()]
+
+
+def with_ids(request: Request, table: dict[str, str]) -> Request:
+    """The request with other ids for its calls, in results and provider state too; the given one stays."""
+    if not table:
+        return request
+    changed: Request = {**request, "messages": [_with_ids(row, table) for row in request["messages"]]}
+    return changed
+
+
+def _with_ids(row: dict[str, Any], table: dict[str, str]) -> dict[str, Any]:
+    if row["role"] == "tool":
+        return {**row, "tool_call_id": table.get(row["tool_call_id"], row["tool_call_id"])}
+    if not row.get("tool_calls"):
+        return row
+    calls = [{**call, "id": table.get(call["id"], call["id"])} for call in row["tool_calls"]]
+    turn = row.get("turn")
+    if turn is not None and turn.state is not None:
+        items = [
+            {**item, "id": table.get(item["id"], item["id"])} if "id" in item else item
+            for item in turn.state["items"]
+        ]
+        turn = turn.model_copy(update={"state": {**turn.state, "items": items}})
+    return {**row, "tool_calls": calls, "turn": turn}
 
 
 def _renamed_message(row: dict[str, Any], name: Any) -> dict[str, Any]:

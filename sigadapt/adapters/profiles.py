@@ -12,6 +12,7 @@ from typing import Any, Literal
 _ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
 _NO_SUBSET = _ALL_CHOICES - {"subset"}
 _PLAIN = r"[a-zA-Z0-9_-]+"
+_ANY = r"(?s).+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Profile:
         replays_reasoning_content: whether an OpenAI-compatible server wants its `reasoning_content` back.
         names: what a tool's name may be, as a regular expression for the whole of it.
         longest_name: how many characters it may have.
+        ids: what a call's id may be, likewise.
+        longest_id: how many characters it may have.
     """
 
     dialect: str
@@ -45,17 +48,22 @@ class Profile:
     replays_reasoning_content: bool = False
     names: str = _PLAIN
     longest_name: int = 64
+    ids: str = _ANY
+    longest_id: int = 1_000
 
     def takes(self, state: Mapping[str, Any]) -> bool:
         """Whether a turn's provider state can go back over this wire."""
         if self.replays == "lm15":
             return state["dialect"] == self.dialect
-        kept = {item["continuation"][0] for item in state["items"] if "continuation" in item}
-        if kept == {"openai-chat"}:  # reasoning in a field, which some servers want back and others refuse
-            return self.dialect in ("openai-chat", "ollama")
-        return "litellm" in kept or (
-            "anthropic" in kept and self.dialect in ("anthropic", "bedrock-converse")
-        )
+        return self.dialect in _LITELLM_TAKES.get(state["dialect"], ())
+
+
+_LITELLM_TAKES = {
+    "anthropic": ("anthropic", "bedrock-converse"),
+    "gemini": ("gemini",),
+    "openai-chat": ("openai-chat", "ollama"),
+}
+"""Whose state LiteLLM puts back over which of its wires."""
 
 
 def _by_dialect(*profiles: Profile) -> dict[str, Profile]:
@@ -66,9 +74,16 @@ def _by_dialect(*profiles: Profile) -> dict[str, Profile]:
 _GEMINI_NAMES = r"[a-zA-Z_][a-zA-Z0-9_.:-]*"
 
 NATIVE = _by_dialect(
-    Profile("openai-chat", replays="lm15", strict=True),
-    Profile("openai-responses", replays="lm15", strict=True),
-    Profile("anthropic", replays="lm15", forces_with_thinking=False, marks_failed_results=True),
+    Profile("openai-chat", replays="lm15", strict=True, longest_id=40),
+    Profile("openai-responses", replays="lm15", strict=True, longest_id=64),
+    Profile(
+        "anthropic",
+        replays="lm15",
+        forces_with_thinking=False,
+        marks_failed_results=True,
+        ids=_PLAIN,
+        longest_id=64,
+    ),
     Profile(
         "gemini", replays="lm15", formats_beside_tools=False, marks_failed_results=True, names=_GEMINI_NAMES
     ),
@@ -81,9 +96,16 @@ NATIVE_OLLAMA = replace(
 """Ollama's OpenAI-compatible door, which takes a tool choice and ignores it."""
 
 LITELLM = _by_dialect(
-    Profile("openai-chat", replays="litellm", choices=_NO_SUBSET, strict=True),
-    Profile("openai-responses", replays="lm15", choices=_NO_SUBSET, strict=True),
-    Profile("anthropic", replays="litellm", choices=_NO_SUBSET, forces_with_thinking=False),
+    Profile("openai-chat", replays="litellm", choices=_NO_SUBSET, strict=True, longest_id=40),
+    Profile("openai-responses", replays="lm15", choices=_NO_SUBSET, strict=True, longest_id=64),
+    Profile(
+        "anthropic",
+        replays="litellm",
+        choices=_NO_SUBSET,
+        forces_with_thinking=False,
+        ids=_PLAIN,
+        longest_id=64,
+    ),
     Profile(
         "gemini",
         replays="litellm",
@@ -111,7 +133,14 @@ LITELLM = _by_dialect(
 )
 """Wires that LiteLLM speaks, from OpenAI chat messages, which have no flag for a failed result."""
 
-ENGINE = Profile("lm15", replays="lm15", marks_failed_results=True, names=r"(?s).+", longest_name=1_000_000)
+ENGINE = Profile(
+    "lm15",
+    replays="lm15",
+    marks_failed_results=True,
+    names=_ANY,
+    longest_name=1_000_000,
+    longest_id=1_000_000,
+)
 """An engine of the user's own, which takes lm15's types as they are."""
 
 LITELLM_DIALECTS = {

@@ -93,9 +93,13 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
         return cast("Any", data)
 
+    def format(self) -> dict[str, Any]:
+        """The call whole: `dspy.ToolCalls`, which ReActV2 rebuilds, writes of a call what this gives."""
+        return self.serialize_model()
+
     @pydantic.model_serializer()
     def serialize_model(self) -> Any:
-        """The call whole, its turn included; `format` is the short form for prompts."""
+        """The call whole, its turn included."""
         return {**_plain(self), **({} if self.turn == _NO_TURN else {"turn": self.turn.model_dump()})}
 
 

@@ -188,21 +188,10 @@ PROVIDERS = {
 }
 """Whose opaque state a turn of a form holds; the other forms hold none."""
 
-MIXED = "LiteLLM's bodies are read as OpenAI chat, so whose state it is cannot be told"
-UNTOLD = {
-    (source, target)
-    for source in ("bedrock", "anthropic-litellm")
-    for target in ("openai", "ollama", "ollama-door", "openai-litellm", "gemini-litellm")
-} | {
-    ("gemini-litellm", target)
-    for target in ("openai", "ollama", "ollama-door", "openai-litellm", "bedrock", "anthropic-litellm")
-}
-
 
 def pairs() -> list[Any]:
-    marks = {True: [pytest.mark.xfail(strict=True, reason=MIXED)], False: []}
     return [
-        pytest.param(source, target, marks=marks[(source, target) in UNTOLD], id=f"{source}-to-{target}")
+        pytest.param(source, target, id=f"{source}-to-{target}")
         for source in COLUMNS
         for target in COLUMNS
         if COLUMNS[source].form in PROVIDERS
@@ -245,17 +234,10 @@ TAKEN = {
 }
 """What an id may be: OpenAI's error messages, Anthropic's pattern, Bedrock's service model."""
 
-UNMAPPED = "ids go out as they are"
-
 
 def takers() -> list[Any]:
     """The columns whose ids have limits; LiteLLM keeps Bedrock's by itself."""
-    marks = {True: [], False: [pytest.mark.xfail(strict=True, reason=UNMAPPED)]}
-    return [
-        pytest.param(name, marks=marks[column.form == "bedrock"])
-        for name, column in COLUMNS.items()
-        if column.form in TAKEN
-    ]
+    return [name for name, column in COLUMNS.items() if column.form in TAKEN]
 
 
 @pytest.mark.parametrize("column", takers())

@@ -214,15 +214,8 @@ def test_a_run_ends_where_a_bad_call_is_raised(engine: str):
     assert len(received) == 2
 
 
-LOST = "dspy.ToolCalls, which ReActV2 builds, writes a call's name and args alone: ids and turns are lost"
-
-
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "kept",
-    [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=LOST))],
-    ids=["same", "json"],
-)
+@pytest.mark.parametrize("kept", [False, True], ids=["same", "json"])
 def test_history_goes_on_in_a_second_run(engine: str, kept: bool):
     """conversations: A run continues from an earlier one's history, also from JSON."""
     script = [

@@ -28,7 +28,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
-from sigadapt.adapters.readers.replay import Item, called, said, state
+from sigadapt.adapters.readers.replay import Item, called, claude_thinking, said, state
 
 DIALECT = "anthropic"
 
@@ -80,11 +80,8 @@ def _items(blocks: list[Json]) -> Iterator[Item]:
             yield said("text", block.get("text"))
         elif kind == "tool_use":
             yield called()
-        elif kind == "thinking" and is_text(block.get("signature")):
-            signature = {"signature": block["signature"]}
-            yield said("thinking", block.get("thinking"), ["anthropic", "thinking_signature", signature])
-        elif kind == "redacted_thinking" and is_text(block.get("data")):
-            yield said("thinking", "", ["anthropic", "redacted_thinking", {"data": block["data"]}])
+        elif (thinking := claude_thinking(block)) is not None:
+            yield thinking
 
 
 def _is_call(block: Json) -> bool:

@@ -27,7 +27,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
-from sigadapt.adapters.readers.replay import Item, called, said, state
+from sigadapt.adapters.readers.replay import Item, called, gemini_signature, said, state
 
 DIALECT = "gemini"
 
@@ -69,8 +69,7 @@ def _candidate(candidate: Json) -> Reading:
 
 
 def _item(part: Json) -> Item:
-    signature = part.get("thoughtSignature")
-    signed = ["gemini", "thought_signature", {"value": signature}] if is_text(signature) else None
+    signed = gemini_signature(part.get("thoughtSignature"))
     if _is_call(part):
         return called(signed)
     return said("thinking" if part.get("thought") else "text", part.get("text"), signed)

@@ -10,7 +10,7 @@ text its arguments. The deprecated `function_call` is a call without an id. Lega
 `text` for a message.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, cast
 
 from sigadapt.adapters.readers.fragments import fold
@@ -27,7 +27,7 @@ from sigadapt.adapters.readers.reading import (
     objects,
     word,
 )
-from sigadapt.adapters.readers.replay import Item, called, said, state
+from sigadapt.adapters.readers.replay import called, claude_thinking, gemini_signature, said, state
 
 DIALECT = "openai-chat"
 
@@ -64,35 +64,32 @@ def _candidate(choice: Json) -> Reading:
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
     calls = cut_last(calls, finish)
-    kept = None if _WANTED_BACK.isdisjoint(message) else state(DIALECT, _items(message, text))
+    kept = None if _WANTED_BACK.isdisjoint(message) else _state(message, text)
     return Reading(text, _reasoning(message) or thinking, calls, finish, kept)
 
 
-def _kept(fields: Json, keys: Iterable[str]) -> Json:
-    return {key: fields[key] for key in keys if fields.get(key)}
+def _state(message: Json, text: str | None) -> Json | None:
+    """What the provider behind a chat message wants back, under that provider's name."""
+    own = an_object(message.get("provider_specific_fields"))
+    calls = objects(message.get("tool_calls"))
+    blocks = objects(message.get("thinking_blocks"))
+    if any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
+        thinking = filter(None, map(claude_thinking, blocks))
+        return state("anthropic", [*thinking, said("text", text), *(called() for _ in calls)])
+    signed = [gemini_signature(_signature(call)) for call in calls]
+    first = next(iter(own.get("thought_signatures") or ()), None) if not any(signed) else None
+    if any(signed) or is_text(first):
+        spoken = said("text", text, gemini_signature(first))
+        return state("gemini", [spoken, *map(called, signed)])
+    if is_text(message.get("reasoning_content")):
+        # DeepSeek, Moonshot and Ollama want it back in the field it came in; `profiles` knows who.
+        thinking = said("thinking", message["reasoning_content"], ["openai-chat", "reasoning_content", {}])
+        return state(DIALECT, [thinking, said("text", text), *(called() for _ in calls)])
+    return None
 
 
-def _signed(fields: Json) -> Json:
-    """Gemini's signatures as LiteLLM hands them out; its other fields are its own, and are refused."""
-    own = _kept(
-        an_object(fields.get("provider_specific_fields")), ("thought_signature", "thought_signatures")
-    )
-    return {"provider_specific_fields": own} if own else {}
-
-
-def _items(message: Json, text: str | None) -> Iterator[Item]:
-    """Thinking, text, calls: the order that a chat message stands for."""
-    fields = _kept(message, ("thinking_blocks",)) | _signed(message)
-    thinking = message.get("reasoning_content")
-    if fields:
-        yield said("thinking", thinking, ["litellm", "message", fields])
-    elif is_text(thinking):
-        # DeepSeek and Moonshot want it back in the field it came in; lm15 knows whom it may go to.
-        yield said("thinking", thinking, ["openai-chat", "reasoning_content", {}])
-    yield said("text", text)
-    for call in objects(message.get("tool_calls")):
-        signed = _signed(call)
-        yield called(["litellm", "tool_call", signed] if signed else None)
+def _signature(call: Json) -> Any:
+    return an_object(call.get("provider_specific_fields")).get("thought_signature")
 
 
 def _call(call: Json) -> RawCall:
