@@ -14,6 +14,7 @@ from typing import Any
 
 # LiteLLM and DSPy each fetch a price list when first used; the demo stays on this machine.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 
 import dspy
 

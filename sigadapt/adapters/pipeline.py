@@ -72,7 +72,7 @@ class Outgoing(NamedTuple):
 
 Step: TypeAlias = "Outgoing | Pending | Parsing | Waiting"
 Steps: TypeAlias = Generator[Step, Any, Outputs]
-Answers: TypeAlias = Generator[Step, Any, list["Answer"]]
+Answers: TypeAlias = Generator[Step, Any, tuple[list["Answer"], HookContext]]
 
 
 class Answer(NamedTuple):
@@ -163,25 +163,41 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(transport.model_of(call.lm), messages, decls, adapter.options, generation)
-    answers = yield from _answers(adapter, call, decls, request, controls)
+    context = HookContext(transport.model_of(call.lm), call.signature, decls)
+    answers, context = yield from _answers(adapter, call, request, controls, context)
     outputs: Outputs = []
-    for choice, response, failure in answers:
-        if adapter.options.on_invalid != "keep":
-            refuse_bad_calls(choice, plan, call.signature, failure)
-        values = yield from outputs_of(adapter, plan, call.signature, choice)
-        outputs.append(values | _native_values(adapter, call, choice, response))
+    for answer in answers:
+        try:
+            values = yield from _values(adapter, call, plan, answer)
+        except Exception as error:
+            instead = yield from on_error(adapter.options.hooks, error, context)
+            if instead is None:
+                raise
+            answer = Answer(_checked(adapter.options, decls, instead), None)  # noqa: PLW2901
+            values = yield from _values(adapter, call, plan, answer)
+        outputs.append(values)
     return outputs
 
 
+def _values(
+    adapter: "ToolAdapter", call: Call, plan: Plan, answer: "Answer"
+) -> "Generator[Step, Any, dict[str, Any]]":
+    """One candidate's output values."""
+    choice = answer.choice
+    if adapter.options.on_invalid != "keep":
+        refuse_bad_calls(choice, plan, call.signature, answer.failure)
+    values = yield from outputs_of(adapter, plan, call.signature, choice)
+    return values | _native_values(adapter, call, choice, answer.response)
+
+
 def _answers(
-    adapter: "ToolAdapter", call: Call, decls: ToolDecls, request: Request, controls: transport.Controls
+    adapter: "ToolAdapter", call: Call, request: Request, controls: transport.Controls, context: HookContext
 ) -> Answers:
-    """Every candidate's answer, as the hooks leave it."""
-    options = adapter.options
-    context = HookContext(transport.model_of(call.lm), call.signature, decls)
+    """Every candidate's answer, as the hooks leave it, and what hooks may know by then."""
+    options, decls = adapter.options, context.decls
     asked = yield from before_request(options.hooks, request, context)
     if isinstance(asked, Choice):
-        return [Answer(_checked(options, decls, asked), None)]
+        return [Answer(_checked(options, decls, asked), None)], context
     profile = transport.profile_of(call.lm)
     outgoing = Outgoing(asked, lowered(asked, profile), profile, controls)
     outgoing = _watched(outgoing, call.plan.calls, options, decls, ())
@@ -200,7 +216,7 @@ def _answers(
     for answer in answers:
         choice = yield from after_choice(options.hooks, answer.choice, context)
         settled.append(answer._replace(choice=choice))
-    return settled
+    return settled, context
 
 
 def _settled(

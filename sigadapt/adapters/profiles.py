@@ -79,16 +79,22 @@ NATIVE = _by_dialect(
     Profile(
         "anthropic",
         replays="lm15",
+        choices=_NO_SUBSET,
         forces_with_thinking=False,
         marks_failed_results=True,
         ids=_PLAIN,
         longest_id=64,
     ),
     Profile(
-        "gemini", replays="lm15", formats_beside_tools=False, marks_failed_results=True, names=_GEMINI_NAMES
+        "gemini",
+        replays="lm15",
+        parallel=False,
+        formats_beside_tools=False,
+        marks_failed_results=True,
+        names=_GEMINI_NAMES,
     ),
 )
-"""Wires that lm15 speaks. It lowers tool choices and settings of its own accord, and records that."""
+"""Wires that lm15 speaks; what it lowers besides is on the history entry as `adaptations`."""
 
 NATIVE_OLLAMA = replace(
     NATIVE["openai-chat"], choices=frozenset[str](), parallel=False, formats_beside_tools=False, strict=False

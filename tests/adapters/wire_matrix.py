@@ -359,7 +359,7 @@ CHOICE_SUBSET = Row(
         ),
         "anthropic": Cell(
             {**_anthropic_tools(*BOTH), "tool_choice": {"type": "any"}},
-            adapted=("config.tool_choice.allowed",),
+            changes=_NARROWED,
         ),
         "gemini": Cell(
             {
@@ -403,10 +403,7 @@ ONE_AT_A_TIME = Row(
                 "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
             }
         ),
-        "gemini": Cell(
-            {**_gemini_tools("get_weather"), **_gemini_mode(mode="AUTO")},
-            adapted=("config.tool_choice.parallel",),
-        ),
+        "gemini": Cell(_gemini_tools("get_weather"), changes=_NO_PARALLEL),
         "ollama": Cell(_chat_tools("get_weather"), changes=_NO_PARALLEL),
         "ollama-door": Cell(_chat_tools("get_weather"), changes=_NO_PARALLEL),
         "bedrock": Cell(_bedrock_tools("get_weather"), changes=_NO_PARALLEL),
