@@ -1,4 +1,4 @@
-"""Settings every test needs before dspy and litellm are imported: nothing leaves the machine or stays on it."""
+"""Settings every test needs before dspy and litellm are imported: nothing leaves this machine."""
 
 import os
 import tempfile

@@ -141,9 +141,9 @@ def _has_no_place(tool: dict[str, Any]) -> bool:
 def wire_tools(request: Request, profile: Profile) -> list[dict[str, Any]] | None:
     """The tools in the wire's own words, where lm15's types have no place for them; None where they have.
 
-    Three cases: a provider's own tools, which go out as they are; a strict flag on OpenAI's wires; and Gemini's
-    `parametersJsonSchema`, which takes JSON Schema where `parameters` takes a subset of its own (source:
-    Google's FunctionDeclaration reference).
+    Three cases: a provider's own tools, which go out as they are; a strict flag on OpenAI's wires; and
+    Gemini's `parametersJsonSchema`, which takes JSON Schema where `parameters` takes a subset of its own
+    (source: Google's FunctionDeclaration reference).
 
     Example:
         >>> from sigadapt.adapters.profiles import NATIVE

@@ -27,7 +27,7 @@ _MOST_TOLD = 8  # bad calls in an error's message; its choice holds all of them
 def refuse_bad_calls(
     choice: Choice, plan: Plan, signature: type[Signature], failure: Exception | None = None
 ) -> None:
-    """Raise ToolCallParseError for the choice's bad calls (rule 5), from what kept a reask from being made."""
+    """Raise ToolCallParseError for the choice's bad calls (rule 5), from what kept a reask from helping."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return

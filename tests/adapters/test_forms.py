@@ -102,7 +102,8 @@ async def test_baml_describes_text_outputs_and_takes_calls() -> None:
 
 def test_without_tool_fields_they_are_dspys() -> None:
     """adapter-plug-in: A signature without tool fields sends DSPy's request."""
-    signature, inputs = dspy.Signature("question -> answer"), {"question": "q"}
+    signature: Any = cast("Any", dspy.Signature)("question -> answer")
+    inputs = {"question": "q"}
     model = dspy.LM("openai/gpt-4o-mini")
     pairs: list[tuple[Any, Any]] = [
         (cast("Any", sigadapt.BAMLAdapter)(), cast("Any", DspyBAMLAdapter)()),

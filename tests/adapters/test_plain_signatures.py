@@ -39,7 +39,8 @@ def test_request_and_parse_are_dspys(ours: Any, theirs: Any, text: str, engine: 
             lm = dspy.LM(**provider.lm_options("openai", engine=engine))
             with dspy.context(lm=lm, adapter=adapter()):
                 try:
-                    outcome: Any = dspy.Predict(Plain)(question="q", config={"temperature": 0.3}).toDict()
+                    out: Any = dspy.Predict(Plain)(question="q", config={"temperature": 0.3})
+                    outcome = str(out.toDict())
                 except dspy.utils.exceptions.AdapterParseError as error:
                     outcome = str(error)
         seen.append((outcome, [(sent.path, sent.body) for sent in provider.received]))

@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from typing import Optional
+from typing import Any, Optional
 
 import dspy
 import pytest
@@ -11,6 +11,9 @@ from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidSignature
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.decls import ToolDecls
+
+made: Any = dspy.Signature
+"""Making a signature from fields, which DSPy's metaclass does and its types do not say."""
 
 
 class Both(dspy.Signature):
@@ -46,7 +49,7 @@ def test_whether_a_call_is_required_follows_from_the_field(
 ) -> None:
     """tool-call-outputs: An optional calls field without a call is None."""
     output = dspy.OutputField() if default is ... else dspy.OutputField(default=default)
-    signature = dspy.Signature({"tools": (ToolDecls, dspy.InputField()), "calls": (annotation, output)})
+    signature = made({"tools": (ToolDecls, dspy.InputField()), "calls": (annotation, output)})
     plan = plan_of(signature)
     assert plan is not None
     assert plan.calls_required is required
@@ -55,7 +58,7 @@ def test_whether_a_call_is_required_follows_from_the_field(
 def test_a_default_is_what_a_missing_call_gives() -> None:
     """tool-call-outputs: A calls field with a default takes it."""
     empty = ToolCalls(tool_calls=[])
-    signature = dspy.Signature(
+    signature = made(
         {"tools": (ToolDecls, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField(default=empty))}
     )
     plan = plan_of(signature)
@@ -64,13 +67,11 @@ def test_a_default_is_what_a_missing_call_gives() -> None:
 
 
 def test_a_signature_without_tool_fields_has_no_plan() -> None:
-    assert plan_of(dspy.Signature("question -> answer")) is None
+    assert plan_of(made("question -> answer")) is None
 
 
 def test_dspys_tools_without_a_calls_field_are_dspys() -> None:
-    signature = dspy.Signature(
-        {"tools": (list[dspy.Tool], dspy.InputField()), "answer": (str, dspy.OutputField())}
-    )
+    signature = made({"tools": (list[dspy.Tool], dspy.InputField()), "answer": (str, dspy.OutputField())})
     assert plan_of(signature) is None
 
 
@@ -115,7 +116,7 @@ def test_fields_that_do_not_fit_together_are_refused(
     request-shaping: Two tools fields are refused.
     """
     with pytest.raises(InvalidSignature) as caught:
-        plan_of(dspy.Signature(fields))
+        plan_of(made(fields))
     assert caught.value.field == field
     assert told in str(caught.value)
     assert caught.value.fix

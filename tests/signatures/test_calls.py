@@ -1,4 +1,4 @@
-"""ToolCall, InvalidToolCall and ToolCalls: what they hold, and that nothing is lost on the way out and back."""
+"""ToolCall, InvalidToolCall and ToolCalls: what they hold, and that nothing is lost out and back."""
 
 import json
 import pickle

@@ -6,8 +6,8 @@ answers worse where they do not come back, in place. An item is JSON:
     {"type": "text" | "thinking", "text": ..., "continuation": [provider, kind, data]}
     {"type": "call", "continuation": ...}
 
-`continuation` is a `ContinuationState` of lm15, which replays it; only opaque items have one. What LiteLLM hands
-out in fields of a chat message is put under its owner, so that it goes back over either route.
+`continuation` is a `ContinuationState` of lm15, which replays it; only opaque items have one. What LiteLLM
+hands out in fields of a chat message is put under its owner, so that it goes back over either route.
 """
 
 from collections.abc import Iterable
