@@ -445,8 +445,9 @@ def test_history_and_usage_are_recorded() -> None:
         lm = dspy.LM(**provider.lm_options("openai"))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(), track_usage=True):
             out = dspy.Predict(Must)(question="weather?", tools=[get_weather], config={"api_key": "other"})
-    entry: Any = lm.history[0]
-    assert len(lm.history) == 1
+    history = cast("list[Any]", lm.history)
+    assert len(history) == 1
+    entry = history[0]
     assert [message["role"] for message in entry["messages"]] == ["system", "user"]
     assert entry["outputs"][0]["tool_calls"][0]["function"]["name"] == "get_weather"
     assert cast("Any", out).get_lm_usage()[lm.model]["total_tokens"] > 0
