@@ -28,9 +28,15 @@ async def found(tools: object) -> list[Finding]:
     return list((await checked(tools)).findings)
 
 
-async def test_a_good_tool_has_no_findings():
+async def test_a_good_tool_has_no_errors():
     """tool-check: What is wrong with declarations is reported for each provider."""
-    assert await found([described]) == []
+    (closed,) = await found([described])
+    assert (closed.level, closed.wires) == ("note", ("litellm/gemini",))
+    assert "additionalProperties" in closed.why
+
+
+async def test_a_tool_that_goes_everywhere_whole_has_no_findings():
+    assert await found([{"name": "now", "description": "The time."}]) == []
 
 
 async def test_names_that_a_provider_would_refuse_are_notes():
@@ -48,7 +54,7 @@ async def test_what_is_not_described_is_found():
 
     def f(a: int, b: str) -> None: ...
 
-    error, note = await found(f)
+    error, note, _ = await found(f)
     assert (error.level, error.tool, error.wires) == ("error", "f", ())
     assert (note.level, note.why) == ("note", "not described: a, b")
 
@@ -57,7 +63,8 @@ async def test_every_refused_declaration_is_told():
     """tool-check: Every refused declaration is told."""
     bad = [{"name": f"f{n}", "parameters": {"type": "dict"}} for n in range(3)]
     findings = await found([described, *bad, 5])
-    assert [finding.tool for finding in findings] == ["f0", "f1", "f2", None]
+    refused = [finding.tool for finding in findings if finding.level == "error"]
+    assert refused == ["f0", "f1", "f2", None]
     report = await checked([described, *bad])
     assert [decl.name for decl in report.decls] == ["described"]
     (duplicate,) = await found([described, described])

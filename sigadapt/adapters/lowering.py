@@ -5,10 +5,13 @@ program depends on it. The record is given to hooks and kept on the language mod
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.names import aliases, ids_in, names_in, renamed, with_ids
+from sigadapt.adapters.portable import losses, unsent
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.adapters.strict import strict_tool
@@ -46,6 +49,7 @@ def lowered(request: Request, profile: Profile) -> Lowered:
 
     Raises:
         InvalidOption: for what the provider refuses in combination, such as a forced choice with thinking on.
+        InvalidToolDecl: `not_portable`, for a schema that cannot travel.
 
     Example:
         >>> from sigadapt.adapters.profiles import LITELLM
@@ -57,6 +61,7 @@ def lowered(request: Request, profile: Profile) -> Lowered:
     request = _choice(request, profile, changes)
     request = _settings(request, profile, changes)
     request = _strict(request, profile, changes)
+    request = _portable(request, profile, changes)
     table = aliases(names_in(request), profile.names, profile.longest_name)
     if table:
         changes += _renamings(request, table)
@@ -145,6 +150,30 @@ def _strict(request: Request, profile: Profile, changes: list[Change]) -> Reques
             fitted.append({**tool, "function": function})
     changed: Request = {**request, "tools": fitted}
     return changed
+
+
+def _portable(request: Request, profile: Profile, changes: list[Change]) -> Request:
+    tools = request.get("tools")
+    if not tools or profile.keywords is None:
+        return request
+    changes += _lost_of(profile.keywords)(tools)
+    own: Request = {**request, "tools": deepcopy(tools)}  # LiteLLM rewrites these schemas where they stand
+    return own
+
+
+@cache
+def _lost_of(kept: frozenset[str]) -> Memo[list[Change]]:
+    return Memo(lambda tools: list(_lost(tools, kept)))
+
+
+def _lost(tools: list[dict[str, Any]], kept: frozenset[str]) -> Iterator[Change]:
+    """What a wire that takes only part of JSON Schema leaves out; the declarations stay as they are."""
+    for number, tool in enumerate(tools):
+        function = tool.get("function")
+        for loss in losses(function["parameters"], kept, function["name"]) if function else ():
+            yield Change(f"/tools/{number}/function/parameters{loss.where}", "lowered", loss.why)
+    for loss in unsent(tools):
+        yield Change(f"/tools{loss.where}", "dropped", loss.why)
 
 
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:

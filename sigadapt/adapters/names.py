@@ -30,7 +30,7 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
 
     Example:
         >>> aliases(["search", "files.read all"], "[a-zA-Z0-9_-]+", 64)
-        {'files.read all': 'files_read_all_bb5ca8a2'}
+        {'files.read all': 'files_read_all_b01ac34e'}
     """
     misfits = [name for name in names if not _fits(name, pattern, longest)]
     if not misfits:

@@ -35,6 +35,7 @@ class Profile:
         longest_name: how many characters it may have.
         ids: what a call's id may be, likewise.
         longest_id: how many characters it may have.
+        keywords: the keywords of a tool's schema that get through, where others do not; None where all do.
     """
 
     dialect: str
@@ -50,6 +51,7 @@ class Profile:
     longest_name: int = 64
     ids: str = _ANY
     longest_id: int = 1_000
+    keywords: frozenset[str] | None = None
 
     def takes(self, state: Mapping[str, Any]) -> bool:
         """Whether a turn's provider state can go back over this wire."""
@@ -72,6 +74,16 @@ def _by_dialect(*profiles: Profile) -> dict[str, Profile]:
 
 # Source of the names: the tool or function reference of each provider.
 _GEMINI_NAMES = r"[a-zA-Z_][a-zA-Z0-9_.:-]*"
+
+# Source: Gemini's `Schema`, as LiteLLM has it.
+_GEMINI_KEYWORDS = frozenset(
+    {
+        *("type", "format", "title", "description", "nullable", "default", "items", "minItems"),
+        *("maxItems", "enum", "properties", "propertyOrdering", "required", "minProperties"),
+        *("maxProperties", "minimum", "maximum", "minLength"),
+        *("maxLength", "pattern", "example", "anyOf"),
+    }
+)
 
 NATIVE = _by_dialect(
     Profile("openai-chat", replays="lm15", strict=True, longest_id=40),
@@ -119,6 +131,7 @@ LITELLM = _by_dialect(
         parallel=False,
         formats_beside_tools=False,
         names=_GEMINI_NAMES,
+        keywords=_GEMINI_KEYWORDS,
     ),
     Profile(
         "ollama",

@@ -13,6 +13,7 @@ import pydantic
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.wrapping import content, is_failure, is_mcp_result
 
 _MOST_QUOTED = 4_000  # characters of a bad call's arguments, for the model to see what it wrote
 
@@ -78,8 +79,8 @@ class ToolResults(pydantic.BaseModel):
 
         Args:
             calls: the calls of one turn. Bad ones that were kept get a failed result by themselves.
-            values: one a good call, in order, or by call id. A ToolResult is taken as it is, and an exception
-                is a failure that says its message.
+            values: one a good call, in order, or by call id. A ToolResult is taken as it is, an exception
+                is a failure that says its message, and an MCP result what it says, failed if it says so.
             errors: one a good call, or by call id: true where the value is the failure's reason, or the
                 reason itself (a text or an exception); false or None where the call succeeded.
 
@@ -170,5 +171,5 @@ def _outcome(value: Any, error: Any) -> tuple[Any, bool]:
     if error is True or (not error and isinstance(value, BaseException)):
         error = value
     elif not error:
-        return value, False
+        return (content(value), is_failure(value)) if is_mcp_result(value) else (value, False)
     return (str(error) or type(error).__name__ if isinstance(error, BaseException) else error), True

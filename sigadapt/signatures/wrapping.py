@@ -36,7 +36,7 @@ def wrapped(value: object) -> Json:
         ({'result': [1, 2]}, {'ok': True})
     """
     if is_mcp_result(value):
-        return {"error" if is_failure(value) else "output": _content(value)}
+        return {"error" if is_failure(value) else "output": content(value)}
     plain: object = pydantic_core.to_jsonable_python(value, by_alias=True)
     is_object = isinstance(value, (dict, pydantic.BaseModel)) or dataclasses.is_dataclass(value)
     return cast("Json", plain) if is_object and isinstance(plain, dict) else {"result": plain}
@@ -54,7 +54,8 @@ def is_failure(value: object) -> bool:
     return is_mcp_result(value) and bool(failed)
 
 
-def _content(result: Any) -> Any:
+def content(result: Any) -> Any:
+    """What an MCP result says: its structured content, else its text, else its content blocks."""
     structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
     if structured is not None:
         return structured

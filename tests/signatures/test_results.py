@@ -69,6 +69,20 @@ def test_a_failure_may_be_said_in_several_ways(values: Any, errors: Any, expecte
     assert [(result.value, result.is_error) for result in results] == expected
 
 
+def test_an_mcp_result_gives_what_it_says():
+    """conversations: A failed MCP result is a failed result."""
+    mcp = pytest.importorskip("mcp.types", reason="mcp is not installed")
+    said = [
+        mcp.CallToolResult(content=[mcp.TextContent(type="text", text=text)], isError=failed)
+        for text, failed in (("21 degrees", False), ("no such city", True))
+    ]
+    calls = ToolCalls(tool_calls=[ToolCall(id=name, name="f", args={}) for name in "ab"])
+    assert [(result.value, result.is_error) for result in ToolResults.of(calls, said)] == [
+        ("21 degrees", False),
+        ("no such city", True),
+    ]
+
+
 def test_results_that_are_results_are_taken():
     """conversations: Values are paired with calls in order or by id."""
     mine = ToolResult(call_id="call_0", name="tool_0", value="down", is_error=True)

@@ -1,0 +1,24 @@
+"""Every program of docs/sources.md runs as it stands, by itself."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "sources.md"
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_the_page_runs(program: str) -> None:
+    for library in ("langchain_core", "mcp"):
+        if f"from {library}" in program:
+            pytest.importorskip(library)
+    namespace: dict[str, Any] = {"__name__": "sources"}
+    exec(compile(program, str(PAGE), "exec"), namespace)  # noqa: S102  (our own page)
+
+
+def test_every_program_of_the_page_shows_a_result() -> None:
+    assert len(PROGRAMS) == 15
+    assert all("assert " in program for program in PROGRAMS)
