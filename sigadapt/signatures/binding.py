@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails
 from typing_extensions import NotRequired, TypedDict
 
 from sigadapt.signatures.arguments import Flaw, compact, shown
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, refused
 from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
@@ -56,14 +56,14 @@ def bind(call: ToolCall, decls: ToolDecls) -> Json | InvalidToolCall:
     """
     flaw = decls.flaw_of(call.name, call.args)
     if flaw is not None:
-        return _refused(call, flaw)
+        return refused(call, flaw)
     func = decls[call.name].func
     if func is None:
         return dict(call.args)
     try:
         return _typed(func, call.args)
     except pydantic.ValidationError as error:
-        return _refused(call, _flaw(error, call))
+        return refused(call, _flaw(error, call))
 
 
 def _typed(func: Callable[..., Any], args: Json) -> Json:
@@ -152,15 +152,3 @@ def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
         else:
             continue
         yield step
-
-
-def _refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
-    return InvalidToolCall(
-        id=call.id,
-        name=call.name,
-        arguments=call.arguments,
-        index=call.index,
-        code=flaw.code,
-        message=flaw.message,
-        path=flaw.path,
-    )

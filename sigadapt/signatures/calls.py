@@ -13,7 +13,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import CallCode
-from sigadapt.signatures.arguments import compact
+from sigadapt.signatures.arguments import Flaw, compact
 
 if TYPE_CHECKING:
     from sigadapt.signatures.decls import ToolDecls
@@ -127,6 +127,19 @@ class InvalidToolCall(pydantic.BaseModel):
     path: str | None = None
 
 
+def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
+    """A good call as the bad one that a closer look made of it."""
+    return InvalidToolCall(
+        id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        index=call.index,
+        code=flaw.code,
+        message=flaw.message,
+        path=flaw.path,
+    )
+
+
 class ToolCalls(dspy.ToolCalls):
     """The calls of one turn. `len`, iteration, indexing and truth are over the good ones, in order.
 
@@ -195,17 +208,7 @@ class ToolCalls(dspy.ToolCalls):
             if flaw is None:
                 good.append(call)
             else:
-                bad.append(
-                    InvalidToolCall(
-                        id=call.id,
-                        name=call.name,
-                        arguments=call.arguments,
-                        index=call.index,
-                        code=flaw.code,
-                        message=flaw.message,
-                        path=flaw.path,
-                    )
-                )
+                bad.append(refused(call, flaw))
         if len(bad) == len(self.invalid):
             return self
         bad.sort(key=lambda call: call.index)
