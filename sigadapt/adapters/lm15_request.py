@@ -15,7 +15,7 @@ from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.arguments import parse_arguments
+from sigadapt.signatures.arguments import compact, parse_arguments
 
 
 def to_lm15(request: Request, profile: Profile) -> lm15.Request:
@@ -114,11 +114,20 @@ def _sendable(text: str) -> str:
 
 def _result(row: dict[str, Any], profile: Profile) -> lm15.ToolResultPart:
     failed, text = row.get("is_error", False), _sendable(row["content"])
-    if failed and not profile.marks_failed_results:
+    if profile.makes_results_objects:
+        failed, text = False, _object(text, failed=failed)
+    elif failed and not profile.marks_failed_results:
         failed, text = False, f"ERROR: {text}"
     return lm15.ToolResultPart(
         id=row["tool_call_id"], name=row.get("name"), content=(lm15.TextPart(text=text),), is_error=failed
     )
+
+
+def _object(text: str, *, failed: bool) -> str:
+    """The text of an object: the result itself where it is one, else under the key that lm15 has for it."""
+    if not failed and text.lstrip().startswith("{") and isinstance(parse_arguments(text), dict):
+        return text
+    return compact({"error" if failed else "result": text})
 
 
 def _tools(tools: list[dict[str, Any]]) -> tuple[lm15.FunctionTool, ...]:

@@ -30,6 +30,7 @@ class Profile:
         strict: whether a strict flag on a tool gets through.
         marks_failed_results: whether a failed tool result has a flag of its own there; where it has none, its
             text begins with `ERROR: `.
+        makes_results_objects: whether results are objects that the route makes only of text that is one.
         replays_reasoning_content: whether an OpenAI-compatible server wants its `reasoning_content` back.
         names: what a tool's name may be, as a regular expression for the whole of it.
         longest_name: how many characters it may have.
@@ -46,6 +47,7 @@ class Profile:
     formats_beside_tools: bool = True
     strict: bool = False
     marks_failed_results: bool = False
+    makes_results_objects: bool = False
     replays_reasoning_content: bool = False
     names: str = _PLAIN
     longest_name: int = 64
@@ -130,6 +132,8 @@ LITELLM = _by_dialect(
         choices=_NO_SUBSET,
         parallel=False,
         formats_beside_tools=False,
+        marks_failed_results=True,
+        makes_results_objects=True,
         names=_GEMINI_NAMES,
         keywords=_GEMINI_KEYWORDS,
     ),

@@ -146,6 +146,22 @@ def test_any_conversation_survives_json(events: list[dict[str, Any]]):
         assert to_lm15(one.request, profile) == to_lm15(two.request, profile)
 
 
+@pytest.mark.parametrize(
+    ("text", "failed", "expected"),
+    [
+        ('{"a": 1}', False, {"a": 1}),
+        ('{"a": 1}', True, {"error": '{"a": 1}'}),
+        *((text, False, {"result": text}) for text in ("", "null", "[1]", "12", '{"a":1', '{"a":1,"a":2}')),
+    ],
+)
+def test_what_is_no_object_becomes_one_for_gemini(text: str, *, failed: bool, expected: dict[str, Any]):
+    """toolsets: A result that is no object becomes one."""
+    row = {"role": "tool", "tool_call_id": "c", "name": "f", "content": text, "is_error": failed}
+    (message,) = to_lm15({"model": "m", "messages": [row]}, LITELLM["gemini"]).messages
+    (result,) = cast("Any", message).parts
+    assert (json.loads(result.content[0].text), result.is_error) == (expected, False)
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
 def test_calls_and_results_are_always_paired(events: list[dict[str, Any]]):

@@ -22,7 +22,7 @@ ROUTES = [
     ("anthropic", "auto", True),
     ("anthropic", "litellm", False),
     ("gemini", "auto", True),
-    ("gemini", "litellm", False),
+    ("gemini", "litellm", True),
     ("ollama", "litellm", False),
 ]
 ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
