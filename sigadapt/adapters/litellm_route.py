@@ -71,8 +71,8 @@ def _put_back(data: Row, fields: Sequence[Row | None]) -> Row:
     return data
 
 
-class Engine(litellm_streams.Engine):
-    """DSPy's LiteLLM engine for one request, whose messages get `fields` put back, one entry a message."""
+class _PuttingBack:
+    """What either engine does to a request's messages: they get `fields` put back, one entry a message."""
 
     def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:
         cast("Any", super()).__init__(**options)
@@ -83,13 +83,9 @@ class Engine(litellm_streams.Engine):
         return _put_back(data, self._fields)
 
 
-class AsyncEngine(litellm_streams.AsyncEngine):
+class Engine(_PuttingBack, litellm_streams.Engine):
+    """DSPy's LiteLLM engine for one request, whose messages get `fields` put back."""
+
+
+class AsyncEngine(_PuttingBack, litellm_streams.AsyncEngine):
     """The same, awaited."""
-
-    def __init__(self, fields: Sequence[Row | None], **options: Any) -> None:
-        cast("Any", super()).__init__(**options)
-        self._fields = fields
-
-    def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Row:
-        data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001  (dspy's own hook)
-        return _put_back(data, self._fields)
