@@ -20,7 +20,7 @@ from dspy import lm15
 
 from sigadapt.adapters.bodies import body_of, chat_body
 from sigadapt.adapters.events import events_of
-from sigadapt.adapters.lm15_parts import accounts_for, as_shown, body_of_parts
+from sigadapt.adapters.lm15_parts import as_shown, body_of_parts, if_whole
 from sigadapt.adapters.provider_errors import complaint_in, error_in, until_error
 from sigadapt.adapters.readers import (
     anthropic,
@@ -220,8 +220,9 @@ def _lm15_reading(response: lm15.Response, dialect: str | None) -> Reading:
         return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
     reader = _reader_of(body, dialect)
     readings = reader.read(body) if reader else []
-    if readings and accounts_for(readings[0], response):
-        return as_shown(readings[0], response)
+    whole = if_whole(readings[0], response) if readings else None
+    if whole is not None:
+        return whole
     reader = _stream_reader_of([body], dialect)
     last = reader.read(reader.join([body])) if reader else []
     return openai_chat.read(body_of_parts(response, last[0].finish if last else None))[0]

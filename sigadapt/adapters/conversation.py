@@ -1,23 +1,20 @@
 """The messages of a request: instructions, examples, the turns so far, and the question.
 
-In native mode the prompt says only what is true: the tools are in the request, so no field list is empty
-and no field is named that is not there. What DSPy's adapters write about the other fields is theirs, word
-for word.
+In native mode they say only what is true: the tools are in the request, so no field list is empty and no
+field is named that is not there. The words that stay the same from call to call are in `prompt.py`.
 """
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 import dspy
 from dspy.adapters import _legacy_type_markers, utils  # pyright: ignore[reportPrivateUsage]
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import names_of, turns_of
-from sigadapt.adapters.user_text import user_text
+from sigadapt.adapters.plan import turns_of
+from sigadapt.adapters.prompt import Prompt, prompt_of, question
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.results import Round, ToolResult, ToolResults
@@ -44,33 +41,41 @@ def messages_of(
     Raises:
         InvalidHistory: for a call without a result or a result without a call, naming the id (rule 4).
     """
+    prompt = prompt_of(adapter, rest)
+    messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    instructed = len(messages)
+    if demos:
+        messages += _demos(adapter, rest, demos)
     events, rounds = _turns(rest, inputs)
-    system = system_text(adapter, rest)
-    messages = [{"role": "system", "content": system}] if system else []
-    messages += _demos(adapter, rest, demos)
     for event in events:
         messages += _event(adapter, rest, event, rounds)
-    user = question_text(adapter, rest, inputs)
-    if user and _asks(rest, inputs):
+    user = question(adapter, rest, prompt, inputs)
+    if user and _asks(prompt, inputs):
         messages.append({"role": "user", "content": user})
     for answered in rounds:
         messages += _round(answered, answered.calls.text)
-    if all(message["role"] == "system" for message in messages):
+    if len(messages) == instructed:
         # Every provider wants a message to answer, and here there are only instructions.
-        messages[:] = [{"role": "user", "content": user or system}]
-    return [_with_blocks(message) for message in messages]
+        messages = [{"role": "user", "content": user or prompt.system}]
+    return [
+        _with_blocks(message)
+        if message["role"] == "user" and CUSTOM_TYPE_START_IDENTIFIER in message["content"]
+        else message
+        for message in messages
+    ]
 
 
 def _with_blocks(message: Message) -> Message:
     """Images, files and the like as content blocks: DSPy's types write markers into the text."""
-    if message["role"] != "user" or CUSTOM_TYPE_START_IDENTIFIER not in message["content"]:
-        return message
     return cast("Any", _legacy_type_markers)._expand_legacy_custom_type_markers_in_chat_message(message)  # noqa: SLF001
 
 
-def _asks(rest: type[Signature], inputs: Mapping[str, Any]) -> bool:
+def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     """Whether any input is given: a turn that only continues says nothing that the user did not (rule 8)."""
-    return any(inputs.get(name) is not None for name in names_of(rest).inputs)
+    for name in prompt.inputs:  # noqa: SIM110  (any() with a generator takes three times as long)
+        if inputs.get(name) is not None:
+            return True
+    return False
 
 
 def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
@@ -83,36 +88,6 @@ def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[
     return events, list(ToolResults.model_validate(results).rounds) if results is not None else []
 
 
-_SYSTEM: WeakKeyDictionary[type[Signature], WeakKeyDictionary["ToolAdapter", str]] = WeakKeyDictionary()
-
-
-def system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
-    """Instructions and field descriptions, made once; the structure of text only where text is put out."""
-    known = _SYSTEM.setdefault(rest, WeakKeyDictionary())
-    text = known.get(adapter)
-    if text is None:
-        text = known[adapter] = _system_text(adapter, rest)
-    return text
-
-
-def _system_text(adapter: "ToolAdapter", rest: type[Signature]) -> str:
-    if rest.output_fields:
-        return adapter.text_description(rest)
-    instructions = textwrap.dedent(rest.instructions).strip()
-    if not rest.input_fields:
-        return instructions
-    fields = utils.get_field_description_string(rest.input_fields)
-    return f"{instructions}\n\nYour input fields are:\n{fields}".strip()
-
-
-def question_text(adapter: "ToolAdapter", rest: type[Signature], inputs: Mapping[str, Any]) -> str:
-    """The inputs' values, and a reminder of the text format where there are text outputs."""
-    text = user_text(adapter, rest, inputs)
-    if not names_of(rest).outputs:
-        return text
-    return f"{text}\n\n{adapter.text_reminder(rest)}".strip()
-
-
 def _demos(adapter: "ToolAdapter", rest: type[Signature], demos: list[dict[str, Any]]) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
     calling = [(demo, calls) for demo in demos if (calls := _calls_in(demo)) is not None]
@@ -120,8 +95,8 @@ def _demos(adapter: "ToolAdapter", rest: type[Signature], demos: list[dict[str, 
     for number, (demo, calls) in enumerate(calling):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
-        question = adapter.format_user_message_content(rest, dict(demo), prefix)
-        yield {"role": "user", "content": question}
+        asked = adapter.format_user_message_content(rest, dict(demo), prefix)
+        yield {"role": "user", "content": asked}
         text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
         yield from _round(_example(calls, demo, number), text)
 
@@ -148,8 +123,9 @@ def _event(
     adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any], rounds: list[Round]
 ) -> Iterator[Message]:
     """One history event: what was asked, what the model said and called, and what the calls gave."""
-    if _asks(rest, event):
-        yield {"role": "user", "content": question_text(adapter, rest, event)}
+    prompt = prompt_of(adapter, rest)
+    if _asks(prompt, event):
+        yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = _calls_in(event)
     if calls is None:
         if any(event.get(name) is not None for name in rest.output_fields):

@@ -14,19 +14,30 @@ from sigadapt.adapters.readers.reading import Json, JsonText, Reading, joined
 from sigadapt.signatures.arguments import parse_arguments
 
 
-def accounts_for(reading: Reading, response: lm15.Response) -> bool:
-    """Whether what was read of `provider_data` is the whole answer: the same calls, and all of the text.
+def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
+    """What was read of `provider_data`, as shown, if that is the whole answer: its calls and all its text.
 
     The last event of a streamed answer may look like a body (Gemini's does), and holds only the end of it.
     """
-    parts = response.message.parts
-    names = [part.name for part in parts if part.type == "tool_call"]
-    return [name for _, name, _ in reading.calls] == names and (_text(parts) or "") in (reading.text or "")
+    names: list[str] = []
+    texts: list[str] = []
+    for part in response.message.parts:
+        if part.type == "tool_call":
+            names.append(part.name)
+        elif part.type == "text" or part.type == "refusal":  # noqa: PLR1714  (what pyright can follow)
+            texts.append(part.text)
+    if [name for _, name, _ in reading.calls] != names:
+        return None
+    text = joined(texts) if texts else None
+    return _cut(reading, text) if text is None or text in (reading.text or "") else None
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:
     """A body's reading, its text cut where DSPy cut the answer at a stop sequence."""
-    text = _text(response.message.parts)
+    return _cut(reading, _text(response.message.parts))
+
+
+def _cut(reading: Reading, text: str | None) -> Reading:
     return reading._replace(text=text) if text and (reading.text or "").startswith(text) else reading
 
 

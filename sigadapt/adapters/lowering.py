@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.memo import Memo
-from sigadapt.adapters.names import aliases, ids_in, names_in, renamed, with_ids
+from sigadapt.adapters.names import aliases, all_fit, ids_in, names_in, renamed, with_ids
 from sigadapt.adapters.portable import losses, unsent
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
@@ -62,12 +62,22 @@ def lowered(request: Request, profile: Profile) -> Lowered:
     request = _settings(request, profile, changes)
     request = _strict(request, profile, changes)
     request = _portable(request, profile, changes)
+    if not _has_turns(request) and all_fit(request.get("tools"), profile.names, profile.longest_name):
+        return Lowered(request, {}, tuple(changes))
     table = aliases(names_in(request), profile.names, profile.longest_name)
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, profile)
     ids = aliases(ids_in(request), profile.ids, profile.longest_id)
     return Lowered(with_ids(renamed(request, table), ids), table, tuple(changes))
+
+
+def _has_turns(request: Request) -> bool:
+    """Whether the model has said anything yet: calls, results and provider state come of that."""
+    for row in request["messages"]:  # noqa: SIM110  (any() with a generator takes three times as long)
+        if row["role"] in ("assistant", "tool"):
+            return True
+    return False
 
 
 def _without(request: Request, *keys: str) -> Request:

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sigadapt.adapters.choice import Choice
@@ -42,6 +42,16 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
 @lru_cache(maxsize=4096)
 def _fits(name: str, pattern: str, longest: int) -> bool:
     return len(name) <= longest and re.fullmatch(pattern, name) is not None
+
+
+def all_fit(tools: list[dict[str, Any]] | None, pattern: str, longest: int) -> bool:
+    """Whether every declared name is one that the provider takes; asked once of a list of tools."""
+    return tools is None or _all_fit(pattern, longest)(tools)
+
+
+@cache
+def _all_fit(pattern: str, longest: int) -> Memo[bool]:
+    return Memo(lambda tools: all(_fits(name, pattern, longest) for name in _DECLARED(tools)))
 
 
 def _alias(name: str, longest: int, taken: set[str]) -> str:

@@ -12,7 +12,7 @@ from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.choice import Choice
-from sigadapt.adapters.plan import Plan, names_of
+from sigadapt.adapters.plan import Plan
 from sigadapt.errors import MissingToolCalls, ToolCallParseError
 from sigadapt.signatures.arguments import shown
 from sigadapt.signatures.calls import ToolCalls, Turn
@@ -67,15 +67,15 @@ def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], c
     """
     calls: Any = choice.tool_calls
     if calls is not None:
-        values = yield from _beside_calls(adapter, plan, choice.text)
+        values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:
         raise _missing(choice, plan, signature)
     else:
         values = yield from _without_calls(adapter, plan, signature, choice.text)
-        lost = choice.text if not names_of(plan.rest).outputs else None
+        lost = choice.text if not plan.texts else None
         turn = Turn(text=lost, reasoning=choice.reasoning)
         calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
-    if names_of(plan.rest).outputs:
+    if plan.texts:
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 
@@ -107,7 +107,7 @@ def _without_calls(
     """The other outputs, from a text that must hold them."""
     if not text:
         raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
-    if not names_of(plan.rest).outputs:
+    if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parsing(plan.rest, text))

@@ -6,7 +6,7 @@
 drivers, `run` and `arun`, know whether anybody waits.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,10 +19,10 @@ from sigadapt.adapters import transport
 from sigadapt.adapters.choice import Choice, choice_from_response, kept_apart
 from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_request, on_error
 from sigadapt.adapters.lowering import Lowered, lowered
-from sigadapt.adapters.names import restored
+from sigadapt.adapters.names import ids_in, restored
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
-from sigadapt.adapters.plan import Plan, names_of, reduced
+from sigadapt.adapters.plan import Plan, reduced
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, further, merged
 from sigadapt.adapters.request import Request, build_request, decls_of
@@ -31,7 +31,6 @@ from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.leniency import repair, unwrap
-from sigadapt.signatures.toolsets.context import RequestContext
 from sigadapt.signatures.toolsets.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -51,23 +50,39 @@ class Call(NamedTuple):
     inputs: dict[str, Any]
 
 
-class Outgoing(NamedTuple):
-    """A request on its way: as it is canonically, as its wire takes it, and how it is to be sent."""
+class Terms(NamedTuple):
+    """What all requests of one call have in common; `listened` names its calls field, to be streamed."""
 
-    request: Request
-    sent: Lowered
+    options: Options
+    decls: ToolDecls
     profile: Profile
     controls: transport.Controls
-    watch: Watch | None = None
+    listened: str | None
+
+
+class Outgoing(NamedTuple):
+    """A request on its way: canonically, as its wire takes it, and what makes its answer a checked choice."""
+
+    terms: Terms
+    request: Request
+    sent: Lowered
+    judge: Callable[[Choice], Choice]
+
+    @property
+    def watch(self) -> Watch | None:
+        """Which calls may be listened to, if any."""
+        listened = self.terms.listened
+        return None if listened is None else Watch(listened, self.judge, self.sent.names)
 
     def candidate(self, number: int) -> "Outgoing":
-        """The same, for one of its candidates alone."""
-        watch = self.watch if number == 0 else None
-        return self._replace(controls=self.controls.candidate(number), watch=watch)
-
-    def going_on(self, request: Request) -> "Outgoing":
-        """The same conversation, further on."""
-        return self._replace(request=request, sent=lowered(request, self.profile))
+        """The same, for one of its candidates alone; the first is the one that is listened to."""
+        terms = self.terms
+        if terms.controls.candidates == 1:
+            return self
+        listened = terms.listened if number == 0 else None
+        return self._replace(
+            terms=terms._replace(controls=terms.controls.candidate(number), listened=listened)
+        )
 
 
 Step: TypeAlias = "Outgoing | Pending | Parsing | Waiting"
@@ -114,7 +129,7 @@ async def arun(adapter: "ToolAdapter", call: Call) -> Outputs:
 
 def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
     if isinstance(step, Outgoing):
-        return transport.send(call.lm, step.sent, step.profile, step.controls, step.watch)
+        return transport.send(call.lm, step.sent, step.terms.profile, step.terms.controls, step.watch)
     if isinstance(step, Parsing):
         return adapter.parse(step.rest, step.text)
     if isinstance(step, Waiting):
@@ -124,7 +139,7 @@ def _done(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
 
 async def _awaited(adapter: "ToolAdapter", call: Call, step: "Step") -> Any:
     if isinstance(step, Outgoing):
-        return await transport.asend(call.lm, step.sent, step.profile, step.controls, step.watch)
+        return await transport.asend(call.lm, step.sent, step.terms.profile, step.terms.controls, step.watch)
     if isinstance(step, Parsing):
         return await adapter.aparse(step.rest, step.text)
     if isinstance(step, Waiting):
@@ -154,11 +169,10 @@ def _refused(pending: Pending) -> Any:
 def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     """All that happens between the inputs and the outputs; everything that can be wrong is found first."""
     transport.refuse_unsupported(call.lm, adapter.options)
-    context = RequestContext(call.signature, call.inputs, call.settings)
-    decls = yield from decls_of(call.plan, call.inputs, context)
+    decls = yield from decls_of(call.plan, call.signature, call.inputs, call.settings)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
-    form = adapter.response_format(call.lm, plan.rest) if names_of(plan.rest).outputs else None
+    form = adapter.response_format(call.lm, plan.rest) if plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
@@ -195,76 +209,68 @@ def _answers(
 ) -> Answers:
     """Every candidate's answer, as the hooks leave it, and what hooks may know by then."""
     options, decls = adapter.options, context.decls
-    asked = yield from before_request(options.hooks, request, context)
-    if isinstance(asked, Choice):
-        return [Answer(_checked(options, decls, asked), None)], context
-    profile = transport.profile_of(call.lm)
-    outgoing = Outgoing(asked, lowered(asked, profile), profile, controls)
-    outgoing = _watched(outgoing, call.plan.calls, options, decls, ())
-    context = context._replace(changes=outgoing.sent.changes)
+    if options.hooks:
+        asked = yield from before_request(options.hooks, request, context)
+        if isinstance(asked, Choice):
+            return [Answer(_checked(options, decls, asked), None)], context
+        request = asked
+    terms = Terms(options, decls, transport.profile_of(call.lm), controls, call.plan.calls)
+    outgoing = _outgoing(terms, request)
+    if outgoing.sent.changes:
+        context = context._replace(changes=outgoing.sent.changes)
     try:
         responses = yield outgoing
         answers: list[Answer] = []
         for number, response in enumerate(responses):
-            answers.append((yield from _settled(options, decls, outgoing.candidate(number), response)))
+            answers.append((yield from _settled(outgoing.candidate(number), response)))
     except Exception as error:
         instead = yield from on_error(options.hooks, error, context)
         if instead is None:
             raise
         answers = [Answer(_checked(options, decls, instead), None)]
-    settled: list[Answer] = []
-    for answer in answers:
-        choice = yield from after_choice(options.hooks, answer.choice, context)
-        settled.append(answer._replace(choice=choice))
-    return settled, context
+    if options.hooks:
+        for number, answer in enumerate(answers):
+            choice = yield from after_choice(options.hooks, answer.choice, context)
+            answers[number] = answer._replace(choice=choice)
+    return answers, context
 
 
-def _settled(
-    options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response
-) -> "Generator[Outgoing | Pending, Any, Answer]":
+def _settled(outgoing: Outgoing, response: lm15.Response) -> "Generator[Outgoing | Pending, Any, Answer]":
     """One candidate's answer, after as many reasks as were allowed and needed (rule 5)."""
-    choice, kept, answered = _judged(options, decls, outgoing, response, ()), list[ToolCall](), set[str]()
-    for _ in range(options.max_reasks if options.on_invalid == "reask" else 0):
+    choice, options = outgoing.judge(choice_from_response(response)), outgoing.terms.options
+    if options.on_invalid != "reask":
+        return Answer(choice, response)
+    kept, answered = list[ToolCall](), set[str]()
+    for _ in range(options.max_reasks):
         calls = choice.tool_calls
         if calls is None or not calls.invalid:
             break
-        outgoing = outgoing.going_on(continued(outgoing.request, calls))
         with_these = answered | {call.id for call in calls.in_order()}
-        if outgoing.watch is not None:
-            outgoing = _watched(outgoing, outgoing.watch.field, options, decls, with_these)
+        outgoing = _outgoing(outgoing.terms, continued(outgoing.request, calls), with_these)
         try:
             (response,) = yield outgoing
         except Exception as error:  # noqa: BLE001  (raised with the calls there are, which it must not cost)
             return Answer(merged(kept, choice, len(answered)), response, error)
         kept += further(calls, len(answered))
         answered = with_these
-        choice = _judged(options, decls, outgoing, response, answered)
+        choice = outgoing.judge(choice_from_response(response))
     return Answer(merged(kept, choice, len(answered)), response)
 
 
+def _outgoing(terms: Terms, request: Request, answered: Collection[str] = ()) -> Outgoing:
+    """A request made ready; `answered` are ids of calls whose answer comes out together with this one's."""
+    sent = lowered(request, terms.profile)
+    return Outgoing(terms, request, sent, partial(_judged, terms, request, sent.names, answered))
+
+
 def _judged(
-    options: Options, decls: ToolDecls, outgoing: Outgoing, response: lm15.Response, answered: Collection[str]
-) -> Choice:
-    return _fitted(options, decls, outgoing, answered, choice_from_response(response))
-
-
-def _watched(
-    outgoing: Outgoing, field: str, options: Options, decls: ToolDecls, answered: Collection[str]
-) -> Outgoing:
-    """The same, with its calls listened to where DSPy streams."""
-    judge = partial(_fitted, options, decls, outgoing, answered)
-    return outgoing._replace(watch=Watch(field, judge, outgoing.sent.names))
-
-
-def _fitted(
-    options: Options, decls: ToolDecls, outgoing: Outgoing, answered: Collection[str], choice: Choice
+    terms: Terms, request: Request, names: dict[str, str], answered: Collection[str], choice: Choice
 ) -> Choice:
     """The choice under declared names, its ids apart from those of the conversation (rule 6), checked."""
-    rows = outgoing.request["messages"]
-    taken = {call["id"] for row in rows if row.get("tool_calls") for call in row["tool_calls"]}
+    taken = ids_in(request)
     if taken:
         choice = kept_apart(choice, taken, answered)
-    return _checked(options, decls, restored(choice, outgoing.sent.names))
+    return _checked(terms.options, terms.decls, restored(choice, names))
 
 
 def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:

@@ -44,6 +44,7 @@ class Plan:
         missing_calls: the value of an optional calls field where no call came.
         turns: the input fields that hold the turns so far.
         outputs: the names of all output fields, in order.
+        texts: the names of those that the text holds.
         typed: the output fields of DSPy's own types, which may be native to a provider, and their types.
         rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
         instructions: the signature's instructions when it was compiled; they can be changed in place.
@@ -56,6 +57,7 @@ class Plan:
     missing_calls: Callable[[], Any]
     turns: Turns
     outputs: tuple[str, ...]
+    texts: tuple[str, ...]
     typed: tuple[tuple[str, Any], ...]
     rest: type[Signature]
     instructions: str | None
@@ -101,28 +103,10 @@ def turns_of(rest: type[Signature]) -> Turns | None:
     return _RESTS.get(rest)
 
 
-class Names(NamedTuple):
-    """The names of a signature's fields, in order."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-
-_NAMES: WeakKeyDictionary[type[Signature], Names] = WeakKeyDictionary()
-
-
-def names_of(signature: type[Signature]) -> Names:
-    """The field names, found once: DSPy makes new dicts of the fields each time they are asked for."""
-    names = _NAMES.get(signature)
-    if names is None:
-        names = _NAMES[signature] = Names(tuple(signature.input_fields), tuple(signature.output_fields))
-    return names
-
-
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
     _RESTS[rest] = plan.turns
-    return replace(plan, rest=rest)
+    return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
 def _compile(signature: type[Signature]) -> Plan | None:
@@ -135,6 +119,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = not field.is_required() or _allows_none(field.annotation)
+    rest = _without(signature, (tools[0], calls[0], *turns))
     return Plan(
         tools=tools[0],
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
@@ -143,12 +128,13 @@ def _compile(signature: type[Signature]) -> Plan | None:
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
         turns=turns,
         outputs=tuple(signature.output_fields),
+        texts=tuple(rest.output_fields),
         typed=tuple(
             (name, field.annotation)
             for name, field in signature.output_fields.items()
             if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
         ),
-        rest=_without(signature, (tools[0], calls[0], *turns)),
+        rest=rest,
         instructions=signature.__doc__,
     )
 

@@ -11,6 +11,8 @@ replays. The provider's own shape is the business of lm15 and LiteLLM, behind `t
 from collections.abc import Generator, Mapping
 from typing import Any, TypedDict, cast
 
+from dspy.signatures.signature import Signature
+
 from sigadapt.adapters.options import Options, ToolChoice
 from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidOption, InvalidToolDecl
@@ -37,9 +39,15 @@ _MODES = ("auto", "required", "none")
 
 
 def decls_of(
-    plan: Plan, inputs: Mapping[str, Any], context: RequestContext
+    plan: Plan, signature: type[Signature], inputs: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Generator[Waiting, Any, ToolDecls]:
     """The declarations of this call, whatever form they were given in; toolsets that wait are yielded.
+
+    Args:
+        plan: the signature's plan.
+        signature: the signature that is asked.
+        inputs: the values of its input fields.
+        settings: the generation settings of this call.
 
     Raises:
         InvalidToolDecl: for anything that declares no tool (rule 4), or none where a call is required.
@@ -49,7 +57,11 @@ def decls_of(
         raise InvalidToolDecl(
             "no tools were given", code="missing_tools", field=plan.tools, fix=f"Pass {plan.tools}=[...]."
         )
-    decls = yield from resolving(() if given is None else given, context)
+    if type(given) is ToolDecls:
+        decls = given
+    else:
+        context = RequestContext(signature, inputs, settings)
+        decls = yield from resolving(() if given is None else given, context)
     if not decls and plan.calls_required:
         raise InvalidToolDecl(
             f"no tool is declared and {plan.calls!r} requires a call",

@@ -17,8 +17,9 @@ from sigadapt.adapters import pipeline
 from sigadapt.adapters.conversation import messages_of
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.options import OnInvalid, Options, ToolCalling, ToolChoice, refuse_unknown
-from sigadapt.adapters.plan import plan_of, turns_of
-from sigadapt.adapters.transport import fallback_scope, planned
+from sigadapt.adapters.plan import Plan, plan_of, turns_of
+from sigadapt.adapters.prompt import described, form_of, in_own_words
+from sigadapt.adapters.transport import asks_capabilities, fallback_scope, planned
 from sigadapt.errors import ToolCallParseError
 
 
@@ -80,7 +81,6 @@ class ToolAdapter:
         self.options = Options(parallel_tool_calls=parallel_tool_calls, **options)
         check_hooks(self.options.hooks)
 
-    @planned
     def __call__(  # noqa: D102  (Adapter's own)
         self,
         lm: BaseLM,
@@ -93,16 +93,10 @@ class ToolAdapter:
         if plan is None:
             return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
         call = pipeline.Call(lm, dict(lm_kwargs), signature, plan, demos, inputs)
-        with fallback_scope() as progress:
-            try:
-                return pipeline.run(self, call)
-            except AdapterParseError as error:
-                fallback = self._fallback(error, emitted=progress.emitted)
-                if fallback is None:
-                    raise
-                return fallback(lm, lm_kwargs, signature, demos, inputs)
+        if asks_capabilities(self.options, plan):
+            return self._run(lm, lm_kwargs, call)
+        return pipeline.run(self, call)
 
-    @planned
     async def acall(  # noqa: D102
         self,
         lm: BaseLM,
@@ -115,18 +109,37 @@ class ToolAdapter:
         if plan is None:
             return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
         call = pipeline.Call(lm, dict(lm_kwargs), signature, plan, demos, inputs)
+        if asks_capabilities(self.options, plan):
+            return await self._arun(lm, lm_kwargs, call)
+        return await pipeline.arun(self, call)
+
+    @planned
+    def _run(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: pipeline.Call) -> pipeline.Outputs:
+        with fallback_scope() as progress:
+            try:
+                return pipeline.run(self, call)
+            except AdapterParseError as error:
+                fallback = self._fallback(error, call.plan, emitted=progress.emitted)
+                if fallback is None:
+                    raise
+                return fallback(lm, lm_kwargs, call.signature, call.demos, call.inputs)
+
+    @planned
+    async def _arun(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: pipeline.Call) -> pipeline.Outputs:
         with fallback_scope() as progress:
             try:
                 return await pipeline.arun(self, call)
             except AdapterParseError as error:
-                fallback = self._fallback(error, emitted=progress.emitted)
+                fallback = self._fallback(error, call.plan, emitted=progress.emitted)
                 if fallback is None:
                     raise
-                return await fallback.acall(lm, lm_kwargs, signature, demos, inputs)
+                return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
-    def _fallback(self, error: AdapterParseError, *, emitted: bool) -> "ToolAdapter | None":
+    def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """The adapter that asks again after a text that did not parse; never after a bad call (rule 5)."""
-        if isinstance(error, ToolCallParseError) or emitted or not self.use_json_adapter_fallback:
+        if not plan.texts or isinstance(error, ToolCallParseError):
+            return None
+        if emitted or not self.use_json_adapter_fallback:
             return None
         return self._json_fallback()
 
@@ -149,7 +162,9 @@ class ToolAdapter:
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
     def text_description(self, rest: type[Signature]) -> str:
-        """What the system message says of text outputs: DSPy's words, made true beside tools."""
+        """The system text where there are text outputs: DSPy's words, made true beside tools."""
+        if not in_own_words(self):
+            return described(rest, _aside(form_of(self, rest)))
         return (
             f"{self.format_field_description(rest)}\n"
             f"{_aside(self.format_field_structure(rest))}\n"
@@ -157,8 +172,8 @@ class ToolAdapter:
         )
 
     def text_reminder(self, rest: type[Signature]) -> str:
-        """What the user's message says of the text's form."""
-        return _aside(self.user_message_output_requirements(rest))
+        """What each question says of the text's form, where the adapter has words of its own."""
+        return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
 
     def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:  # noqa: ARG002
         """The response format to ask for; None for an adapter whose text is no JSON."""

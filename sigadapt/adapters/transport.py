@@ -22,6 +22,7 @@ from sigadapt.adapters.litellm_route import fields_of, fingerprint
 from sigadapt.adapters.lm15_request import to_lm15
 from sigadapt.adapters.lowering import Lowered
 from sigadapt.adapters.options import Options
+from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
 from sigadapt.errors import InvalidOption
@@ -29,6 +30,7 @@ from sigadapt.errors import InvalidOption
 __all__ = [
     "Controls",
     "asend",
+    "asks_capabilities",
     "controls_of",
     "fallback_scope",
     "legacy_output",
@@ -57,6 +59,8 @@ class Controls(NamedTuple):
 
     def candidate(self, number: int) -> "Controls":
         """For one candidate alone: its own rollout_id, or the cache would give one answer n times."""
+        if self.candidates == 1:
+            return self
         base = self.rollout_id
         rollout = base if number == 0 else f"{'' if base is None else base}#{number}"
         return self._replace(candidates=1, rollout_id=rollout)
@@ -74,18 +78,23 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
     """
     merged = {**lm.kwargs, **settings}
     candidates = merged.get("n") or merged.get("num_generations") or 1
-    if not isinstance(candidates, int) or isinstance(candidates, bool) or candidates < 1:
+    if type(candidates) is not int or candidates < 1:
         raise InvalidOption(f"{candidates!r} is not a positive integer", field="n")
-    client = {key: value for key, value in settings.items() if key in CLIENT_KEYS}
-    controls = Controls(
-        client, candidates, settings.get("cache"), merged.get("rollout_id"), merged.get("prompt_cache")
-    )
-    generation = {
-        key: value
-        for key, value in merged.items()
-        if value is not None and key not in CLIENT_KEYS and key not in _CONTROLS
-    }
-    return controls, generation
+    client: dict[str, Any] = {}
+    generation: dict[str, Any] = {}
+    for key, value in merged.items():
+        if key in CLIENT_KEYS:
+            if key in settings:
+                client[key] = value
+        elif value is not None and key not in _CONTROLS:
+            generation[key] = value
+    rollout_id, prompt_cache = merged.get("rollout_id"), merged.get("prompt_cache")
+    return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
+
+
+def asks_capabilities(options: Options, plan: Plan) -> bool:
+    """Whether a call depends on what DSPy knows of the model, which costs an async call a thread."""
+    return options.tool_calling == "auto" or bool(plan.texts)
 
 
 def refuse_unsupported(lm: BaseLM, options: Options) -> None:
@@ -154,8 +163,9 @@ def _prepared(lm: BaseLM, request: Request, profile: Profile, controls: Controls
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
         lm = _copied(lm, **controls.client)
-    fields = [fields_of(row, profile) for row in request["messages"]]
-    if any(fields):
+    if profile.replays == "litellm" and any(
+        fields := [fields_of(row, profile) for row in request["messages"]]
+    ):
         lm = _replaying(lm, fields)
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields)}")
     return _Prepared(lm, typed, controls)
@@ -181,6 +191,7 @@ def _copied(lm: BaseLM, **changes: Any) -> BaseLM:
 
 
 def _executions(controls: Controls) -> Iterator[dict[str, Any]]:
+    """The keywords that go beside the request, once a candidate."""
     common = {} if controls.cache is None else {"cache": controls.cache}
     for number in range(controls.candidates):
         rollout = controls.candidate(number).rollout_id

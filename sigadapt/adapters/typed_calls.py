@@ -26,6 +26,12 @@ Verdict: TypeAlias = "tuple[str, dict[str, Any] | Flaw]"
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 
+# A model's own slots: what `object.__setattr__` looks up by name each time, past pydantic's own.
+_put_values, _put_fields_set, _put_extra, _put_private = (
+    vars(pydantic.BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+
 
 def verdicts(reading: Reading) -> list[Verdict]:
     """The verdict on each call of a candidate, in order."""
@@ -114,11 +120,11 @@ def _trusted(cls: type[_M], values: dict[str, Any]) -> _M:
 
     Validation would cost several times as much, and refuse a text that holds half of a surrogate pair.
     """
-    made = cls.__new__(cls)
-    object.__setattr__(made, "__dict__", values)
-    object.__setattr__(made, "__pydantic_fields_set__", set(values))
-    object.__setattr__(made, "__pydantic_extra__", None)
-    object.__setattr__(made, "__pydantic_private__", None)
+    made = object.__new__(cls)
+    _put_values(made, values)
+    _put_fields_set(made, set(values))
+    _put_extra(made, None)
+    _put_private(made, None)
     return made
 
 
@@ -126,8 +132,10 @@ def _ids(
     calls: list[RawCall], taken: Collection[str], answered: Collection[str]
 ) -> tuple[list[str], set[int]]:
     """An id a call, each only once, and the calls whose own id was used before."""
-    used = {call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id}
-    used.update(taken, answered)
+    own = [call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id]
+    if len(set(own)) == len(calls) and not answered:
+        return own, set()
+    used = {*own, *taken, *answered}
     kept = set(answered)
     ids: list[str] = []
     renumbered: set[int] = set()

@@ -146,7 +146,7 @@ def test_the_prompt_says_only_what_is_true(adapter: Callable[[], Any]) -> None:
         assert "output field" not in text.lower()
         assert "get_weather" not in text
     assert "Answer with the tools." in system
-    assert "question" in system
+    assert "question" in user
     assert "weather?" in user
 
 
@@ -512,8 +512,8 @@ def test_the_text_outputs_keep_their_format(adapter: Callable[[], Any]) -> None:
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
         ask(provider, May, adapter=adapter())
     system, user = (message["content"] for message in provider.received[0].body["messages"])
-    assert adapter().field_marker.format("answer") in system
-    assert "answer" in user
+    assert "answer" in system
+    assert "answer" not in user
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

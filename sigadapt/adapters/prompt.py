@@ -1,0 +1,172 @@
+"""The words of a request that stay the same from call to call, compiled once (Plan -> Request).
+
+Each thing is said once, in the system text: the instructions, those fields that have something to say
+beyond their name, and the form of text outputs, where there are any. The tools say the rest themselves. What
+other phrasings cost is in docs/prompt.md. The words about a field or a form are DSPy's; an adapter that has
+words of its own for them says all of those, where DSPy's adapters do.
+"""
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+import dspy
+from dspy.adapters import utils
+from dspy.signatures.signature import Signature
+from pydantic.fields import FieldInfo
+
+if TYPE_CHECKING:
+    from sigadapt.adapters.tool_adapter import ToolAdapter
+
+_DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
+_DESCRIBING = (
+    "format_field_description",
+    "format_field_structure",
+    "format_task_description",
+    "user_message_output_requirements",
+)
+_SHOWING = ("format_user_message_content", "format_field_with_value")
+_MARK = "\ue000"
+
+
+class Prompt(NamedTuple):
+    """What an adapter says of one signature, whatever the inputs.
+
+    Args:
+        system: the system text; empty where there is nothing to say.
+        reminder: what each question ends in; empty but for an adapter with words of its own.
+        inputs: the names of the input fields.
+        outputs: the names of the text outputs.
+        plain: whether the adapter is known to put texts into a question as they are.
+        templates: a question by the names of the inputs given, with `%s` in the place of each value.
+    """
+
+    system: str
+    reminder: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    plain: bool
+    templates: dict[tuple[str, ...], str]
+
+
+_PROMPTS: WeakKeyDictionary[type[Signature], WeakKeyDictionary["ToolAdapter", Prompt]] = WeakKeyDictionary()
+
+
+def prompt_of(adapter: "ToolAdapter", rest: type[Signature]) -> Prompt:
+    """The adapter's words on a signature, compiled when it first meets it.
+
+    Args:
+        adapter: whose words they are.
+        rest: the signature without its tool fields.
+
+    Example:
+        >>> from sigadapt import JSONAdapter
+        >>> print(prompt_of(JSONAdapter(), dspy.Signature("question -> answer", "Be brief.")).system)
+        Be brief.
+        <BLANKLINE>
+        Tool calls aside, respond with a JSON object in the following order of fields: `answer`.
+    """
+    try:
+        return _PROMPTS[rest][adapter]
+    except KeyError:
+        prompt = _compiled(adapter, rest)
+        _PROMPTS.setdefault(rest, WeakKeyDictionary())[adapter] = prompt
+        return prompt
+
+
+def question(adapter: "ToolAdapter", rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
+    """The user's message: `adapter.format_user_message_content`, and the reminder if there is one.
+
+    DSPy builds a pydantic adapter for every value of every call to find out that a text is a text. For its
+    own methods, which put texts in as they are, the words around them are taken once; any other method or
+    value goes through DSPy each time.
+
+    Args:
+        adapter: whose words they are.
+        rest: the signature whose input fields are shown.
+        prompt: what `prompt_of` gives for both.
+        inputs: the fields' values; those of no field are passed over.
+    """
+    names = tuple([name for name in prompt.inputs if name in inputs])
+    values = tuple([inputs[name] for name in names])
+    if prompt.plain and _are_texts(values):
+        template = prompt.templates.get(names)
+        if template is None:
+            template = prompt.templates[names] = _template(adapter, rest, names)
+        text = (template % values).strip()
+    else:
+        text = adapter.format_user_message_content(rest, dict(inputs))
+    return f"{text}\n\n{prompt.reminder}".strip() if prompt.reminder else text
+
+
+def _are_texts(values: tuple[Any, ...]) -> bool:
+    for value in values:  # noqa: SIM110  (all() with a generator takes three times as long)
+        if type(value) is not str:
+            return False
+    return True
+
+
+def _template(adapter: "ToolAdapter", rest: type[Signature], names: tuple[str, ...]) -> str:
+    text = adapter.format_user_message_content(rest, dict.fromkeys(names, _MARK))
+    return text.replace("%", "%%").replace(_MARK, "%s")
+
+
+def _compiled(adapter: "ToolAdapter", rest: type[Signature]) -> Prompt:
+    has_outputs = bool(rest.output_fields)
+    return Prompt(
+        system=adapter.text_description(rest) if has_outputs else described(rest),
+        reminder=adapter.text_reminder(rest) if has_outputs else "",
+        inputs=tuple(rest.input_fields),
+        outputs=tuple(rest.output_fields),
+        plain=_are_dspys(adapter, _SHOWING),
+        templates={},
+    )
+
+
+def _are_dspys(adapter: "ToolAdapter", methods: tuple[str, ...]) -> bool:
+    kind: Any = type(adapter)
+    return all(any(getattr(kind, name) is getattr(dspys, name) for dspys in _DSPYS) for name in methods)
+
+
+def in_own_words(adapter: "ToolAdapter") -> bool:
+    """Whether an adapter describes text outputs otherwise than DSPy's chat, JSON and XML adapters do."""
+    return not _are_dspys(adapter, _DESCRIBING)
+
+
+def described(rest: type[Signature], form: str = "") -> str:
+    r"""Instructions, the fields that have something to say, and the form of the outputs, each once.
+
+    Args:
+        rest: the signature without its tool fields.
+        form: what is said of the text outputs' form.
+
+    Example:
+        >>> described(dspy.Signature("question: str, days: int -> answer", "Answer."))
+        'Answer.\n\nInput fields:\n1. `days` (int):'
+    """
+    inputs, outputs = _told(rest.input_fields), _told(rest.output_fields)
+    pieces = (
+        textwrap.dedent(rest.instructions).strip(),
+        f"Input fields:\n{inputs}" if inputs else "",
+        f"Output fields:\n{outputs}" if outputs else "",
+        form,
+    )
+    return "\n\n".join(piece for piece in pieces if piece)
+
+
+def _told(fields: Mapping[str, FieldInfo]) -> str:
+    """DSPy's list of those fields that are more than a text with a name."""
+    telling = {name: field for name, field in fields.items() if _line(name, field) != f"1. `{name}` (str):"}
+    return utils.get_field_description_string(telling) if telling else ""
+
+
+def _line(name: str, field: FieldInfo) -> str:
+    return utils.get_field_description_string({name: field})
+
+
+def form_of(adapter: "ToolAdapter", rest: type[Signature]) -> str:
+    """DSPy's words on the form of text outputs: the short ones for texts, the structure for other types."""
+    if all(cast("Any", field.annotation) in (str, str | None) for field in rest.output_fields.values()):
+        return adapter.user_message_output_requirements(rest)
+    return adapter.format_field_structure(rest)
