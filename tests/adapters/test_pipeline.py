@@ -10,6 +10,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
+from dspy.utils.exceptions import AdapterParseError
 
 import sigadapt
 from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
@@ -535,6 +536,22 @@ async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mo
             out = await predict.acall(**inputs) if mode == "async" else predict(**inputs)
     assert out.number == 3
     assert [bool(sent.body.get("tools")) for sent in provider.received] == [True, True]
+
+
+def test_without_text_outputs_nothing_falls_back() -> None:
+    """adapter-plug-in: Without text outputs nothing falls back."""
+
+    class Calls(dspy.Signature):
+        """Answer with the tools."""
+
+        question: str = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        calls: ToolCalls | None = dspy.OutputField()
+
+    with LoopbackProvider([Answer(text="")]) as provider:
+        with pytest.raises(AdapterParseError, match="neither text nor a tool call"):
+            ask(provider, Calls)
+        assert len(provider.received) == 1
 
 
 def test_an_adapter_is_dspys_adapter_of_the_same_name() -> None:

@@ -1,0 +1,237 @@
+"""What a call costs in work and memory, counted and never timed, and that concurrent calls do not meet."""
+
+import asyncio
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import dspy
+import pytest
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.adapters import plan, prompt
+from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+
+lm15 = dspy.lm15
+THREADS = 32
+TASKS = 64  # lm15 opens at most 100 connections
+
+
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+class Ask(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class GoOn(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    history: dspy.History = dspy.InputField()
+    results: ToolResults | None = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class Engine:
+    """An engine that answers at once and keeps what it was asked."""
+
+    supports_function_calling, supports_response_schema, supported_params = True, False, ("tools",)
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def complete(self, request: Any) -> Any:
+        self.asked.append(request)
+        call = lm15.ToolCallPart(id="call_1", name=request.tools[0].name, input={"text": "x"})
+        return lm15.Response(
+            id="r",
+            model=request.model,
+            message=lm15.Message.assistant((call,)),
+            finish_reason="tool_call",
+            usage=lm15.Usage(),
+        )
+
+
+def quiet(engine: Any) -> Any:
+    """DSPy's context in which nothing remembers a call: neither history nor trace."""
+    lm = dspy.LM("openai/x", engine=engine, cache=False)
+    adapter = sigadapt.ChatAdapter(tool_calling="native")
+    return dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None)
+
+
+def collect() -> None:
+    for _ in range(2):  # a class that another one held is only found by the second pass
+        gc.collect()
+
+
+def subclasses() -> int:
+    collect()
+    return len(dspy.Signature.__subclasses__())
+
+
+def test_what_does_not_change_is_compiled_once() -> None:
+    """call-cost: What does not change from call to call is compiled once."""
+    engine, decls, predict = Engine(), ToolDecls(echo), dspy.Predict(Ask)
+    with quiet(engine):
+        predict(question="1", tools=decls)
+        before = subclasses()
+        predict(question="2", tools=decls)
+        assert subclasses() == before
+    first, second = engine.asked
+    assert first.tools is second.tools or [t is u for t, u in zip(first.tools, second.tools, strict=True)]
+    assert first.system == second.system == "Answer with the tools."
+
+
+def called_and_dropped(number: int) -> Any:
+    signature: Any = Ask.with_instructions(f"Answer {number}.")
+    dspy.Predict(signature)(question="?", tools=ToolDecls(echo))
+    return weakref.ref(signature)
+
+
+def test_a_signature_is_forgotten_with_its_last_user() -> None:
+    """call-cost: Caches are bounded and weak."""
+    collect()
+    before = len(plan._PLANS), len(plan._RESTS), len(prompt._PROMPTS)  # pyright: ignore[reportPrivateUsage]
+    with quiet(Engine()):
+        known = [called_and_dropped(number) for number in range(50)]
+    collect()
+    assert [reference for reference in known if reference() is not None] == []
+    after = len(plan._PLANS), len(plan._RESTS), len(prompt._PROMPTS)  # pyright: ignore[reportPrivateUsage]
+    assert after == before
+
+
+def test_an_adapter_is_forgotten_with_its_last_user() -> None:
+    """call-cost: Caches are bounded and weak."""
+    adapter = sigadapt.ChatAdapter()
+    adapter.format(Ask, [], {"question": "?"})
+    known = weakref.ref(adapter)
+    del adapter
+    collect()
+    assert known() is None
+
+
+def work(run: Callable[[], object]) -> int:
+    """How many functions a run calls, Python's own included."""
+    count = 0
+
+    def counted(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    run()
+    sys.setprofile(counted)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def history(turns: int) -> dspy.History:
+    return dspy.History(messages=[event(number) for number in range(turns)])
+
+
+def event(number: int) -> dict[str, Any]:
+    calls = ToolCalls(tool_calls=[ToolCall(id=f"call_{number}", name="echo", args={"text": "x"})])
+    return {"question": f"{number}?", "calls": calls, "results": ToolResults.of(calls, ["x"])}
+
+
+@pytest.mark.parametrize("engine", ["own", "native"])
+def test_work_grows_in_line_with_turns(engine: str) -> None:
+    """call-cost: Work grows in line with turns and tools."""
+
+    def of(turns: int) -> int:
+        given = {"question": "?", "tools": ToolDecls(echo), "history": history(turns)}
+        adapter, lm = sigadapt.ChatAdapter(tool_calling="native"), dspy.LM("openai/x", engine=Engine())
+        plan_ = plan.plan_of(GoOn)
+        assert plan_ is not None
+        if engine == "own":
+            return work(lambda: adapter.format(GoOn, [], given))
+        return work(lambda: adapter(lm, {"cache": False}, GoOn, [], given))
+
+    few, many, more = of(50), of(100), of(200)
+    assert more - many <= 2.2 * (many - few)
+
+
+def test_work_grows_in_line_with_tools() -> None:
+    """call-cost: Work grows in line with turns and tools."""
+
+    def of(count: int) -> int:
+        decls = ToolDecls([{"name": f"tool_{number}"} for number in range(count)])
+        with quiet(Engine()):
+            return work(lambda: dspy.Predict(Ask)(question="?", tools=decls))
+
+    few, many, more = of(50), of(100), of(200)
+    assert more - many <= 2.2 * (many - few)
+
+
+class Meeting:
+    """A script whose answers wait until as many requests as expected are there, and echo the question."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected, self.here = expected, 0
+        self.everybody = asyncio.Event()
+
+    async def reply(self, received: Received) -> Answer:
+        self.here += 1
+        if self.here == self.expected:
+            self.everybody.set()
+        await asyncio.wait_for(self.everybody.wait(), timeout=60)
+        question = received.body["messages"][-1]["content"].rpartition("\n")[2]
+        return Answer(calls=[Call("echo", {"text": question})])
+
+    def __call__(self, received: Received) -> Awaitable[Answer]:
+        return self.reply(received)
+
+
+def text_of(prediction: Any) -> str:
+    return prediction.calls[0].args["text"]
+
+
+def test_threads_through_one_adapter_do_not_meet() -> None:
+    """call-cost: No lock is held over a model call.
+
+    call-cost: Each answer comes back to its own question.
+    """
+    adapter, decls, predict = sigadapt.ChatAdapter(), ToolDecls(echo), dspy.Predict(Ask)
+    with LoopbackProvider(Meeting(THREADS)) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        ready = threading.Barrier(THREADS)
+
+        def ask(number: int) -> str:
+            ready.wait(60)
+            with dspy.context(lm=lm, adapter=adapter):
+                return text_of(predict(question=f"question {number}", tools=decls))
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            assert list(pool.map(ask, range(THREADS))) == [f"question {n}" for n in range(THREADS)]
+
+
+async def test_tasks_through_one_adapter_do_not_meet() -> None:
+    """call-cost: No lock is held over a model call.
+
+    call-cost: Each answer comes back to its own question.
+    """
+    adapter, decls, predict = sigadapt.ChatAdapter(), ToolDecls(echo), dspy.Predict(Ask)
+    with LoopbackProvider(Meeting(TASKS)) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+
+        async def ask(number: int) -> str:
+            return text_of(await predict.acall(question=f"question {number}", tools=decls))
+
+        with dspy.context(lm=lm, adapter=adapter):
+            said = await asyncio.gather(*(ask(number) for number in range(TASKS)))
+    assert said == [f"question {number}" for number in range(TASKS)]
