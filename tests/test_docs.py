@@ -1,9 +1,12 @@
 """The pages of docs/ that scripts write are what the scripts write today."""
 
 import importlib.util
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -33,3 +36,15 @@ def test_the_page_of_faults_is_what_its_script_writes() -> None:
         assert committed == page
     else:  # another version of DSPy or LiteLLM may do otherwise; sigadapt may not
         assert [row[:2] for row in cells(committed)] == [row[:2] for row in cells(page)]
+
+
+@pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")
+def test_the_page_of_the_prompt_is_what_its_script_writes() -> None:
+    """request-shaping: Descriptions and constraints are said once."""
+    prompt: Any = script("make_prompt")
+    written: list[str] = []
+    prompt.main(written.append)
+    assert written == [prompt.PAGE.read_text(encoding="utf-8")]
+    for lines in cells(written[0])[2:6], cells(written[0])[8:12], cells(written[0])[14:18]:
+        *others, chosen = [[float(cell.strip(" |").replace(",", "")) for cell in line[1:]] for line in lines]
+        assert all(ours <= theirs + 1 for row in others for ours, theirs in zip(chosen, row, strict=True))

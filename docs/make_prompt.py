@@ -1,0 +1,204 @@
+"""Write docs/prompt.md: what three phrasings of the prompt cost on a public benchmark's questions.
+
+The questions are those of the corpus that `SIGADAPT_CORPUS` names. Run it with `python3 tasks.py docs`.
+"""  # noqa: INP001  (a script)
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+import dspy
+import litellm
+
+import sigadapt
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.prompt import described, form_of, prompt_of
+
+PAGE = Path(__file__).with_name("prompt.md")
+ADAPTER, DSPYS = sigadapt.ChatAdapter(), dspy.ChatAdapter()
+TURNS = 5
+
+
+class Calls(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: sigadapt.ToolDecls = dspy.InputField()
+    calls: sigadapt.ToolCalls = dspy.OutputField()
+
+
+class Answer(dspy.Signature):
+    """Answer, or pick the tools that do."""
+
+    question: str = dspy.InputField()
+    tools: sigadapt.ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: sigadapt.ToolCalls | None = dspy.OutputField()
+
+
+class Described(dspy.Signature):
+    """Answer, or pick the tools that do."""
+
+    question: str = dspy.InputField(desc="what the customer wrote", max_length=2000)
+    tools: sigadapt.ToolDecls = dspy.InputField()
+    answer: str = dspy.OutputField(desc="for the customer, in their language", max_length=400)
+    urgency: int = dspy.OutputField(desc="how soon a person should look", ge=1, le=5)
+    calls: sigadapt.ToolCalls | None = dspy.OutputField()
+
+
+SIGNATURES = {
+    "calls alone": Calls,
+    "an answer in words, or calls": Answer,
+    "described fields, a number among them": Described,
+}
+
+
+class Words(NamedTuple):
+    """What is said of a signature: in the system text, and at the end of each question or of the last."""
+
+    system: str
+    reminder: str = ""
+    last: str = ""
+
+
+def dspys_own(rest: Any) -> Words:
+    """DSPy's adapter on the signature without its tool fields, as DSPy calls it."""
+    return Words(DSPYS.format_system_message(rest), last=DSPYS.user_message_output_requirements(rest))
+
+
+def made_true(rest: Any) -> Words:
+    """DSPy's words, without lists of no fields and with tools in mind."""
+    if not rest.output_fields:
+        fields = dspy.adapters.utils.get_field_description_string(rest.input_fields)
+        return Words(f"{rest.instructions}\n\nYour input fields are:\n{fields}")
+    parts = (DSPYS.format_field_description, DSPYS.format_field_structure, DSPYS.format_task_description)
+    description, structure, task = (part(rest) for part in parts)
+    return Words(
+        f"{description}\n{aside(structure)}\n{task}", aside(DSPYS.user_message_output_requirements(rest))
+    )
+
+
+def form_with_each_question(rest: Any) -> Words:
+    """Each thing once in the system text, but the form, which ends each question."""
+    return Words(described(rest), aside(form_of(ADAPTER, rest)) if rest.output_fields else "")
+
+
+def each_once(rest: Any) -> Words:
+    """Each thing once in the system text: what sigadapt sends."""
+    return Words(prompt_of(ADAPTER, rest).system)
+
+
+PHRASINGS: dict[str, Callable[[Any], Words]] = {
+    "DSPy 3.4.1, for comparison": dspys_own,
+    "1. DSPy's words, made true": made_true,
+    "2. each thing once, the form with each question": form_with_each_question,
+    "**3. each thing once, in the system text**": each_once,
+}
+
+
+def aside(words: str) -> str:
+    """A form's words, beside tools."""
+    return f"Tool calls aside, {words[:1].lower()}{words[1:]}"
+
+
+def questions() -> Iterator[str]:
+    """The first question of each case of the benchmark."""
+    for page in sorted((Path(os.environ["SIGADAPT_CORPUS"]) / "bfcl").glob("*.json")):
+        for line in page.read_text(encoding="utf-8").splitlines():
+            messages = json.loads(line)["question"][0]
+            yield "\n".join(message["content"] for message in messages)
+
+
+def prompts(words: Words, asked: Sequence[str], turns: int) -> Iterator[str]:
+    """The text of each conversation's requests' last prompt: system text and all questions so far."""
+    for start in range(0, len(asked) - turns + 1, turns):
+        said = asked[start : start + turns]
+        shown = [f"[[ ## question ## ]]\n{text}" for text in said]
+        ends = [words.reminder] * (turns - 1) + [words.reminder or words.last]
+        yield "\n".join(
+            [words.system, *(f"{text}\n\n{end}".strip() for text, end in zip(shown, ends, strict=True))]
+        )
+
+
+def size(texts: Sequence[str]) -> tuple[float, float]:
+    """The mean length of texts, in characters and in tokens of GPT-4o."""
+    tokens = sum(len(litellm.encode(model="gpt-4o", text=text)) for text in texts)
+    return sum(map(len, texts)) / len(texts), tokens / len(texts)
+
+
+def table(asked: Sequence[str], signature: Any) -> list[list[str]]:
+    """A row a phrasing: characters and tokens for one question, and for a conversation."""
+    plan = plan_of(signature)
+    assert plan is not None  # noqa: S101  (each of the signatures here has tool fields)
+    rows: list[list[str]] = []
+    for name, phrasing in PHRASINGS.items():
+        words = phrasing(plan.rest)
+        one, many = (size(list(prompts(words, asked, turns))) for turns in (1, TURNS))
+        rows.append([name, *(f"{number:,.0f}" for number in (*one, *many))])
+    return rows
+
+
+def page(asked: Sequence[str]) -> str:
+    """The whole page."""
+    alone = size(list(asked))
+    head = ["phrasing", "characters", "tokens", f"characters, {TURNS} turns", f"tokens, {TURNS} turns"]
+    tables: list[str] = []
+    for title, signature in SIGNATURES.items():
+        lines = [head, ["---", *["---:"] * 4], *table(asked, signature)]
+        tables.append(
+            f"## {title.capitalize()}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        )
+    numbers = {"count": f"{len(asked):,}", "characters": f"{alone[0]:.0f}", "tokens": f"{alone[1]:.0f}"}
+    plan = plan_of(Described)
+    shown = "" if plan is None else prompt_of(ADAPTER, plan.rest).system
+    quoted = "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
+    return INTRODUCTION.format(**numbers) + "\n\n".join(tables) + NOTES + quoted + "\n"
+
+
+INTRODUCTION = """\
+# What the prompt says
+
+Written by `python3 tasks.py docs`. With native tool calling the tools describe themselves, in the request's
+own place for them. The prompt carries the rest: instructions, fields, constraints, and the form of text
+outputs where there are any. Three phrasings of it were compared on the {count} questions of the Berkeley
+Function-Calling Leaderboard v4 that the corpus has, with three signatures under `ChatAdapter`. A question
+is {characters} characters or {tokens} tokens by itself; the figures are means of the whole text of a
+request, its tools not counted, in characters and in tokens of GPT-4o. In a conversation each question is
+sent again with every later one.
+
+"""
+
+NOTES = """
+
+## Which one, and why
+
+The third is what sigadapt sends: the smallest of the three, or within a token of it, in every column, and
+nothing is lost with it. Said once are the instructions, every description, every constraint, every type
+that is more than text, and the form. Not said is what says nothing: a list of no fields, a field that is a
+text and has only its name (which stands over its value), the same form a second and a third time, and that
+an objective is an objective.
+
+The second is the same for one question and grows with each turn. The first has the form twice for one
+question and once more for each turn. That a provider's prompt cache keeps a system text, while questions
+change, speaks for the third as well; that DSPy reminds a model of the form with each question, lest it
+forget, speaks for the other two. A reminder with the last question alone would cost the cache: the next
+request would no longer begin with the same words.
+
+An adapter that describes fields or forms in words of its own (`BAMLAdapter`, a subclass of yours) says all
+of them, in the places where DSPy says them. The third phrasing of the third signature:
+
+"""
+
+
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+    """Measure and write the page; nothing where there is no corpus."""
+    if "SIGADAPT_CORPUS" in os.environ:
+        write(page(list(questions())))
+
+
+if __name__ == "__main__":
+    main()
