@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 import dspy
+import orjson
 from dspy.adapters import _legacy_type_markers, utils  # pyright: ignore[reportPrivateUsage]
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER
 from dspy.signatures.signature import Signature
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 Message = dict[str, Any]
+_PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 _NOT_SHOWN = "(the result is not part of this example)"
 _PARTIAL_DEMO = "This is an example of the task, without {}."
 
@@ -156,7 +158,12 @@ def _answered(calls: ToolCalls, event: Mapping[str, Any], rounds: list[Round]) -
 def _results_in(calls: ToolCalls, event: Mapping[str, Any]) -> Round | None:
     for value in event.values():
         if isinstance(value, ToolResults) or (isinstance(value, Mapping) and "rounds" in value):
-            given = {result.call_id: result for result in ToolResults.model_validate(value)}
+            found = ToolResults.model_validate(value)
+            given = {result.call_id: result for result in found}
+            if [round_.calls is calls for round_ in found.rounds] == [True] and list(given) == [
+                call.id for call in calls.in_order()
+            ]:
+                return found.rounds[0]
             kept = {call.id for call in calls.invalid}
             return ToolResults.of(calls, {key: given[key] for key in given if key not in kept}).rounds[0]
     if calls.tool_call_results is None:
@@ -236,4 +243,9 @@ def result_text(value: Any) -> str:
         >>> result_text({"ok": True}), result_text("fine")
         ('{"ok":true}', 'fine')
     """
-    return value if isinstance(value, str) else compact(utils.serialize_for_json(value))
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=_PLAIN).decode()
+    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
+        return compact(utils.serialize_for_json(value))

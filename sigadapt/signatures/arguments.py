@@ -23,7 +23,8 @@ from sigadapt.errors import CallCode
 # A double overflows by an exponent of three digits, by hundreds of digits, or by both.
 _EXPONENT = re.compile(r"e\+?[0-9]{3}")
 _UPPER_EXPONENT = re.compile(r"E\+?[0-9]{3}")
-_LONG_NUMBER = re.compile(r"[0-9]{200}")
+_ALL_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_MANY_DIGITS = b"0" * 200
 _MOST_SHOWN = 120
 
 
@@ -56,12 +57,13 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "dict[str, Any] | Fl
         'duplicate_key'
     """
     try:
-        value: Any = jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)
+        encoded = text.encode()
+        value: Any = jiter.from_json(encoded, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:  # UnicodeEncodeError, of a lone surrogate, is one
         return _undecodable(text, str(error), cut_off=cut_off)
     if type(value) is dict:
         args = cast("dict[str, Any]", value)
-        if _may_overflow(text) and _holds_infinity(args.values()):
+        if _may_overflow(text, encoded) and _holds_infinity(args.values()):
             return Flaw("invalid_json", f"a number is too large for a double: {shown(text)}")
         return args
     if value is None:
@@ -69,12 +71,12 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "dict[str, Any] | Fl
     return Flaw("not_an_object", f"the arguments are {_kind(value)}, not an object: {shown(text)}")
 
 
-def _may_overflow(text: str) -> bool:
-    """Whether a number in the text may be too large; three literal searches are faster than one."""
+def _may_overflow(text: str, encoded: bytes) -> bool:
+    """Whether a number in the text may be too large. For many digits a search of bytes takes a tenth of a regex."""
     return bool(
         _EXPONENT.search(text)
         or ("E" in text and _UPPER_EXPONENT.search(text))
-        or (len(text) > 200 and _LONG_NUMBER.search(text))
+        or (len(text) > 200 and _MANY_DIGITS in encoded.translate(_ALL_ZEROS))
     )
 
 

@@ -1,12 +1,16 @@
 """Conversations: any sequence of turns survives JSON, goes to any provider, and never leaves unpaired."""
 
+import datetime
+import enum
 import json
 import pickle
 import re
 from typing import Any, cast
 
 import dspy
+import pydantic
 import pytest
+from dspy.adapters import utils
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wire_bodies import part, said_text, serving
@@ -14,13 +18,14 @@ from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
-from sigadapt.adapters.conversation import messages_of
+from sigadapt.adapters.conversation import messages_of, result_text
 from sigadapt.adapters.lm15_request import to_lm15
 from sigadapt.adapters.lowering import lowered
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.profiles import LITELLM, NATIVE
 from sigadapt.adapters.request import Request
 from sigadapt.errors import InvalidHistory
+from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, Turn
 from sigadapt.testing import Answer, LoopbackProvider
 
@@ -385,3 +390,45 @@ def test_the_words_of_a_turn_come_before_what_the_user_asks_next():
     rows = request_of([{"question": "Weather?", "calls": CALLS, "results": results}])["messages"]
     assert [row["role"] for row in rows] == ["system", "user", "assistant", "tool", "tool", "user"]
     assert "And now?" in rows[-1]["content"]
+
+
+# ---- what a tool gave, as text ----
+
+
+class Note(pydantic.BaseModel):
+    when: datetime.date
+
+
+class Level(enum.Enum):
+    HIGH = "high"
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.dates()
+    | st.uuids()
+    # DSPy's encoder leaves these to pydantic as well
+    | st.just(Note(when=datetime.date(2026, 1, 2)))
+    | st.just(Level.HIGH)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(value=values)
+def test_a_value_is_the_text_that_dspy_makes_of_it(value: Any) -> None:
+    """conversations: A value is sent as text or compact JSON."""
+    try:
+        expected = value if isinstance(value, str) else compact(utils.serialize_for_json(value))
+    except Exception as error:  # noqa: BLE001  (whatever DSPy refuses)
+        with pytest.raises(type(error)):
+            result_text(value)
+    else:
+        assert result_text(value) == expected

@@ -1,0 +1,132 @@
+"""What an adapter adds to a call, by the number of tools, of turns, and with a text output."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dspy
+
+import sigadapt
+from benchmarks.measure import Table, medians, micro, times
+from benchmarks.subjects import Floor, Free, Ours, Theirs, functions, predicting
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+
+TOOLS = (1, 10, 100, 1000)
+TURNS = (1, 10, 50, 100, 200)
+
+
+class GoOn(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    history: dspy.History = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    tool_calls: ToolCalls = dspy.OutputField()
+
+
+class OursInWords(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    tool_calls: ToolCalls | None = dspy.OutputField()
+
+
+class TheirsInWords(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    tool_calls: dspy.ToolCalls = dspy.OutputField()
+
+
+def tables(seconds: float) -> Iterator[Table]:
+    """The comparisons, each row taken for so many seconds."""
+    yield by_tools(seconds)
+    yield in_words(seconds)
+    yield by_turns(seconds)
+
+
+def by_tools(seconds: float) -> Table:
+    """Calls alone, with 1 to 1,000 tools."""
+    rows = [row(f"{count:,} tools", count, Ours, Theirs, seconds) for count in TOOLS]
+    told = (
+        "A call of `dspy.Predict` on an engine that answers at once, less the same call under an adapter that\n"
+        "hands a ready request to the language model (the floor). A ratio of 0.10 means that sigadapt adds a\n"
+        "tenth of what `dspy.ChatAdapter` adds with native function calling."
+    )
+    return Table("What the adapter adds to a call", told, _HEAD, rows)
+
+
+def in_words(seconds: float) -> Table:
+    """The same with a text output beside the calls."""
+    rows = [row(f"{count} tools", count, OursInWords, TheirsInWords, seconds) for count in (1, 10)]
+    told = "The same with an output field `answer: str | None` beside the calls."
+    return Table("With a text output", told, _HEAD, rows)
+
+
+_HEAD = ("", "ratio to DSPy's", "sigadapt adds", "DSPy adds", "the floor")
+
+
+def row(title: str, count: int, ours: Any, theirs: Any, seconds: float) -> list[str]:
+    """One row: floor, sigadapt and DSPy taken in turn."""
+    declared = functions(count)
+    mine, other = ToolDecls(declared), [dspy.Tool(function) for function in declared]
+    native = sigadapt.ChatAdapter(tool_calling="native")
+    dspys = dspy.ChatAdapter(use_native_function_calling=True)
+    floor, sigadapts, dspys_own = medians(
+        [
+            predicting(Floor(mine.to_openai()), Ours, question="q", tools=mine),
+            predicting(native, ours, question="q", tools=mine),
+            predicting(dspys, theirs, question="q", tools=other),
+        ],
+        seconds,
+    )
+    added, theirs_added = sigadapts - floor, dspys_own - floor
+    return [title, times(added / theirs_added), micro(added), micro(theirs_added), micro(floor)]
+
+
+def by_turns(seconds: float) -> Table:
+    """A history of 1 to 200 turns, each with a call and its result."""
+    rows: list[list[str]] = []
+    adapter, decls = sigadapt.ChatAdapter(tool_calling="native"), ToolDecls(functions(1))
+    lm = dspy.LM("openai/x", engine=Recording(), cache=False)
+    for count in TURNS:
+        messages = [turn(number) for number in range(count)]
+        inputs = {"question": "q", "history": dspy.History(messages=messages), "tools": decls}
+        adapter(lm, {}, GoOn, [], inputs)
+        request = Recording.last
+        (whole, alone) = medians(
+            [
+                lambda inputs=inputs: adapter(lm, {}, GoOn, [], inputs),
+                lambda request=request: lm(request),
+            ],
+            seconds,
+        )
+        rows.append([f"{count} turns", micro((whole - alone) / count), micro(whole - alone), micro(alone)])
+    told = (
+        "A history in which each turn has a question, a call and its result; all of it is sent with every\n"
+        "request. The cost of a turn stays the same: a request is linear in its turns."
+    )
+    head = ("", "sigadapt adds a turn", "sigadapt adds", "the language model alone, given the request")
+    return Table("By the turns of a history", told, head, rows)
+
+
+class Recording(Free):
+    """The engine, keeping the last request."""
+
+    last: Any = None
+
+    def complete(self, request: Any) -> Any:
+        """The same answer; the request is kept."""
+        Recording.last = request
+        return super().complete(request)
+
+
+def turn(number: int) -> dict[str, Any]:
+    """One turn of a history, as ReAct writes it."""
+    call = ToolCall(id=f"call_{number}", name="tool_0", args={"city": "Paris", "days": number})
+    calls = ToolCalls(tool_calls=[call])
+    results = ToolResults.of(calls, [{"celsius": number}])
+    return {"question": f"Question {number}?", "tool_calls": calls, "results": results}

@@ -1,0 +1,64 @@
+"""Taking times side by side, and putting them into tables.
+
+A machine's speed drifts by half within minutes, so a ratio of two times is worth something only if they were
+taken in turn. That is why no runner of separate benchmarks (pytest-benchmark, pyperf) is used here: every
+function of a comparison is called once a round, and its time is the median of its rounds.
+"""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_FEWEST = 7
+
+
+class Table(NamedTuple):
+    """One comparison: a title, a sentence or two about it, the columns and the rows."""
+
+    title: str
+    told: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """The table as a section of a page."""
+        ruled = ["---", *["---:"] * (len(self.head) - 1)]
+        lines = "\n".join(f"| {' | '.join(row)} |" for row in (self.head, ruled, *self.rows))
+        return f"## {self.title}\n\n{self.told}\n\n{lines}\n"
+
+
+def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+    """The median seconds that each function takes, called in turn for about so many seconds in all."""
+    taken: list[list[float]] = [[] for _ in functions]
+    for function in functions:
+        function()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(taken[0]) < _FEWEST:
+        gc.collect()
+        gc.disable()
+        for _ in range(25 if len(taken[0]) >= _FEWEST else 1):
+            for function, times in zip(functions, taken, strict=True):
+                start = time.perf_counter()
+                function()
+                times.append(time.perf_counter() - start)
+        gc.enable()
+    return [statistics.median(times) for times in taken]
+
+
+def micro(seconds: float) -> str:
+    """A time in microseconds."""
+    return f"{seconds * 1e6:,.1f} µs" if seconds < 10e-6 else f"{seconds * 1e6:,.0f} µs"
+
+
+def times(ratio: float) -> str:
+    """A ratio."""
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def resident() -> int:
+    """The bytes of memory that this process holds; 0 where the system does not say (it is Linux that does)."""
+    status = Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * 4096 if status.exists() else 0

@@ -1,0 +1,91 @@
+"""What is held in memory: a signature's plan and prompt, a declaration, and whether anything is left behind."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import dspy
+
+import sigadapt
+from benchmarks.measure import Table, resident
+from benchmarks.subjects import Floor, Ours, predicting, tool
+from sigadapt import ToolDecls
+from sigadapt.adapters import plan, prompt
+
+HELD = 1_000
+DISTINCT = 100_000
+
+
+def tables(seconds: float) -> Iterator[Table]:
+    """The measurements; with less than a second, of a hundredth of the things."""
+    share = 1.0 if seconds >= 1 else 0.01
+    yield held(int(HELD * share))
+    yield left(int(DISTINCT * share))
+
+
+def settled() -> int:
+    """The bytes held after a collection; twice, because a class may hold another."""
+    gc.collect()
+    gc.collect()
+    return resident()
+
+
+def kilobytes(count: int, number: int) -> str:
+    """Bytes a thing."""
+    return f"{count / number / 1024:,.1f} kB"
+
+
+def held(count: int) -> Table:
+    """What a live signature and a live declaration hold."""
+    adapter, decls = sigadapt.ChatAdapter(tool_calling="native"), ToolDecls(tool(0))
+    predicting(adapter, Ours, question="q", tools=decls)()
+    start = settled()
+    signatures = [distinct(number) for number in range(count)]
+    made = settled()
+    for signature in signatures:
+        predicting(adapter, signature, question="q", tools=decls)()
+    called = settled()
+    declared = [ToolDecls(tool(number)) for number in range(count)]
+    declarations = settled()
+    theirs = [dspy.Tool(tool(number)) for number in range(count)]
+    dspys = settled()
+    rows = [
+        ["a signature class of DSPy's, for comparison", kilobytes(made - start, count)],
+        ["what sigadapt keeps of it after a call", kilobytes(called - made, count)],
+        ["a declared function, with schema and validator", kilobytes(declarations - called, count)],
+        ["a `dspy.Tool` of it, for comparison", kilobytes(dspys - declarations, count)],
+    ]
+    told = f"Growth of the process over {count:,} of each, all alive. What is kept dies with its signature or function."
+    del declared, theirs
+    return Table("Memory held", told, ("", "each"), rows)
+
+
+def distinct(number: int) -> Any:
+    """A signature like no other."""
+    return Ours.with_instructions(f"Answer with the tools, case {number}.")
+
+
+def left(count: int) -> Table:
+    """What is left after many signatures, each called once and dropped; under an adapter that does nothing too."""
+    ours, decls = sigadapt.ChatAdapter(tool_calling="native"), ToolDecls(tool(0))
+    rows: list[list[str]] = []
+    for name, adapter, number in (
+        ("DSPy alone, a tenth of the signatures", Floor(decls.to_openai()), count // 10),
+        ("sigadapt", ours, count),
+    ):
+        for each in range(1_000 if count >= DISTINCT else 10):  # until allocators and caches have their size
+            predicting(adapter, distinct(each), question="q", tools=decls)()
+        start = settled()
+        for each in range(number):
+            predicting(adapter, distinct(each), question="q", tools=decls)()
+        grown = settled() - start
+        known = len(plan._PLANS) + len(plan._RESTS) + len(prompt._PROMPTS)  # noqa: SLF001
+        rows.append(
+            [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
+        )
+    told = (
+        "Signatures made, called once and dropped, one after the other. (DSPy's own trace, which is off here,\n"
+        "keeps the last 10,000 predictions and their signatures.)"
+    )
+    head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")
+    return Table("Memory left behind", told, head, rows)
