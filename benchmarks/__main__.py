@@ -24,9 +24,12 @@ PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python3 tasks.py bench`, which installs the libraries that are compared and takes about {minutes}
-minutes. Ratios come first, because they hold on other machines; what is compared was measured in turn, call by
-call. The machine has 2 cores. Python {python}; {versions}.
+Written by `python3 tasks.py bench`, which installs the libraries that are compared and takes about ten
+minutes. With names of parts it prints those alone: `python3 tasks.py bench adapters decoding starting
+concurrency memory`. Ratios come first, because they hold on other machines, and what is compared was measured
+in turn, call by call.
+
+The machine: 2 cores. Python {python}; {versions}.
 """
 
 
@@ -40,7 +43,7 @@ def tables(parts: Sequence[str], seconds: float) -> list[Table]:
 def page(found: Sequence[Table]) -> str:
     """The whole page."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in PEERS)
-    head = INTRODUCTION.format(minutes="five", python=platform.python_version(), versions=versions)
+    head = INTRODUCTION.format(python=platform.python_version(), versions=versions)
     return "\n".join([head, *(table.markdown() for table in found)])
 
 

@@ -52,9 +52,9 @@ def by_tools(seconds: float) -> Table:
     """Calls alone, with 1 to 1,000 tools."""
     rows = [row(f"{count:,} tools", count, Ours, Theirs, seconds) for count in TOOLS]
     told = (
-        "A call of `dspy.Predict` on an engine that answers at once, less the same call under an adapter that\n"
-        "hands a ready request to the language model (the floor). A ratio of 0.10 means that sigadapt adds a\n"
-        "tenth of what `dspy.ChatAdapter` adds with native function calling."
+        "A call of `dspy.Predict` on an engine that answers at once, less the same call under an adapter "
+        "that hands a ready request to the language model (the floor). A ratio of 0.10 means that sigadapt "
+        "adds a tenth of what `dspy.ChatAdapter` adds with native function calling."
     )
     return Table("What the adapter adds to a call", told, _HEAD, rows)
 
@@ -106,7 +106,7 @@ def by_turns(seconds: float) -> Table:
         )
         rows.append([f"{count} turns", micro((whole - alone) / count), micro(whole - alone), micro(alone)])
     told = (
-        "A history in which each turn has a question, a call and its result; all of it is sent with every\n"
+        "A history in which each turn has a question, a call and its result; all of it is sent with every "
         "request. The cost of a turn stays the same: a request is linear in its turns."
     )
     head = ("", "sigadapt adds a turn", "sigadapt adds", "the language model alone, given the request")

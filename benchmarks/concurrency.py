@@ -1,4 +1,4 @@
-"""Many calls at once through one adapter: on threads, and as tasks; each answer has to be its own question's."""
+"""Many calls at once through one adapter, on threads and as tasks; each answer has to be its question's."""
 
 import asyncio
 import time
@@ -48,9 +48,9 @@ def tables(seconds: float) -> Iterator[Table]:
         for place, title in enumerate((f"{count:,} calls on {THREADS} threads", f"{count:,} tasks at once"))
     ]
     told = (
-        "A loopback provider in a process of its own answers after 20 ms with the question. Time a call, the\n"
-        "best of three rounds in turn, provider and HTTP included; a lock over the model call would make it\n"
-        "20 ms. The last column counts sigadapt's answers that belong to their question."
+        "A loopback provider in a process of its own answers after 20 ms with the question. Time a call, "
+        "the best of three rounds in turn, provider and HTTP included; a lock over the model call would make "
+        "it 20 ms. The last column counts sigadapt's answers that belong to their question."
     )
     head = ("", "ratio to DSPy's", "sigadapt, a call", "DSPy, a call", "answers that are right")
     yield Table("Many calls at once", told, head, rows)

@@ -7,12 +7,13 @@ function of a comparison is called once a round, and its time is the median of i
 
 import gc
 import statistics
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_FEWEST = 7
+_FEWEST = 7  # rounds
 
 
 class Table(NamedTuple):
@@ -27,19 +28,21 @@ class Table(NamedTuple):
         """The table as a section of a page."""
         ruled = ["---", *["---:"] * (len(self.head) - 1)]
         lines = "\n".join(f"| {' | '.join(row)} |" for row in (self.head, ruled, *self.rows))
-        return f"## {self.title}\n\n{self.told}\n\n{lines}\n"
+        told = textwrap.fill(self.told, 116, break_long_words=False, break_on_hyphens=False)
+        return f"## {self.title}\n\n{told}\n\n{lines}\n"
 
 
 def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """The median seconds that each function takes, called in turn for about so many seconds in all."""
+    """The median seconds that each function takes, called in turn for about so many seconds in all.
+
+    With no seconds each is called once, to see that it works.
+    """
     taken: list[list[float]] = [[] for _ in functions]
-    for function in functions:
-        function()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(taken[0]) < _FEWEST:
+    end, fewest = time.perf_counter() + seconds, _FEWEST if seconds else 1
+    while time.perf_counter() < end or len(taken[0]) < fewest:
         gc.collect()
         gc.disable()
-        for _ in range(25 if len(taken[0]) >= _FEWEST else 1):
+        for _ in range(25 if len(taken[0]) >= fewest else 1):
             for function, times in zip(functions, taken, strict=True):
                 start = time.perf_counter()
                 function()
@@ -59,6 +62,6 @@ def times(ratio: float) -> str:
 
 
 def resident() -> int:
-    """The bytes of memory that this process holds; 0 where the system does not say (it is Linux that does)."""
+    """The bytes of memory that this process holds; 0 on a system that does not say as Linux does."""
     status = Path("/proc/self/statm")
     return int(status.read_text().split()[1]) * 4096 if status.exists() else 0

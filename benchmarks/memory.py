@@ -1,4 +1,4 @@
-"""What is held in memory: a signature's plan and prompt, a declaration, and whether anything is left behind."""
+"""What is held in memory of a signature and of a declaration, and whether anything is left behind."""
 
 import gc
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def held(count: int) -> Table:
         ["a declared function, with schema and validator", kilobytes(declarations - called, count)],
         ["a `dspy.Tool` of it, for comparison", kilobytes(dspys - declarations, count)],
     ]
-    told = f"Growth of the process over {count:,} of each, all alive. What is kept dies with its signature or function."
+    told = f"Growth of the process over {count:,} of each, all alive. What is kept dies with its subject."
     del declared, theirs
     return Table("Memory held", told, ("", "each"), rows)
 
@@ -66,7 +66,7 @@ def distinct(number: int) -> Any:
 
 
 def left(count: int) -> Table:
-    """What is left after many signatures, each called once and dropped; under an adapter that does nothing too."""
+    """What is left after many signatures, each called once and dropped; and of DSPy alone."""
     ours, decls = sigadapt.ChatAdapter(tool_calling="native"), ToolDecls(tool(0))
     rows: list[list[str]] = []
     for name, adapter, number in (
@@ -84,8 +84,8 @@ def left(count: int) -> Table:
             [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
         )
     told = (
-        "Signatures made, called once and dropped, one after the other. (DSPy's own trace, which is off here,\n"
-        "keeps the last 10,000 predictions and their signatures.)"
+        "Signatures made, called once and dropped, one after the other. (DSPy's own trace, which is off "
+        "here, keeps the last 10,000 predictions and their signatures.)"
     )
     head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")
     return Table("Memory left behind", told, head, rows)

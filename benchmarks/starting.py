@@ -1,5 +1,6 @@
 """What comes before the first call: importing, declaring tools, and the prompt's length."""
 
+import os
 import statistics
 import subprocess
 import sys
@@ -16,12 +17,13 @@ from benchmarks.subjects import Free, Ours, Theirs, functions, tool
 from sigadapt import ToolDecls
 
 MANY = 200
+NOWHERE = "/nonexistent"  # a prefix for bytecode under which there is none
 
 
 def tables(seconds: float) -> Iterator[Table]:
     """The comparisons, each row taken for so many seconds."""
     yield declaring(seconds)
-    yield importing()
+    yield importing(5 if seconds else 1)
     yield prompt()
 
 
@@ -41,17 +43,31 @@ def declaring(seconds: float) -> Table:
     return Table("Declaring functions", told, ("", "ratio to DSPy's", "a function"), rows)
 
 
-def importing() -> Table:
-    """The package on top of dspy, in fresh interpreters with bytecode written."""
-    code = (
-        "import time; import dspy; t = time.perf_counter(); import sigadapt; print(time.perf_counter() - t)"
+def importing(repeats: int) -> Table:
+    """The package on top of dspy, in fresh interpreters: the import itself, and every public name."""
+    rows: list[list[str]] = []
+    for what in ("import sigadapt", "from sigadapt import *"):
+        code = f"import time; import dspy; t = time.perf_counter(); {what}; print(time.perf_counter() - t)"
+        taken = [started(code, PYTHONDONTWRITEBYTECODE="") for _ in range(repeats + 1)][1:]
+        none = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": NOWHERE}
+        unwritten = [started(code, **none) for _ in range(repeats)]
+        rows.append(
+            [f"`{what}`", *(f"{statistics.median(each) * 1e3:.0f} ms" for each in (taken, unwritten))]
+        )
+    told = (
+        "In a fresh interpreter, on top of `import dspy`. A public name is loaded when it is first used, so "
+        "the first adapter costs most of the second row."
     )
-    taken = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    ]
-    rows = [["`import sigadapt` after `import dspy`", f"{statistics.median(taken) * 1e3:.0f} ms"]]
-    return Table("Importing", "In a fresh interpreter, bytecode written.", ("", "more"), rows)
+    return Table("Importing", told, ("", "bytecode written", "none written"), rows)
+
+
+def started(code: str, **environment: str) -> float:
+    """What a fresh interpreter prints."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    return float(done.stdout)
 
 
 class Counting(Free):

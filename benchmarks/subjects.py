@@ -68,7 +68,7 @@ def completion(*calls: dict[str, Any], text: str | None = None) -> dict[str, Any
 
 
 class Free:
-    """An engine of dspy.LM's that answers at once with one call, so that only the program's side takes time."""
+    """An engine for dspy.LM that answers at once with one call, so that only the program takes time."""
 
     supports_function_calling, supports_response_schema = True, False
     supported_params = ("tools", "tool_choice")

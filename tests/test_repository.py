@@ -103,6 +103,20 @@ def test_the_public_names_are_those_of_the_design() -> None:
     assert set(sigadapt.__all__) == PUBLIC
     assert len(sigadapt.__all__) == len(set(sigadapt.__all__))
     assert [name for name in sigadapt.__all__ if not hasattr(sigadapt, name)] == []
+    assert set(sigadapt.__all__) <= set(dir(sigadapt))
+    with pytest.raises(AttributeError, match="no attribute 'ToolDeck'"):
+        _ = sigadapt.ToolDeck  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def test_a_name_is_loaded_when_it_is_used() -> None:
+    """call-cost: A name is loaded when it is used."""
+    code = (
+        "import sys, sigadapt\n"
+        "sigadapt.choice_from_response\n"
+        "print(*sorted(name for name in sys.modules if name.endswith('_adapter') and 'sigadapt' in name))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)

@@ -14,7 +14,7 @@ from dspy.adapters import _legacy_type_markers, utils  # pyright: ignore[reportP
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import turns_of
+from sigadapt.adapters.plan import Turns
 from sigadapt.adapters.prompt import Prompt, prompt_of, question
 from sigadapt.signatures.arguments import compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -48,7 +48,7 @@ def messages_of(
     instructed = len(messages)
     if demos:
         messages += _demos(adapter, rest, demos)
-    events, rounds = _turns(rest, inputs)
+    events, rounds = _turns(prompt.turns, inputs)
     for event in events:
         messages += _event(adapter, rest, event, rounds)
     user = question(adapter, rest, prompt, inputs)
@@ -80,10 +80,7 @@ def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     return False
 
 
-def _turns(rest: type[Signature], inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
-    fields = turns_of(rest)
-    if fields is None:
-        return [], []
+def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
     history = inputs.get(fields.history) if fields.history else None
     events = dspy.History.model_validate(history).messages if history is not None else []
     results = inputs.get(fields.results) if fields.results else None

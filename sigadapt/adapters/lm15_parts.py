@@ -29,7 +29,9 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     if [name for _, name, _ in reading.calls] != names:
         return None
     text = joined(texts) if texts else None
-    return _cut(reading, text) if text is None or text in (reading.text or "") else None
+    if text is None:
+        return reading
+    return _cut(reading, text) if text in (reading.text or "") else None
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:

@@ -270,7 +270,9 @@ def _judged(
     taken = ids_in(request)
     if taken:
         choice = kept_apart(choice, taken, answered)
-    return _checked(terms.options, terms.decls, restored(choice, names))
+    if names:
+        choice = restored(choice, names)
+    return _checked(terms.options, terms.decls, choice)
 
 
 def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:

@@ -16,6 +16,8 @@ from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
+from sigadapt.adapters.plan import Turns, turns_of
+
 if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
@@ -37,7 +39,7 @@ class Prompt(NamedTuple):
         system: the system text; empty where there is nothing to say.
         reminder: what each question ends in; empty but for an adapter with words of its own.
         inputs: the names of the input fields.
-        outputs: the names of the text outputs.
+        turns: where the turns so far are given.
         plain: whether the adapter is known to put texts into a question as they are.
         templates: a question by the names of the inputs given, with `%s` in the place of each value.
     """
@@ -45,7 +47,7 @@ class Prompt(NamedTuple):
     system: str
     reminder: str
     inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    turns: Turns
     plain: bool
     templates: dict[tuple[str, ...], str]
 
@@ -118,7 +120,7 @@ def _compiled(adapter: "ToolAdapter", rest: type[Signature]) -> Prompt:
         system=adapter.text_description(rest) if has_outputs else described(rest),
         reminder=adapter.text_reminder(rest) if has_outputs else "",
         inputs=tuple(rest.input_fields),
-        outputs=tuple(rest.output_fields),
+        turns=turns_of(rest) or Turns(None, None),
         plain=_are_dspys(adapter, _SHOWING),
         templates={},
     )

@@ -18,7 +18,7 @@ import pydantic
 
 from sigadapt.adapters.readers.reading import CutOff, Json, RawCall, Reading
 from sigadapt.signatures.arguments import Flaw, parse_arguments, shown
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.decoded import judge
 
 Verdict: TypeAlias = "tuple[str, dict[str, Any] | Flaw]"
@@ -80,8 +80,7 @@ def typed_calls(
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
     ids, renumbered = _ids(reading.calls, taken, answered)
-    state = None if reading.state is None else _with_ids(reading.state, ids)
-    turn = _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
+    turn = _turn(reading, ids)
     for index, ((_, name, _), (text, args)) in enumerate(zip(reading.calls, found, strict=True)):
         named = isinstance(name, str) and name != ""
         if named and isinstance(args, dict):
@@ -102,6 +101,13 @@ def typed_calls(
             bad.append(_trusted(InvalidToolCall, {**values, **flaw._asdict()}))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return _trusted(ToolCalls, values)
+
+
+def _turn(reading: Reading, ids: list[str]) -> Turn:
+    if reading.text is None and reading.reasoning is None and reading.state is None:
+        return NO_TURN
+    state = None if reading.state is None else _with_ids(reading.state, ids)
+    return _trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
 
 
 def _with_ids(state: Json, ids: list[str]) -> Json:

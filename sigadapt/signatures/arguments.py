@@ -72,7 +72,7 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "dict[str, Any] | Fl
 
 
 def _may_overflow(text: str, encoded: bytes) -> bool:
-    """Whether a number in the text may be too large. For many digits a search of bytes takes a tenth of a regex."""
+    """Whether a number may be too large. Many digits are found in bytes ten times faster than by a regex."""
     return bool(
         _EXPONENT.search(text)
         or ("E" in text and _UPPER_EXPONENT.search(text))

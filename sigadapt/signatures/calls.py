@@ -35,7 +35,8 @@ class Turn(pydantic.BaseModel):
     state: dict[str, Any] | None = None
 
 
-_NO_TURN = Turn()
+NO_TURN = Turn()
+"""The turn of calls that came with nothing beside them."""
 
 
 class ToolCall(dspy.ToolCalls.ToolCall):
@@ -62,7 +63,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     arguments: str = ""
     index: int = 0
     altered: tuple[str, ...] = ()
-    turn: Turn = _NO_TURN
+    turn: Turn = NO_TURN
 
     def bind(self, decls: "ToolDecls") -> "dict[str, Any] | InvalidToolCall":
         """The arguments as typed Python values, ready for `func(**bound)`; nothing is called.
@@ -100,7 +101,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     @pydantic.model_serializer()
     def serialize_model(self) -> Any:
         """The call whole, its turn included."""
-        return {**_plain(self), **({} if self.turn == _NO_TURN else {"turn": self.turn.model_dump()})}
+        return {**_plain(self), **({} if self.turn == NO_TURN else {"turn": self.turn.model_dump()})}
 
 
 class InvalidToolCall(pydantic.BaseModel):
@@ -160,7 +161,7 @@ class ToolCalls(dspy.ToolCalls):
 
     tool_calls: list[ToolCall]  # pyright: ignore[reportIncompatibleVariableOverride]
     invalid: tuple[InvalidToolCall, ...] = ()
-    turn: Turn = _NO_TURN
+    turn: Turn = NO_TURN
 
     @property
     def text(self) -> str | None:
@@ -246,12 +247,12 @@ class ToolCalls(dspy.ToolCalls):
                 "ToolCalls takes a mapping with a list `tool_calls`, or a list of calls"
             )
         known = cast("Mapping[str, Any]", data)
-        turn = Turn.model_validate(known.get("turn") or _NO_TURN)
+        turn = Turn.model_validate(known.get("turn") or NO_TURN)
         calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
         return {
             **known,
             "tool_calls": calls,
-            "turn": turn if turn != _NO_TURN or not calls else calls[0].turn,
+            "turn": turn if turn != NO_TURN or not calls else calls[0].turn,
         }
 
     @pydantic.model_serializer()
@@ -260,7 +261,7 @@ class ToolCalls(dspy.ToolCalls):
         data: dict[str, Any] = {"tool_calls": [_beside(call, self.turn) for call in self.tool_calls]}
         if self.invalid:
             data["invalid"] = [call.model_dump() for call in self.invalid]
-        if self.turn != _NO_TURN:
+        if self.turn != NO_TURN:
             data["turn"] = self.turn.model_dump()
         if self.tool_call_results is not None:
             data["tool_call_results"] = _jsonable(self.tool_call_results)
@@ -286,7 +287,7 @@ def _plain(call: ToolCall) -> dict[str, Any]:
 
 def _call(item: Any, turn: Turn, position: int) -> ToolCall:
     if isinstance(item, ToolCall):
-        return item if item.turn != _NO_TURN or turn == _NO_TURN else item.model_copy(update={"turn": turn})
+        return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
     if isinstance(item, dspy.ToolCalls.ToolCall):
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):
@@ -297,7 +298,7 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall:
     return ToolCall.model_validate(
         {
             "index": position,
-            **({} if turn == _NO_TURN else {"turn": turn}),
+            **({} if turn == NO_TURN else {"turn": turn}),
             **known,
             "id": known.get("id") or f"call_{position + 1}",
         }

@@ -1,6 +1,6 @@
 """Conversations: any sequence of turns survives JSON, goes to any provider, and never leaves unpaired."""
 
-import datetime
+import datetime as dt
 import enum
 import json
 import pickle
@@ -396,7 +396,7 @@ def test_the_words_of_a_turn_come_before_what_the_user_asks_next():
 
 
 class Note(pydantic.BaseModel):
-    when: datetime.date
+    when: dt.date
 
 
 class Level(enum.Enum):
@@ -412,7 +412,7 @@ values = st.recursive(
     | st.dates()
     | st.uuids()
     # DSPy's encoder leaves these to pydantic as well
-    | st.just(Note(when=datetime.date(2026, 1, 2)))
+    | st.just(Note(when=dt.date(2026, 1, 2)))
     | st.just(Level.HIGH)
     | st.binary(max_size=3),
     lambda inner: (

@@ -1,0 +1,33 @@
+"""The benchmarks run, and what they count is right; no time is looked at."""
+
+import importlib
+import importlib.util
+from typing import Any
+
+import pytest
+
+PEERS = {"decoding": ("langchain_openai", "pydantic_ai"), "starting": ("pydantic_ai",)}
+
+
+def part(name: str) -> Any:
+    missing = [peer for peer in PEERS.get(name, ()) if importlib.util.find_spec(peer) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+@pytest.mark.parametrize("name", ["adapters", "decoding", "starting", "concurrency", "memory"])
+def test_a_part_of_the_benchmarks_runs(name: str) -> None:
+    """call-cost: What a call costs is measured."""
+    for table in part(name).tables(0.0):
+        assert table.rows
+        assert all(len(row) == len(table.head) for row in table.rows), table.title
+        if name == "concurrency":
+            assert {row[-1] for row in table.rows} == {"300 of 300"}
+
+
+def test_a_small_soak_accounts_for_every_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """call-cost: Every answer of a soak is accounted for."""
+    assert part("soak").run(1_000, minutes=5) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Accounted for: 1,000; mismatches: 0." in printed
