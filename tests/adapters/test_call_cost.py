@@ -48,7 +48,8 @@ class GoOn(dspy.Signature):
 class Engine:
     """An engine that answers at once and keeps what it was asked."""
 
-    supports_function_calling, supports_response_schema, supported_params = True, False, ("tools",)
+    supports_function_calling, supports_reasoning, supports_response_schema = True, True, False
+    supported_params = ("tools",)
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -77,26 +78,31 @@ def collect() -> None:
         gc.collect()
 
 
-def subclasses() -> int:
+def built(run: Callable[[], object]) -> int:
+    """How many signature classes a run builds; a class is in cycles, so it stays until it is collected."""
     collect()
-    return len(dspy.Signature.__subclasses__())
+    gc.disable()
+    try:
+        before = len(dspy.Signature.__subclasses__())
+        run()
+        return len(dspy.Signature.__subclasses__()) - before
+    finally:
+        gc.enable()
 
 
 def test_what_does_not_change_is_compiled_once() -> None:
     """call-cost: What does not change from call to call is compiled once."""
     engine, decls, predict = Engine(), ToolDecls(echo), dspy.Predict(Ask)
     with quiet(engine):
-        predict(question="1", tools=decls)
-        before = subclasses()
-        predict(question="2", tools=decls)
-        assert subclasses() == before
+        assert built(lambda: predict(question="1", tools=decls)) > 0
+        assert built(lambda: predict(question="2", tools=decls)) == 0
     first, second = engine.asked
     assert first.tools is second.tools or [t is u for t, u in zip(first.tools, second.tools, strict=True)]
     assert first.system == second.system == "Answer with the tools."
 
 
-def called_and_dropped(number: int) -> Any:
-    signature: Any = Ask.with_instructions(f"Answer {number}.")
+def called_and_dropped(number: int, kind: Any = Ask) -> Any:
+    signature: Any = kind.with_instructions(f"Answer {number}.")
     dspy.Predict(signature)(question="?", tools=ToolDecls(echo))
     return weakref.ref(signature)
 
@@ -111,6 +117,32 @@ def test_a_signature_is_forgotten_with_its_last_user() -> None:
     assert [reference for reference in known if reference() is not None] == []
     after = len(plan._PLANS), len(plan._RESTS), len(prompt._PROMPTS)  # pyright: ignore[reportPrivateUsage]
     assert after == before
+
+
+class Think(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    thoughts: dspy.Reasoning = dspy.OutputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+def test_a_native_type_of_dspys_builds_its_signature_once() -> None:
+    """call-cost: What does not change from call to call is compiled once.
+
+    call-cost: Caches are bounded and weak.
+    """
+    engine = Engine()
+    with quiet(engine):
+        known = called_and_dropped(0, Think)
+        collect()
+        assert known() is None
+        predict = dspy.Predict(Think)
+        assert built(lambda: predict(question="1", tools=ToolDecls(echo))) > 0
+        assert built(lambda: predict(question="2", tools=ToolDecls(echo))) == 0
+    assert [request.config.reasoning is None for request in engine.asked] == [False] * 3
+    assert "thoughts" not in engine.asked[-1].system
 
 
 def test_an_adapter_is_forgotten_with_its_last_user() -> None:

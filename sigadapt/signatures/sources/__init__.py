@@ -5,6 +5,7 @@ parameters)`, which says what the source is as one or more tools. Nothing is eve
 """
 
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any, Protocol, cast
 
 import dspy
@@ -47,6 +48,12 @@ _FIX = (
 )
 
 
+def _reader_of(source: object) -> _Reader | None:
+    if type(source) is FunctionType:  # the commonest source, which no other file reads
+        return callables
+    return next((reader for reader in _TABLE if reader.reads(source)), None)
+
+
 def is_source(value: object) -> bool:
     """Whether some file here reads the value.
 
@@ -54,7 +61,7 @@ def is_source(value: object) -> bool:
         >>> is_source(len), is_source({"name": "f"}), is_source("f")
         (True, True, False)
     """
-    return any(reader.reads(value) for reader in _TABLE)
+    return _reader_of(value) is not None
 
 
 def is_function(value: object) -> bool:
@@ -64,7 +71,7 @@ def is_function(value: object) -> bool:
         >>> is_function(len), is_function(dspy.Tool(len, name="len", args={}))
         (True, False)
     """
-    return next((reader for reader in _TABLE if reader.reads(value)), None) is callables
+    return _reader_of(value) is callables
 
 
 def read_source(source: object, parameters: Json | None = None) -> list[Facts] | None:
@@ -77,7 +84,7 @@ def read_source(source: object, parameters: Json | None = None) -> list[Facts] |
     Raises:
         InvalidToolDecl: it is a source, and not one that can be declared.
     """
-    reader = next((reader for reader in _TABLE if reader.reads(source)), None)
+    reader = _reader_of(source)
     return None if reader is None else reader.read(source, parameters)
 
 

@@ -114,7 +114,7 @@ def _derived(source: _Function) -> _Derived:
     called = _called(source)
     cache, key = (_BOUND, called.__func__) if isinstance(called, MethodType) else (_PLAIN, called)
     cacheable = type(key) in (FunctionType, functools.partial)
-    doc = _doc_of(source)
+    doc = source.__doc__ if type(source) is FunctionType else _doc_of(source)  # cleaned below, if need be
     known = cache.get(key) if cacheable else None
     if known is not None and known.doc == doc:
         return known
@@ -126,7 +126,7 @@ def _derived(source: _Function) -> _Derived:
 
 def _derive(source: _Function, called: _Function, doc: str | None) -> _Derived:
     where = _qualified(source)
-    docs = docstrings.parse(doc)
+    docs = docstrings.parse(_doc_of(source))
     problems: list[str] = []
     signature = _signature_of(called, where, problems)
     schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
