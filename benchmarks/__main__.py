@@ -7,14 +7,13 @@ import importlib
 import logging
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-
-from benchmarks.measure import Table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PARTS = ("adapters", "decoding", "starting", "concurrency", "memory")
@@ -29,32 +28,37 @@ minutes. With names of parts it prints those alone: `python3 tasks.py bench adap
 concurrency memory`. Ratios come first, because they hold on other machines, and what is compared was measured
 in turn, call by call.
 
-The machine: 2 cores. Python {python}; {versions}.
+The machine: 2 cores. Python {python};
+{versions}.
 """
 
 
-def tables(parts: Sequence[str], seconds: float) -> list[Table]:
-    """The tables of some parts, each of their rows measured for so many seconds."""
-    return [
-        table for part in parts for table in importlib.import_module(f"benchmarks.{part}").tables(seconds)
-    ]
+def tables(part: str) -> str:
+    """The tables of one part, each of their rows measured for so many seconds."""
+    found = importlib.import_module(f"benchmarks.{part}").tables(SECONDS)
+    return "\n".join(table.markdown() for table in found)
 
 
-def page(found: Sequence[Table]) -> str:
+def apart(part: str) -> str:
+    """The same from a process of its own: what one part leaves in memory would slow the next."""
+    command = [sys.executable, "-m", "benchmarks", part]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def page(parts: Sequence[str]) -> str:
     """The whole page."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in PEERS)
     head = INTRODUCTION.format(python=platform.python_version(), versions=versions)
-    return "\n".join([head, *(table.markdown() for table in found)])
+    return "\n".join([head, *(part.rstrip() + "\n" for part in parts)])
 
 
 def main(parts: Sequence[str]) -> None:
     """Write the page, or print some parts of it."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
-    found = tables(parts or PARTS, SECONDS)
     if parts:
-        print("\n".join(table.markdown() for table in found))
+        print("\n".join(map(tables, parts)))
     else:
-        PAGE.write_text(page(found), encoding="utf-8")
+        PAGE.write_text(page([apart(part) for part in PARTS]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -44,13 +44,14 @@ class TheirsInWords(dspy.Signature):
 def tables(seconds: float) -> Iterator[Table]:
     """The comparisons, each row taken for so many seconds."""
     yield by_tools(seconds)
+    yield as_given(seconds)
     yield in_words(seconds)
     yield by_turns(seconds)
 
 
 def by_tools(seconds: float) -> Table:
     """Calls alone, with 1 to 1,000 tools."""
-    rows = [row(f"{count:,} tools", count, Ours, Theirs, seconds) for count in TOOLS]
+    rows = [row(named(count), count, Ours, Theirs, seconds) for count in TOOLS]
     told = (
         "A call of `dspy.Predict` on an engine that answers at once, less the same call under an adapter "
         "that hands a ready request to the language model (the floor). A ratio of 0.10 means that sigadapt "
@@ -59,14 +60,47 @@ def by_tools(seconds: float) -> Table:
     return Table("What the adapter adds to a call", told, _HEAD, rows)
 
 
+def as_given(seconds: float) -> Table:
+    """The same tools, given in other forms than a ToolDecls made once."""
+    rows: list[list[str]] = []
+    native = sigadapt.ChatAdapter(tool_calling="native")
+    for count in (1, 10, 100):
+        declared = functions(count)
+        made, dspys = ToolDecls(declared), [dspy.Tool(function) for function in declared]
+        forms = [made, declared, made.to_openai(), dspys]
+        floor, theirs, *taken = medians(
+            [
+                predicting(Floor(made.to_openai()), Ours, question="q", tools=made),
+                predicting(
+                    dspy.ChatAdapter(use_native_function_calling=True), Theirs, question="q", tools=dspys
+                ),
+                *(predicting(native, Ours, question="q", tools=form) for form in forms),
+            ],
+            seconds,
+        )
+        ratios = [times((each - floor) / (theirs - floor)) for each in taken]
+        rows.append([named(count), *ratios, micro(theirs - floor)])
+    told = (
+        "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
+        "What is no `ToolDecls` is declared anew for each: with many tools, make one `ToolDecls` and give it."
+    )
+    head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "DSPy adds")
+    return Table("By the form in which tools are given", told, head, rows)
+
+
 def in_words(seconds: float) -> Table:
     """The same with a text output beside the calls."""
-    rows = [row(f"{count} tools", count, OursInWords, TheirsInWords, seconds) for count in (1, 10)]
+    rows = [row(named(count), count, OursInWords, TheirsInWords, seconds) for count in (1, 10)]
     told = "The same with an output field `answer: str | None` beside the calls."
     return Table("With a text output", told, _HEAD, rows)
 
 
 _HEAD = ("", "ratio to DSPy's", "sigadapt adds", "DSPy adds", "the floor")
+
+
+def named(count: int) -> str:
+    """So many tools."""
+    return f"{count:,} tools" if count > 1 else "1 tool"
 
 
 def row(title: str, count: int, ours: Any, theirs: Any, seconds: float) -> list[str]:
@@ -104,7 +138,14 @@ def by_turns(seconds: float) -> Table:
             ],
             seconds,
         )
-        rows.append([f"{count} turns", micro((whole - alone) / count), micro(whole - alone), micro(alone)])
+        rows.append(
+            [
+                f"{count} turns" if count > 1 else "1 turn",
+                micro((whole - alone) / count),
+                micro(whole - alone),
+                micro(alone),
+            ]
+        )
     told = (
         "A history in which each turn has a question, a call and its result; all of it is sent with every "
         "request. The cost of a turn stays the same: a request is linear in its turns."

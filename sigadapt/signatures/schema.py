@@ -24,7 +24,7 @@ import jsonschema_rs
 import orjson
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import Flaw, shown
+from sigadapt.signatures.arguments import Flaw, compact, shown
 from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.references import check_references
 from sigadapt.signatures.subschemas import Json, Path, Place, pointer, subschemas
@@ -32,6 +32,10 @@ from sigadapt.signatures.subschemas import Json, Path, Place, pointer, subschema
 MAX_DEPTH = 100
 MAX_NODES = 100_000
 MAX_PATTERNS = 500
+
+# What was found good, by its text: dicts and MCP tools are often declared anew for every request.
+_GOOD: dict[str, jsonschema_rs.Validator] = {}
+_MOST_KEPT, _LONGEST_KEPT = 1_024, 16_384
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
 _MOST_ERRORS_TOLD = 8
@@ -78,6 +82,18 @@ Use 'integer'.
         _refuse(f"the parameters are a Python {type(schema).__name__}, not a JSON Schema object", tool, "")
     root = cast("Json", schema)
     check_json(root, tool=tool)
+    text = compact(root)
+    validator = _GOOD.get(text)
+    if validator is None:
+        validator = _checked(root, tool)
+        if len(text) <= _LONGEST_KEPT:
+            if len(_GOOD) >= _MOST_KEPT:
+                _GOOD.clear()
+            _GOOD[text] = validator
+    return validator
+
+
+def _checked(root: Json, tool: str | None) -> jsonschema_rs.Validator:
     _check_root(root, tool)
     places = list(subschemas(root))
     for place in places:

@@ -295,3 +295,25 @@ def test_any_json_is_a_schema_or_an_error(parameters: dict[str, Any]):
         assert error.code in ("invalid_schema", "remote_ref")  # noqa: PT017  (either outcome is right)
     else:
         schema.flaw_in({"a": 1}, validator, "f")
+
+
+def test_a_schema_that_was_good_is_checked_again_when_it_has_changed() -> None:
+    """call-cost: What does not change from call to call is compiled once."""
+    one: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    same = json.loads(json.dumps(one))
+    assert schema.check(one, tool="f") is schema.check(same, tool="g")
+    one["properties"]["n"]["type"] = "int"
+    with pytest.raises(InvalidToolDecl, match=r"tool 'f'.*'int' is not a JSON Schema type"):
+        schema.check(one, tool="f")
+    same["properties"]["n"]["default"] = float("nan")  # which compact JSON would write as null
+    with pytest.raises(InvalidToolDecl, match="nan is not a JSON number"):
+        schema.check(same, tool="g")
+
+
+def test_good_schemas_are_kept_in_bounds() -> None:
+    """call-cost: Caches are bounded and weak."""
+    for number in range(1_100):
+        schema.check({"type": "object", "title": f"{number}"}, tool="f")
+    schema.check({"type": "object", "description": "x" * 20_000}, tool="f")
+    assert len(schema._GOOD) <= 1_024  # pyright: ignore[reportPrivateUsage]
+    assert max(map(len, schema._GOOD)) <= 16_384  # pyright: ignore[reportPrivateUsage]
