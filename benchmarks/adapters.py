@@ -7,7 +7,7 @@ import dspy
 
 import sigadapt
 from benchmarks.measure import Table, medians, micro, times
-from benchmarks.subjects import Floor, Free, Ours, Theirs, functions, predicting
+from benchmarks.subjects import Floor, Free, Ours, Theirs, closing, functions, predicting
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 
 TOOLS = (1, 10, 100, 1000)
@@ -67,7 +67,7 @@ def as_given(seconds: float) -> Table:
     for count in (1, 10, 100):
         declared = functions(count)
         made, dspys = ToolDecls(declared), [dspy.Tool(function) for function in declared]
-        forms = [made, declared, made.to_openai(), dspys]
+        forms = [made, declared, made.to_openai(), dspys, [closing(number) for number in range(count)]]
         floor, theirs, *taken = medians(
             [
                 predicting(Floor(made.to_openai()), Ours, question="q", tools=made),
@@ -82,9 +82,10 @@ def as_given(seconds: float) -> Table:
         rows.append([named(count), *ratios, micro(theirs - floor)])
     told = (
         "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
-        "What is no `ToolDecls` is declared anew for each: with many tools, make one `ToolDecls` and give it."
+        "A list is known again by what it holds. One with functions that close over variables is declared "
+        "anew each time: with many of those, make one `ToolDecls` and give it."
     )
-    head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "DSPy adds")
+    head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "closures", "DSPy adds")
     return Table("By the form in which tools are given", told, head, rows)
 
 

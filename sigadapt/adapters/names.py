@@ -100,7 +100,7 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
 def restored(choice: Choice, table: dict[str, str]) -> Choice:
     """The choice with the declared names in its calls, good and bad."""
     calls = choice.tool_calls
-    if calls is None:
+    if not table or calls is None:
         return choice
     declared = {alias: name for name, alias in table.items()}
 

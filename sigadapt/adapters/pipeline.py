@@ -18,7 +18,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters import transport
 from sigadapt.adapters.choice import Choice, choice_from_response, kept_apart
 from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_request, on_error
-from sigadapt.adapters.lowering import Lowered, lowered
+from sigadapt.adapters.lowering import Change, Lowered, lowered
 from sigadapt.adapters.names import ids_in, restored
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
@@ -87,7 +87,7 @@ class Outgoing(NamedTuple):
 
 Step: TypeAlias = "Outgoing | Pending | Parsing | Waiting"
 Steps: TypeAlias = Generator[Step, Any, Outputs]
-Answers: TypeAlias = Generator[Step, Any, tuple[list["Answer"], HookContext]]
+Answers: TypeAlias = Generator[Step, Any, tuple[list["Answer"], tuple[Change, ...]]]
 
 
 class Answer(NamedTuple):
@@ -177,13 +177,13 @@ def steps(adapter: "ToolAdapter", call: Call) -> Steps:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(transport.model_of(call.lm), messages, decls, adapter.options, generation)
-    context = HookContext(transport.model_of(call.lm), call.signature, decls)
-    answers, context = yield from _answers(adapter, call, request, controls, context)
+    answers, changes = yield from _answers(adapter, call, request, controls, decls)
     outputs: Outputs = []
     for answer in answers:
         try:
             values = yield from _values(adapter, call, plan, answer)
         except Exception as error:
+            context = _context(call, decls, changes)
             instead = yield from on_error(adapter.options.hooks, error, context)
             if instead is None:
                 raise
@@ -205,34 +205,38 @@ def _values(
 
 
 def _answers(
-    adapter: "ToolAdapter", call: Call, request: Request, controls: transport.Controls, context: HookContext
+    adapter: "ToolAdapter", call: Call, request: Request, controls: transport.Controls, decls: ToolDecls
 ) -> Answers:
-    """Every candidate's answer, as the hooks leave it, and what hooks may know by then."""
-    options, decls = adapter.options, context.decls
+    """Every candidate's answer, as the hooks leave it, and what of the request was changed for its wire."""
+    options = adapter.options
     if options.hooks:
-        asked = yield from before_request(options.hooks, request, context)
+        asked = yield from before_request(options.hooks, request, _context(call, decls, ()))
         if isinstance(asked, Choice):
-            return [Answer(_checked(options, decls, asked), None)], context
+            return [Answer(_checked(options, decls, asked), None)], ()
         request = asked
     terms = Terms(options, decls, transport.profile_of(call.lm), controls, call.plan.calls)
     outgoing = _outgoing(terms, request)
-    if outgoing.sent.changes:
-        context = context._replace(changes=outgoing.sent.changes)
+    changes = outgoing.sent.changes
     try:
         responses = yield outgoing
         answers: list[Answer] = []
         for number, response in enumerate(responses):
             answers.append((yield from _settled(outgoing.candidate(number), response)))
     except Exception as error:
-        instead = yield from on_error(options.hooks, error, context)
+        instead = yield from on_error(options.hooks, error, _context(call, decls, changes))
         if instead is None:
             raise
         answers = [Answer(_checked(options, decls, instead), None)]
     if options.hooks:
+        context = _context(call, decls, changes)
         for number, answer in enumerate(answers):
             choice = yield from after_choice(options.hooks, answer.choice, context)
             answers[number] = answer._replace(choice=choice)
-    return answers, context
+    return answers, changes
+
+
+def _context(call: Call, decls: ToolDecls, changes: tuple[Change, ...]) -> HookContext:
+    return HookContext(transport.model_of(call.lm), call.signature, decls, changes)
 
 
 def _settled(outgoing: Outgoing, response: lm15.Response) -> "Generator[Outgoing | Pending, Any, Answer]":

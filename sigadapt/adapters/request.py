@@ -9,6 +9,7 @@ replays. The provider's own shape is the business of lm15 and LiteLLM, behind `t
 """
 
 from collections.abc import Generator, Mapping
+from copy import deepcopy
 from typing import Any, TypedDict, cast
 
 from dspy.signatures.signature import Signature
@@ -110,7 +111,7 @@ def _tools(decls: ToolDecls, options: Options) -> list[dict[str, Any]]:
     """The declarations as tools: the same list every time, unless somebody may change it."""
     if not options.strict and not options.hooks:
         return decls.canonical
-    tools = decls.to_openai()
+    tools = deepcopy(decls.canonical)
     for tool in tools if options.strict else ():
         if "function" in tool:
             tool["function"].setdefault("strict", True)

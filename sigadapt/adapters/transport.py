@@ -6,7 +6,7 @@ caller is done here: `lm.kwargs` are not merged into a Request, connection setti
 and `n` is refused, so n candidates are n requests.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -190,12 +190,13 @@ def _copied(lm: BaseLM, **changes: Any) -> BaseLM:
     return copied
 
 
-def _executions(controls: Controls) -> Iterator[dict[str, Any]]:
+def _executions(controls: Controls) -> list[dict[str, Any]]:
     """The keywords that go beside the request, once a candidate."""
-    common = {} if controls.cache is None else {"cache": controls.cache}
-    for number in range(controls.candidates):
-        rollout = controls.candidate(number).rollout_id
-        yield common if rollout is None else {**common, "rollout_id": rollout}
+    common: dict[str, Any] = {} if controls.cache is None else {"cache": controls.cache}
+    if controls.candidates == 1 and controls.rollout_id is None:
+        return [common]
+    rollouts = [controls.candidate(number).rollout_id for number in range(controls.candidates)]
+    return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
 
 
 def model_of(lm: BaseLM) -> str:

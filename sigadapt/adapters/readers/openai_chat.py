@@ -35,7 +35,9 @@ _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
 }
-_WANTED_BACK = frozenset(("thinking_blocks", "provider_specific_fields", "reasoning_content"))
+_REASONED = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+)
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
 
@@ -64,8 +66,9 @@ def _candidate(choice: Json) -> Reading:
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
     calls = cut_last(calls, finish)
-    kept = None if _WANTED_BACK.isdisjoint(message) else _state(message, text)
-    return Reading(text, _reasoning(message) or thinking, calls, finish, kept)
+    if _REASONED.isdisjoint(message):
+        return Reading(text, thinking, calls, finish)
+    return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text))
 
 
 def _state(message: Json, text: str | None) -> Json | None:

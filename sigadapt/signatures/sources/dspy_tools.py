@@ -54,7 +54,7 @@ def read(source: dspy.Tool, parameters: Json | None) -> list[Facts]:
     if parameters is not None:
         return [Facts(source.name, source.desc, parameters, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
-    if args != _described(default.args, described):
+    if not is_derived(source):
         return [Facts(source.name, source.desc, _as_written(args), func=func)]
     [facts] = callables.read(func, None)
     for name in described.keys() & facts.parameters["properties"].keys():
@@ -63,6 +63,12 @@ def read(source: dspy.Tool, parameters: Json | None) -> list[Facts]:
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
     return [facts._replace(name=source.name, description=description)]
+
+
+def is_derived(source: dspy.Tool) -> bool:
+    """Whether the tool's arguments are those that DSPy derives from its function, descriptions aside."""
+    default = _by_dspy(cast("Callable[..., Any]", source.func))
+    return (source.args or {}) == _described(default.args, source.arg_desc or {})
 
 
 def _as_written(args: _Args) -> Json:

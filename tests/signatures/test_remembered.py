@@ -1,0 +1,144 @@
+"""A list of tools is known again by what it holds, and by nothing less."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt import ToolDecls, Toolset
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures import remembered as module
+from sigadapt.signatures.remembered import remembered
+from sigadapt.signatures.toolset import resolve
+
+
+def now(zone: str = "UTC") -> str:
+    """The time."""
+    return zone
+
+
+def later(zone: str = "UTC") -> str:
+    """The time."""
+    return zone
+
+
+DICT: dict[str, Any] = {"name": "n", "parameters": {"type": "object", "properties": {"a": {"default": 1}}}}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: [now], lambda: (now, later), lambda: [deepcopy(DICT)], lambda: [dspy.Tool(now), deepcopy(DICT)]],
+)
+def test_the_same_tools_are_declared_once(make: Callable[[], Any]) -> None:
+    """call-cost: What does not change from call to call is compiled once."""
+    first, second = resolve(make()), resolve(make())
+    assert first is second
+    assert first == ToolDecls(make())
+
+
+@pytest.mark.parametrize("value", [1.0, True, "1", None, [1], {"a": 1}])
+def test_whatever_differs_is_declared_anew(value: Any) -> None:
+    """call-cost: What has changed is declared anew."""
+    one, other = deepcopy(DICT), deepcopy(DICT)
+    other["parameters"]["properties"]["a"]["default"] = value
+    told = repr(resolve([other]).to_openai()[0]["function"]["parameters"]["properties"]["a"]["default"])
+    assert repr(resolve([one]).to_openai()[0]["function"]["parameters"]["properties"]["a"]["default"]) == "1"
+    assert told == repr(value)
+
+
+def test_what_was_given_may_be_changed() -> None:
+    """call-cost: What has changed is declared anew."""
+    given = deepcopy(DICT)
+    resolve([given])
+    given["description"] = "New."
+    assert resolve([given])["n"].description == "New."
+    assert resolve([deepcopy(DICT)])["n"].description == ""
+    given["parameters"]["properties"]["a"]["default"] = float("nan")
+    with pytest.raises(InvalidToolDecl, match="nan is not a JSON number"):
+        resolve([given])
+
+
+def test_a_function_may_be_changed() -> None:
+    """call-cost: What has changed is declared anew."""
+
+    def tool(zone: str = "UTC") -> str:
+        """Before."""
+        return zone
+
+    resolve([tool])
+    tool.__doc__ = "After."
+    assert resolve([tool])["tool"].description == "After."
+    tool.__name__ = "renamed"
+    assert [decl.name for decl in resolve([tool])] == ["renamed"]
+
+
+def test_a_tool_of_dspys_may_be_changed() -> None:
+    """call-cost: What has changed is declared anew."""
+    tool = dspy.Tool(now)
+    resolve([tool])
+    tool.desc = "Now."
+    tool.args = {"zone": {"type": "integer"}}
+    (decl,) = resolve([tool])
+    assert (decl.description, decl.parameters["properties"]) == ("Now.", {"zone": {"type": "integer"}})
+
+
+def test_what_may_be_one_requests_is_not_kept_alive() -> None:
+    """call-cost: Caches are bounded and weak."""
+
+    class Session:
+        pass
+
+    def handler() -> Any:
+        session = Session()
+
+        def closing(text: str) -> str:
+            return f"{session}{text}"
+
+        def holding(text: str, held: Any = session) -> str:
+            return f"{held}{text}"
+
+        assert remembered([closing]) is None
+        assert remembered([holding]) is None
+        assert len(resolve([closing, Toolset("more", [holding])])) == 2
+        return weakref.ref(session)
+
+    known = handler()
+    gc.collect()
+    assert known() is None
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """call-cost: Caches are bounded and weak."""
+    for number in range(200):
+        resolve([{"name": f"tool_{number}"}])
+    assert len(module._MADE) <= 64  # pyright: ignore[reportPrivateUsage]
+    assert remembered([{"name": "n", "description": "x" * 70_000}]) is None
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["name", "description", "parameters", "x"]), plain), max_size=2)
+)
+def test_a_remembered_list_is_the_list_declared(sources: list[Any]) -> None:
+    """call-cost: What has changed is declared anew."""
+    expected = outcome(lambda: ToolDecls(deepcopy(sources)))
+    assert [outcome(lambda: resolve(deepcopy(sources))) for _ in range(2)] == [expected] * 2
+
+
+def outcome(declare: Callable[[], ToolDecls]) -> Any:
+    try:
+        return declare().to_openai()
+    except InvalidToolDecl as refused:
+        return refused.code, refused.path
