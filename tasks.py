@@ -60,8 +60,6 @@ def fuzz(*arguments: str) -> None:
 def bench(*parts: str) -> None:
     """Measure beside DSPy and others and write docs/benchmarks.md; with names of parts, print those."""
     install(".[dev]")
-    pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", ".[bench]")
     run(command(VENV, "python"), "-m", "benchmarks", *parts)
 
 
@@ -126,10 +124,10 @@ def wheel() -> None:
 
 
 def pins() -> None:
-    """Write constraints.txt anew: what a fresh environment with the dev and bench extras gets today."""
+    """Write constraints.txt anew: what a fresh environment with the dev extra gets today."""
     with tempfile.TemporaryDirectory() as name:
         run(sys.executable, "-m", "venv", name)
-        run(command(Path(name), "python"), "-m", "pip", "install", "-qq", f"{ROOT}[dev,bench]")
+        run(command(Path(name), "python"), "-m", "pip", "install", "-qq", f"{ROOT}[dev]")
         sites = [str(path) for path in Path(name).rglob("site-packages")]
         found = {d.name: pin(d) for d in metadata.distributions(path=sites)}
     lines = [found[n] for n in sorted(found, key=str.lower) if n not in {"sigadapt", "pip", "setuptools"}]

@@ -23,10 +23,9 @@ PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python3 tasks.py bench`, which installs the libraries that are compared and takes about ten
-minutes. With names of parts it prints those alone: `python3 tasks.py bench adapters decoding starting
-concurrency memory`. Ratios come first, because they hold on other machines, and what is compared was measured
-in turn, call by call.
+Written by `python3 tasks.py bench`, in about six minutes. With names of parts it prints those alone:
+`python3 tasks.py bench adapters decoding starting concurrency memory`. Ratios come first, because they hold
+on other machines, and what is compared was measured in turn, call by call.
 
 The machine: 2 cores. Python {python};
 {versions}.

@@ -68,13 +68,12 @@ def as_given(seconds: float) -> Table:
         declared = functions(count)
         made, dspys = ToolDecls(declared), [dspy.Tool(function) for function in declared]
         forms = [made, declared, made.to_openai(), dspys, [closing(number) for number in range(count)]]
-        floor, theirs, *taken = medians(
+        theirs_own = dspy.ChatAdapter(use_native_function_calling=True)
+        floor, *taken, theirs = medians(
             [
                 predicting(Floor(made.to_openai()), Ours, question="q", tools=made),
-                predicting(
-                    dspy.ChatAdapter(use_native_function_calling=True), Theirs, question="q", tools=dspys
-                ),
                 *(predicting(native, Ours, question="q", tools=form) for form in forms),
+                predicting(theirs_own, Theirs, question="q", tools=dspys),
             ],
             seconds,
         )

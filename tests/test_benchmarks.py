@@ -1,18 +1,12 @@
 """The benchmarks run, and what they count is right; no time is looked at."""
 
 import importlib
-import importlib.util
 from typing import Any
 
 import pytest
 
-PEERS = {"decoding": ("langchain_openai", "pydantic_ai"), "starting": ("pydantic_ai",)}
-
 
 def part(name: str) -> Any:
-    missing = [peer for peer in PEERS.get(name, ()) if importlib.util.find_spec(peer) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
     return importlib.import_module(f"benchmarks.{name}")
 
 
