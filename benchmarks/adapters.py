@@ -7,7 +7,7 @@ import dspy
 
 import sigadapt
 from benchmarks.measure import Table, medians, micro, times
-from benchmarks.subjects import Floor, Free, Ours, Theirs, closing, functions, predicting
+from benchmarks.subjects import Floor, Free, Ours, Theirs, functions, held, predicting
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 
 TOOLS = (1, 10, 100, 1000)
@@ -65,9 +65,9 @@ def as_given(seconds: float) -> Table:
     rows: list[list[str]] = []
     native = sigadapt.ChatAdapter(tool_calling="native")
     for count in (1, 10, 100):
-        declared = functions(count)
+        declared = held(count)
         made, dspys = ToolDecls(declared), [dspy.Tool(function) for function in declared]
-        forms = [made, declared, made.to_openai(), dspys, [closing(number) for number in range(count)]]
+        forms = [made, declared, made.to_openai(), dspys, functions(count)]
         theirs_own = dspy.ChatAdapter(use_native_function_calling=True)
         floor, *taken, theirs = medians(
             [
@@ -81,10 +81,10 @@ def as_given(seconds: float) -> Table:
         rows.append([named(count), *ratios, micro(theirs - floor)])
     told = (
         "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
-        "A list is known again by what it holds. One with functions that close over variables is declared "
-        "anew each time: with many of those, make one `ToolDecls` and give it."
+        "A list is known again by what it holds, if its functions are those of a module. Functions that were "
+        "made in functions are declared anew each time: with many, make one `ToolDecls` and give it."
     )
-    head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "closures", "DSPy adds")
+    head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "made functions", "DSPy adds")
     return Table("By the form in which tools are given", told, head, rows)
 
 

@@ -39,20 +39,14 @@ def tool(number: int) -> Callable[..., str]:
     return weather
 
 
-def closing(number: int) -> Callable[..., str]:
-    """The same, closing over its number."""
-
-    def weather(city: str, days: int = 3, units: str = "metric") -> str:
-        """Weather for a city."""
-        return f"{city} {days} {units} {number}"
-
-    weather.__name__ = f"tool_{number}"
-    return weather
-
-
 def functions(count: int) -> list[Callable[..., str]]:
     """So many of them."""
     return [tool(number) for number in range(count)]
+
+
+def held(count: int) -> list[Callable[..., str]]:
+    """So many that this module holds, as a program's modules hold its tools."""
+    return [globals().setdefault(f"tool_{number}", tool(number)) for number in range(count)]
 
 
 def completion(*calls: dict[str, Any], text: str | None = None) -> dict[str, Any]:

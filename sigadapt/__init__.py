@@ -83,6 +83,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("adapters", "signatures"):
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

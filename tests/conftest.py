@@ -1,8 +1,25 @@
 """Settings every test needs before dspy and litellm are imported: nothing leaves this machine."""
 
+import gc
 import os
 import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
+
+
+@pytest.fixture
+def closed_streams() -> Iterator[None]:
+    """Collect the streams that LiteLLM leaves open, while no lock is held.
+
+    LiteLLM does not close the response of a stream. If the collector comes upon one while httpcore holds the
+    lock of its connection pool, closing it waits for that same lock, forever.
+    """
+    gc.freeze()  # so that only what the test leaves is looked through
+    yield
+    gc.collect()
+    gc.unfreeze()

@@ -104,6 +104,8 @@ def test_the_public_names_are_those_of_the_design() -> None:
     assert len(sigadapt.__all__) == len(set(sigadapt.__all__))
     assert [name for name in sigadapt.__all__ if not hasattr(sigadapt, name)] == []
     assert set(sigadapt.__all__) <= set(dir(sigadapt))
+    assert sigadapt.adapters.__name__ == "sigadapt.adapters"
+    assert sigadapt.signatures.__name__ == "sigadapt.signatures"
     with pytest.raises(AttributeError, match="no attribute 'ToolDeck'"):
         _ = sigadapt.ToolDeck  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 

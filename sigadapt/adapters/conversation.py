@@ -45,7 +45,7 @@ def messages_of(
     """
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    instructed = len(messages)
+    system_only = len(messages)
     if demos:
         messages += _demos(adapter, rest, demos)
     events, rounds = _turns(prompt.turns, inputs)
@@ -56,7 +56,7 @@ def messages_of(
         messages.append({"role": "user", "content": user})
     for answered in rounds:
         messages += _round(answered, answered.calls.text)
-    if len(messages) == instructed:
+    if len(messages) == system_only:
         # Every provider wants a message to answer, and here there are only instructions.
         messages = [{"role": "user", "content": user or prompt.system}]
     return [

@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dspy import lm15
+from dspy.adapters.types.citation import Citations
+from dspy.adapters.types.reasoning import Reasoning
 from dspy.clients.base_lm import BaseLM
 from dspy.signatures.signature import Signature
 
@@ -22,10 +24,10 @@ from sigadapt.adapters.lowering import Change, Lowered, lowered
 from sigadapt.adapters.names import ids_in, restored
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
-from sigadapt.adapters.plan import Plan, reduced
+from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, further, merged
-from sigadapt.adapters.request import Request, build_request, decls_of
+from sigadapt.adapters.request import Request, build_request, decls_of, unchanged
 from sigadapt.adapters.streaming import Watch
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 Outputs: TypeAlias = list[dict[str, Any]]
+_DSPYS_OWN = (Reasoning, Citations)
 
 
 class Call(NamedTuple):
@@ -51,13 +54,13 @@ class Call(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What all requests of one call have in common; `listened` names its calls field, to be streamed."""
+    """What all requests of one call have in common; its calls field is named where it may be streamed."""
 
     options: Options
     decls: ToolDecls
     profile: Profile
     controls: transport.Controls
-    listened: str | None
+    streamed_field: str | None
 
 
 class Outgoing(NamedTuple):
@@ -71,18 +74,16 @@ class Outgoing(NamedTuple):
     @property
     def watch(self) -> Watch | None:
         """Which calls may be listened to, if any."""
-        listened = self.terms.listened
-        return None if listened is None else Watch(listened, self.judge, self.sent.names)
+        field = self.terms.streamed_field
+        return None if field is None else Watch(field, self.judge, self.sent.names)
 
     def candidate(self, number: int) -> "Outgoing":
         """The same, for one of its candidates alone; the first is the one that is listened to."""
         terms = self.terms
         if terms.controls.candidates == 1:
             return self
-        listened = terms.listened if number == 0 else None
-        return self._replace(
-            terms=terms._replace(controls=terms.controls.candidate(number), listened=listened)
-        )
+        controls, field = terms.controls.candidate(number), terms.streamed_field if number == 0 else None
+        return self._replace(terms=terms._replace(controls=controls, streamed_field=field))
 
 
 Step: TypeAlias = "Outgoing | Pending | Parsing | Waiting"
@@ -169,7 +170,7 @@ def _refused(pending: Pending) -> Any:
 def steps(adapter: "ToolAdapter", call: Call) -> Steps:
     """All that happens between the inputs and the outputs; everything that can be wrong is found first."""
     transport.refuse_unsupported(call.lm, adapter.options)
-    decls = yield from decls_of(call.plan, call.signature, call.inputs, call.settings)
+    decls = yield from decls_of(call.plan, call.signature, call.inputs, call.settings, adapter.options)
     plan = _native_types(adapter, call)
     controls, generation = transport.controls_of(call.lm, call.settings)
     form = adapter.response_format(call.lm, plan.rest) if plan.texts else None
@@ -213,7 +214,7 @@ def _answers(
         asked = yield from before_request(options.hooks, request, _context(call, decls, ()))
         if isinstance(asked, Choice):
             return [Answer(_checked(options, decls, asked), None)], ()
-        request = asked
+        request = unchanged(asked, decls, options)
     terms = Terms(options, decls, transport.profile_of(call.lm), controls, call.plan.calls)
     outgoing = _outgoing(terms, request)
     changes = outgoing.sent.changes
@@ -293,12 +294,24 @@ def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:
     return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
 
+class _Asked(NamedTuple):
+    """A signature, as far as DSPy's own native types look at it: they delete their field, or leave it."""
+
+    rest: type[Signature]
+
+    def delete(self, name: str) -> "_Asked":
+        return _Asked(without(self.rest, name))
+
+
 def _native_types(adapter: "ToolAdapter", call: Call) -> Plan:
     """Let DSPy's own native types (reasoning, citations) take their fields out of the text, as DSPy does."""
-    rest = call.plan.rest
+    rest: type[Signature] = call.plan.rest
     for name, kind in call.plan.typed:
-        if kind in adapter.native_response_types:
-            rest = kind.adapt_to_native_lm_feature(rest, name, call.lm, call.settings)
+        if kind not in adapter.native_response_types:
+            continue
+        asked: Any = _Asked(rest) if kind in _DSPYS_OWN else rest
+        left: Any = kind.adapt_to_native_lm_feature(asked, name, call.lm, call.settings)
+        rest = left.rest if type(left) is _Asked else left
     return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
 
 

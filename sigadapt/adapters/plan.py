@@ -8,7 +8,7 @@ call together.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 import dspy
@@ -103,6 +103,17 @@ def turns_of(rest: type[Signature]) -> Turns | None:
     return _RESTS.get(rest)
 
 
+_SMALLER: WeakKeyDictionary[type[Signature], dict[str, type[Signature]]] = WeakKeyDictionary()
+
+
+def without(rest: type[Signature], name: str) -> type[Signature]:
+    """The signature without one more field, built once: DSPy's native types ask for it on every call."""
+    known = _SMALLER.setdefault(rest, {})
+    if name not in known:
+        known[name] = rest.delete(name)
+    return known[name]
+
+
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
     _RESTS[rest] = plan.turns
@@ -119,7 +130,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = not field.is_required() or _allows_none(field.annotation)
-    rest = _remembering(_without(signature, (tools[0], calls[0], *turns)))
+    rest = _without(signature, (tools[0], calls[0], *turns))
     return Plan(
         tools=tools[0],
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
@@ -155,20 +166,6 @@ def _without(signature: type[Signature], names: tuple[str | None, ...]) -> type[
     for name in names:
         signature = signature if name is None else signature.delete(name)
     return signature
-
-
-def _remembering(rest: type[Signature]) -> type[Signature]:
-    """The signature, which now builds each smaller one once: DSPy's native types ask for one a call."""
-    delete: Callable[[str], type[Signature]] = cast("Any", rest).delete
-    known: dict[str, type[Signature]] = {}
-
-    def once(name: str) -> type[Signature]:
-        if name not in known:
-            known[name] = _remembering(delete(name))
-        return known[name]
-
-    cast("Any", rest).delete = staticmethod(once)
-    return rest
 
 
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:

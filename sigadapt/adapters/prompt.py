@@ -1,9 +1,9 @@
 """The words of a request that stay the same from call to call, compiled once (Plan -> Request).
 
-Each thing is said once, in the system text: the instructions, those fields that have something to say
-beyond their name, and the form of text outputs, where there are any. The tools say the rest themselves. What
-other phrasings cost is in docs/prompt.md. The words about a field or a form are DSPy's; an adapter that has
-words of its own for them says all of those, where DSPy's adapters do.
+Each description, constraint and form is said once, in the system text, after the instructions; of fields,
+those that have something to say beyond their name. The tools say the rest themselves. What other phrasings
+cost is in docs/prompt.md. The words about a field or a form are DSPy's. An adapter that has words of its own
+for them says all of those where DSPy's adapters do, and is asked for them each time.
 """
 
 import textwrap
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     from sigadapt.adapters.tool_adapter import ToolAdapter
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
+_TASK = "format_task_description"
+# If any of these is another's than theirs, all of DSPy's words are said, in DSPy's places.
 _DESCRIBING = (
+    _TASK,
     "format_field_description",
     "format_field_structure",
-    "format_task_description",
+    "format_field_with_value",
     "user_message_output_requirements",
 )
+# If any of these is, a question is written by the adapter itself each time.
 _SHOWING = ("format_user_message_content", "format_field_with_value")
+_OURS = ("text_description", "text_reminder")
 _MARK = "\ue000"
 
 
@@ -37,18 +42,18 @@ class Prompt(NamedTuple):
 
     Args:
         system: the system text; empty where there is nothing to say.
-        reminder: what each question ends in; empty but for an adapter with words of its own.
+        reminds: whether each question ends in a reminder, as that of an adapter with words of its own does.
         inputs: the names of the input fields.
         turns: where the turns so far are given.
-        plain: whether the adapter is known to put texts into a question as they are.
+        templated: whether the adapter is known to put texts into a question as they are.
         templates: a question by the names of the inputs given, with `%s` in the place of each value.
     """
 
     system: str
-    reminder: str
+    reminds: bool
     inputs: tuple[str, ...]
     turns: Turns
-    plain: bool
+    templated: bool
     templates: dict[tuple[str, ...], str]
 
 
@@ -73,7 +78,8 @@ def prompt_of(adapter: "ToolAdapter", rest: type[Signature]) -> Prompt:
         return _PROMPTS[rest][adapter]
     except KeyError:
         prompt = _compiled(adapter, rest)
-        _PROMPTS.setdefault(rest, WeakKeyDictionary())[adapter] = prompt
+        if _says_the_same_each_time(adapter):
+            _PROMPTS.setdefault(rest, WeakKeyDictionary())[adapter] = prompt
         return prompt
 
 
@@ -92,14 +98,14 @@ def question(adapter: "ToolAdapter", rest: type[Signature], prompt: Prompt, inpu
     """
     names = tuple([name for name in prompt.inputs if name in inputs])
     values = tuple([inputs[name] for name in names])
-    if prompt.plain and _are_texts(values):
+    if prompt.templated and _are_texts(values):
         template = prompt.templates.get(names)
         if template is None:
             template = prompt.templates[names] = _template(adapter, rest, names)
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
-    return f"{text}\n\n{prompt.reminder}".strip() if prompt.reminder else text
+    return f"{text}\n\n{adapter.text_reminder(rest)}".strip() if prompt.reminds else text
 
 
 def _are_texts(values: tuple[Any, ...]) -> bool:
@@ -117,18 +123,36 @@ def _template(adapter: "ToolAdapter", rest: type[Signature], names: tuple[str, .
 def _compiled(adapter: "ToolAdapter", rest: type[Signature]) -> Prompt:
     has_outputs = bool(rest.output_fields)
     return Prompt(
-        system=adapter.text_description(rest) if has_outputs else described(rest),
-        reminder=adapter.text_reminder(rest) if has_outputs else "",
+        system=adapter.text_description(rest) if has_outputs else _without_outputs(adapter, rest),
+        reminds=has_outputs and bool(adapter.text_reminder(rest)),
         inputs=tuple(rest.input_fields),
         turns=turns_of(rest) or Turns(None, None),
-        plain=_are_dspys(adapter, _SHOWING),
+        templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )
 
 
+def _without_outputs(adapter: "ToolAdapter", rest: type[Signature]) -> str:
+    """DSPy's task descriptions speak of outputs, of which there are none here; a user's own is said."""
+    own = _are_the_users(adapter, (_TASK,))
+    return described(rest, task=adapter.format_task_description(rest) if own else None)
+
+
 def _are_dspys(adapter: "ToolAdapter", methods: tuple[str, ...]) -> bool:
     kind: Any = type(adapter)
-    return all(any(getattr(kind, name) is getattr(dspys, name) for dspys in _DSPYS) for name in methods)
+    return not any(name in vars(adapter) for name in methods) and all(
+        any(getattr(kind, name) is getattr(dspys, name) for dspys in _DSPYS) for name in methods
+    )
+
+
+def _are_the_users(adapter: "ToolAdapter", methods: tuple[str, ...]) -> bool:
+    """Whether a method is neither DSPy's nor sigadapt's."""
+    homes = [getattr(getattr(adapter, name), "__module__", "") for name in methods]
+    return any(home.partition(".")[0] not in ("dspy", "sigadapt") for home in homes)
+
+
+def _says_the_same_each_time(adapter: "ToolAdapter") -> bool:
+    return not _are_the_users(adapter, (*_DESCRIBING, *_OURS))
 
 
 def in_own_words(adapter: "ToolAdapter") -> bool:
@@ -136,20 +160,21 @@ def in_own_words(adapter: "ToolAdapter") -> bool:
     return not _are_dspys(adapter, _DESCRIBING)
 
 
-def described(rest: type[Signature], form: str = "") -> str:
+def described(rest: type[Signature], form: str = "", task: str | None = None) -> str:
     r"""Instructions, the fields that have something to say, and the form of the outputs, each once.
 
     Args:
         rest: the signature without its tool fields.
         form: what is said of the text outputs' form.
+        task: what is said in place of the instructions as they are.
 
     Example:
         >>> described(dspy.Signature("question: str, days: int -> answer", "Answer."))
         'Answer.\n\nInput fields:\n1. `days` (int):'
     """
-    inputs, outputs = _told(rest.input_fields), _told(rest.output_fields)
+    inputs, outputs = _worth_telling(rest.input_fields), _worth_telling(rest.output_fields)
     pieces = (
-        textwrap.dedent(rest.instructions).strip(),
+        textwrap.dedent(rest.instructions).strip() if task is None else task,
         f"Input fields:\n{inputs}" if inputs else "",
         f"Output fields:\n{outputs}" if outputs else "",
         form,
@@ -157,7 +182,7 @@ def described(rest: type[Signature], form: str = "") -> str:
     return "\n\n".join(piece for piece in pieces if piece)
 
 
-def _told(fields: Mapping[str, FieldInfo]) -> str:
+def _worth_telling(fields: Mapping[str, FieldInfo]) -> str:
     """DSPy's list of those fields that are more than a text with a name."""
     telling = {name: field for name, field in fields.items() if _line(name, field) != f"1. `{name}` (str):"}
     return utils.get_field_description_string(telling) if telling else ""

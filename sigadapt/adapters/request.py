@@ -8,16 +8,19 @@
 replays. The provider's own shape is the business of lm15 and LiteLLM, behind `transport.py`.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.memo import Memo
 from sigadapt.adapters.options import Options, ToolChoice
 from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.remembered import remembered
 from sigadapt.signatures.toolset import resolving
 from sigadapt.signatures.toolsets.context import RequestContext
 from sigadapt.signatures.toolsets.waiting import Waiting
@@ -40,7 +43,11 @@ _MODES = ("auto", "required", "none")
 
 
 def decls_of(
-    plan: Plan, signature: type[Signature], inputs: Mapping[str, Any], settings: Mapping[str, Any]
+    plan: Plan,
+    signature: type[Signature],
+    inputs: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    options: Options,
 ) -> Generator[Waiting, Any, ToolDecls]:
     """The declarations of this call, whatever form they were given in; toolsets that wait are yielded.
 
@@ -49,6 +56,7 @@ def decls_of(
         signature: the signature that is asked.
         inputs: the values of its input fields.
         settings: the generation settings of this call.
+        options: the adapter's; its hooks see the declarations, so they get some of this call's own.
 
     Raises:
         InvalidToolDecl: for anything that declares no tool (rule 4), or none where a call is required.
@@ -58,9 +66,10 @@ def decls_of(
         raise InvalidToolDecl(
             "no tools were given", code="missing_tools", field=plan.tools, fix=f"Pass {plan.tools}=[...]."
         )
-    if type(given) is ToolDecls:
-        decls = given
-    else:
+    decls = given if type(given) is ToolDecls else None
+    if type(given) in (list, tuple) and not options.hooks:
+        decls = remembered(cast("Sequence[Any]", given))
+    if decls is None:
         context = RequestContext(signature, inputs, settings)
         decls = yield from resolving(() if given is None else given, context)
     if not decls and plan.calls_required:
@@ -108,14 +117,26 @@ def build_request(
 
 
 def _tools(decls: ToolDecls, options: Options) -> list[dict[str, Any]]:
-    """The declarations as tools: the same list every time, unless somebody may change it."""
-    if not options.strict and not options.hooks:
-        return decls.canonical
-    tools = deepcopy(decls.canonical)
-    for tool in tools if options.strict else ():
+    """The declarations as tools: the same list every time, or a copy where hooks may change it."""
+    tools = _STRICT(decls.canonical) if options.strict else decls.canonical
+    return deepcopy(tools) if options.hooks else tools
+
+
+def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    asked = deepcopy(tools)
+    for tool in asked:
         if "function" in tool:
             tool["function"].setdefault("strict", True)
-    return tools
+    return asked
+
+
+_STRICT = Memo(_strict)
+
+
+def unchanged(request: Request, decls: ToolDecls, options: Options) -> Request:
+    """The request after the hooks, with the list of tools that is known already if they changed none."""
+    known = _tools(decls, replace(options, hooks=()))
+    return {**request, "tools": known} if request.get("tools") == known else request
 
 
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:

@@ -3,17 +3,19 @@
 A program that writes `tools=[get_weather, {...}]` makes a new list each time. Declaring it again would cost
 more than all else in a call. The rules:
 
- a. A list is known again only if each of its sources is the same in everything its declaration depends on.
-    Whatever cannot be told to be the same, cheaply and for certain, is declared anew.
- b. Dicts are known by their content, exactly: `marshal` keeps apart what JSON would not (1, 1.0, True, NaN).
-    What is kept was made from a copy, so that nobody changes it from outside.
- c. A function is known by itself, its name, docstring and defaults, and a `dspy.Tool` by its function and by
-    what was said of it, if its arguments are what DSPy derives. A function that closes over variables, or has
-    a default that is no plain data, is not kept: they may be one request's, and would be kept alive.
+ a. A list is known again only if each of its sources is known to be the same. Whatever cannot be told to be
+    the same, cheaply and for certain, is declared anew.
+ b. Dicts are known by their exact content: `marshal` keeps apart what JSON would not (1, 1.0, True, NaN).
+    What is kept was made from a copy, so that nobody changes it from outside; who may change declarations
+    (hooks, toolsets) is not given what is kept here.
+ c. A function is known by itself, its name and its docstring, as `callables.py` knows it; a `dspy.Tool` by
+    its function and by what was said of it, if its arguments are what DSPy derives. Only functions that
+    their module holds are kept: others may hold on to what is one request's.
  d. At most `_MOST` lists are kept, of sources of at most `_LONGEST` bytes.
 """
 
 import marshal
+import sys
 from collections.abc import Hashable, Sequence
 from types import FunctionType
 from typing import Any, cast
@@ -25,8 +27,7 @@ from sigadapt.signatures.sources import dspy_tools
 
 _MOST = 64
 _LONGEST = 65_536
-_VERSION = 2  # of marshal's format; later ones depend on who else holds a value
-_MADE: dict[tuple[Hashable, ...], ToolDecls] = {}
+_KNOWN: dict[tuple[Hashable, ...], ToolDecls] = {}
 
 
 def remembered(sources: Sequence[Any]) -> ToolDecls | None:
@@ -44,49 +45,50 @@ def remembered(sources: Sequence[Any]) -> ToolDecls | None:
         >>> remembered([object()]) is None
         True
     """
-    tokens: list[Hashable] = []
+    keys: list[Hashable] = []
     for source in sources:
-        token = _token(source)
-        if token is None:
+        key = _key_of(source)
+        if key is None:
             return None
-        tokens.append(token)
-    key = tuple(tokens)
-    decls = _MADE.get(key)
+        keys.append(key)
+    whole = tuple(keys)
+    decls = _KNOWN.get(whole)
     if decls is None:
         own = [
-            marshal.loads(token) if type(token) is bytes else source  # noqa: S302  (what was dumped above)
-            for token, source in zip(tokens, sources, strict=True)
+            marshal.loads(key) if type(key) is bytes else source  # noqa: S302  (what was dumped above)
+            for key, source in zip(keys, sources, strict=True)
         ]
         decls = ToolDecls(own)
-        if len(_MADE) >= _MOST:
-            _MADE.clear()
-        _MADE[key] = decls
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        _KNOWN[whole] = decls
     return decls
 
 
-def _token(source: Any) -> Hashable | None:
+def _key_of(source: Any) -> Hashable | None:
     kind = cast("type[Any]", type(source))
     if kind is dict:
-        return _content(source)
+        return _exact_bytes(source)
     if kind is FunctionType:
         return _function(source)
     if kind is dspy.Tool and type(source.func) is FunctionType and dspy_tools.is_derived(source):
-        function, described = _function(source.func), _content(source.arg_desc)
+        function, described = _function(source.func), _exact_bytes(source.arg_desc)
         if function is not None and described is not None:
             return (function, source.name, source.desc, described)
     return None
 
 
 def _function(source: FunctionType) -> Hashable | None:
-    defaults = _content((source.__defaults__, source.__kwdefaults__))
-    if source.__closure__ or defaults is None:
+    module = sys.modules.get(source.__module__)
+    if getattr(module, source.__name__, None) is not source:
         return None
-    return (source, source.__name__, source.__doc__, defaults)
+    return (source, source.__name__, source.__doc__)
 
 
-def _content(value: Any) -> bytes | None:
+def _exact_bytes(value: Any) -> bytes | None:
     try:
-        content = marshal.dumps(value, _VERSION)
+        # With references (version 4), because parts that are shared many times over would fill the memory.
+        content = marshal.dumps(value, 4)
     except ValueError:  # it holds more than plain data, or is too deep
         return None
     return content if len(content) <= _LONGEST else None

@@ -33,8 +33,8 @@ MAX_DEPTH = 100
 MAX_NODES = 100_000
 MAX_PATTERNS = 500
 
-# What was found good, by its text: dicts and MCP tools are often declared anew for every request.
-_GOOD: dict[str, jsonschema_rs.Validator] = {}
+# Of schemas found good, by their text: dicts and MCP tools are often declared anew for every request.
+_VALIDATORS: dict[str, jsonschema_rs.Validator] = {}
 _MOST_KEPT, _LONGEST_KEPT = 1_024, 16_384
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
@@ -82,14 +82,16 @@ Use 'integer'.
         _refuse(f"the parameters are a Python {type(schema).__name__}, not a JSON Schema object", tool, "")
     root = cast("Json", schema)
     check_json(root, tool=tool)
-    text = compact(root)
-    validator = _GOOD.get(text)
+    text = compact(root)  # after the check, because it writes NaN as null
+    validator = _VALIDATORS.get(text)
     if validator is None:
         validator = _checked(root, tool)
-        if len(text) <= _LONGEST_KEPT:
-            if len(_GOOD) >= _MOST_KEPT:
-                _GOOD.clear()
-            _GOOD[text] = validator
+        if (
+            len(text) <= _LONGEST_KEPT and '"pattern' not in text
+        ):  # a compiled pattern may take half a megabyte
+            if len(_VALIDATORS) >= _MOST_KEPT:
+                _VALIDATORS.clear()
+            _VALIDATORS[text] = validator
     return validator
 
 

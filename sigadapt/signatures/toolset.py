@@ -5,7 +5,7 @@ A toolset is a value: `filtered`, `prefixed` and the others give a new one, whic
 source does, so that only `resolve` and `aresolve` know whether anybody waits.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, isawaitable, signature
 from itertools import groupby
@@ -13,7 +13,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.decls import ToolDecl, ToolDecls, is_iterable
-from sigadapt.signatures.remembered import remembered
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.toolsets import mcp_listing
 from sigadapt.signatures.toolsets.change import Change
@@ -183,9 +182,6 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
         return (yield from value.steps(context))
     if type(value) is ToolDecls:
         return value
-    known = remembered(cast("Sequence[object]", value)) if type(value) in (list, tuple) else None
-    if known is not None:
-        return known
     origins: list[Origin] = []
     for is_toolset, items in groupby(_flat(value), lambda item: isinstance(item, Toolset)):
         if not is_toolset:

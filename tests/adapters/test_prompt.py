@@ -45,12 +45,20 @@ class Told(dspy.Signature):
 
 
 class Typed(dspy.Signature):
-    """Count the people."""
+    """Find it."""
 
     question: str = dspy.InputField()
     tools: ToolDecls = dspy.InputField()
     place: Place = dspy.OutputField()
     calls: ToolCalls | None = dspy.OutputField()
+
+
+class Go(dspy.Signature):
+    """Go."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
 
 
 def asked(adapter: Any, signature: Any, inputs: dict[str, Any]) -> str:
@@ -72,7 +80,7 @@ texts = st.text() | st.sampled_from(
 @given(inputs=st.fixed_dictionaries({}, optional={"question": texts, "context": texts | st.lists(texts)}))
 def test_the_template_is_dspys_text(adapter: Any, inputs: dict[str, Any]) -> None:
     """request-shaping: The values are shown as DSPy shows them."""
-    said = asked(adapter, Ask, inputs).removesuffix(prompt_of(adapter, Ask).reminder).rstrip()
+    said = asked(adapter, Ask, inputs).removesuffix(adapter.text_reminder(Ask)).rstrip()
     assert said == adapter.format_user_message_content(Ask, dict(inputs)).rstrip()
 
 
@@ -100,23 +108,16 @@ def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
 
 def test_a_text_input_with_nothing_to_say_is_not_listed() -> None:
     """request-shaping: Descriptions and constraints are said once."""
-
-    class Go(dspy.Signature):
-        """Go."""
-
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
-        calls: ToolCalls = dspy.OutputField()
-
     assert system_of(CHAT, Go) == "Go."
 
 
-@pytest.mark.parametrize("adapter", [CHAT, JSON, XML, BAML])
-def test_the_form_of_a_type_is_shown(adapter: Any) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "form"),
+    [(CHAT, '"people": {"type": "integer"'), (JSON, "people"), (XML, "<people>"), (BAML, "people: int")],
+)
+def test_the_form_of_a_type_is_shown(adapter: Any, form: str) -> None:
     """request-shaping: The text outputs keep their format."""
-    system = system_of(adapter, Typed)
-    assert "place" in system
-    assert "people" in system, "the type's own fields"
+    assert form in system_of(adapter, Typed)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_the_form_of_a_type_is_shown(adapter: Any) -> None:
 def test_the_form_of_texts_is_said_once(adapter: Any, form: str) -> None:
     """request-shaping: The text outputs keep their format."""
     assert system_of(adapter, Told).count(form) == 1
-    assert prompt_of(adapter, Told).reminder == ""
+    assert not prompt_of(adapter, Told).reminds
 
 
 def test_an_adapter_with_words_of_its_own_says_them() -> None:
@@ -140,6 +141,39 @@ def test_an_adapter_with_words_of_its_own_says_them() -> None:
 
     assert system_of(Mine(), Told).endswith("Hear, hear.")
     assert asked(Mine(), Told, {"question": "q"}).endswith("Tool calls aside, answer in rhyme.")
+    assert system_of(Mine(), Go) == "Hear, hear."
+
+
+def test_a_form_of_its_own_is_the_form_asked_for() -> None:
+    """request-shaping: An adapter with words of its own says them."""
+
+    class Marked(sigadapt.ChatAdapter):
+        def format_field_with_value(self, fields_with_values: Any) -> str:
+            return "\n".join(f"### {field.name}\n{value}" for field, value in fields_with_values.items())
+
+    assert "### note\n{note}" in system_of(Marked(), Told)
+
+
+def test_words_that_change_are_said_as_they_are_now() -> None:
+    """request-shaping: An adapter with words of its own says them."""
+
+    class Speaking(sigadapt.ChatAdapter):
+        language = "French"
+
+        def format_task_description(self, signature: Any) -> str:
+            return f"Think in {self.language}."
+
+        def user_message_output_requirements(self, signature: Any) -> str:
+            return f"Answer in {self.language}."
+
+    adapter: Any = Speaking()
+    assert system_of(adapter, Told).endswith("Think in French.")
+    adapter.language = "German"
+    assert system_of(adapter, Told).endswith("Think in German.")
+    assert asked(adapter, Told, {"question": "q"}).endswith("answer in German.")
+    plain: Any = sigadapt.ChatAdapter()
+    plain.format_task_description = lambda signature: "On the instance."  # pyright: ignore[reportUnknownLambdaType]
+    assert system_of(plain, Told).endswith("On the instance.")
 
 
 def test_a_prompt_is_compiled_once_an_adapter() -> None:

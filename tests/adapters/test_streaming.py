@@ -26,6 +26,8 @@ from sigadapt.adapters.streaming import CallListener, PartialCall
 from sigadapt.signatures.calls import Turn
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
 NATIVE = [(wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")]
 ROUTES = [*NATIVE, *((wire, "litellm") for wire in ("openai", "anthropic", "gemini", "ollama"))]
 PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})

@@ -315,5 +315,5 @@ def test_good_schemas_are_kept_in_bounds() -> None:
     for number in range(1_100):
         schema.check({"type": "object", "title": f"{number}"}, tool="f")
     schema.check({"type": "object", "description": "x" * 20_000}, tool="f")
-    assert len(schema._GOOD) <= 1_024  # pyright: ignore[reportPrivateUsage]
-    assert max(map(len, schema._GOOD)) <= 16_384  # pyright: ignore[reportPrivateUsage]
+    assert len(schema._VALIDATORS) <= 1_024  # pyright: ignore[reportPrivateUsage]
+    assert max(map(len, schema._VALIDATORS)) <= 16_384  # pyright: ignore[reportPrivateUsage]

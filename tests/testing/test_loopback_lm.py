@@ -11,6 +11,8 @@ from dspy.clients.errors import LMRateLimitError
 
 from sigadapt.testing import WIRES, Answer, Call, Failure, LoopbackError, LoopbackProvider
 
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
 TOOL = {
     "name": "get_weather",
     "description": "Weather for a city.",
