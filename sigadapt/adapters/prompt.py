@@ -141,14 +141,14 @@ def _without_outputs(adapter: "ToolAdapter", rest: type[Signature]) -> str:
 def _are_dspys(adapter: "ToolAdapter", methods: tuple[str, ...]) -> bool:
     kind: Any = type(adapter)
     return not any(name in vars(adapter) for name in methods) and all(
-        any(getattr(kind, name) is getattr(dspys, name) for dspys in _DSPYS) for name in methods
+        any(getattr(kind, name, None) is getattr(dspys, name) for dspys in _DSPYS) for name in methods
     )
 
 
 def _are_the_users(adapter: "ToolAdapter", methods: tuple[str, ...]) -> bool:
     """Whether a method is neither DSPy's nor sigadapt's."""
-    homes = [getattr(getattr(adapter, name), "__module__", "") for name in methods]
-    return any(home.partition(".")[0] not in ("dspy", "sigadapt") for home in homes)
+    known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
+    return any(method.__module__.partition(".")[0] not in ("dspy", "sigadapt") for method in known)
 
 
 def _says_the_same_each_time(adapter: "ToolAdapter") -> bool:
