@@ -20,7 +20,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FunctionType, MethodType
+from types import FunctionType, GenericAlias, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, cast, get_args, get_origin
 from weakref import WeakKeyDictionary
 
@@ -200,16 +200,28 @@ def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) 
 
     holder.__annotations__ = {k: Any if v is inspect.Parameter.empty else v for k, v in annotations.items()}
     setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
+    names = getattr(function, "__globals__", {})
     try:
-        return typing.get_type_hints(holder, getattr(function, "__globals__", {}), include_extras=True)
+        hints = typing.get_type_hints(holder, names, include_extras=True)
+        return {name: _without_quotes(hint, names) for name, hint in hints.items()}
     except Exception as error:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
         if len(annotations) == 1:
             problems += [f"the annotation of '{name}' cannot be resolved ({error})" for name in annotations]
             return {}
-    hints: dict[str, Any] = {}
+    hints = {}
     for name, annotation in annotations.items():
         hints |= _hints(called, {name: annotation}, problems)
     return hints
+
+
+def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
+    """The hint with what stands in quotes inside of `list["Node"]`, which Python 3.10 leaves as text."""
+    if type(hint) is str:
+        return typing.get_type_hints(type("_", (), {"__annotations__": {"hint": hint}}), names)["hint"]
+    args = get_args(hint) if type(cast("object", hint)) is GenericAlias else ()
+    if not any(type(arg) in (str, GenericAlias) for arg in args):
+        return hint
+    return cast("Any", get_origin(hint))[tuple(_without_quotes(arg, names) for arg in args)]
 
 
 def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
