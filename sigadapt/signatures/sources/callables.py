@@ -201,6 +201,7 @@ def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) 
     holder.__annotations__ = {k: Any if v is inspect.Parameter.empty else v for k, v in annotations.items()}
     setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
     names = getattr(function, "__globals__", {})
+    hints: dict[str, Any]
     try:
         hints = typing.get_type_hints(holder, names, include_extras=True)
         return {name: _without_quotes(hint, names) for name, hint in hints.items()}
@@ -221,7 +222,7 @@ def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
     args = get_args(hint) if type(cast("object", hint)) is GenericAlias else ()
     if not any(type(arg) in (str, GenericAlias) for arg in args):
         return hint
-    return cast("Any", get_origin(hint))[tuple(_without_quotes(arg, names) for arg in args)]
+    return get_origin(hint)[tuple(_without_quotes(arg, names) for arg in args)]
 
 
 def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
