@@ -23,7 +23,7 @@ from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_r
 from sigadapt.adapters.lowering import Change, Lowered, lowered
 from sigadapt.adapters.names import ids_in, restored
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import Parsing, calls_alone, outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, further, merged
@@ -71,9 +71,8 @@ class Outgoing(NamedTuple):
     sent: Lowered
     judge: Callable[[Choice], Choice]
 
-    @property
     def watch(self) -> Watch | None:
-        """Which calls may be listened to, if any."""
+        """Which calls are listened to where DSPy streams, if any."""
         field = self.terms.streamed_field
         return None if field is None else Watch(field, self.judge, self.sent.names)
 
@@ -201,7 +200,10 @@ def _values(
     choice = answer.choice
     if adapter.options.on_invalid != "keep":
         refuse_bad_calls(choice, plan, call.signature, answer.failure)
-    values = yield from outputs_of(adapter, plan, call.signature, choice)
+    if choice.tool_calls is not None and not plan.texts:
+        values = calls_alone(plan, choice.tool_calls)
+    else:
+        values = yield from outputs_of(adapter, plan, call.signature, choice)
     return values | _native_values(adapter, call, choice, answer.response)
 
 

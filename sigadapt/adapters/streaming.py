@@ -91,19 +91,21 @@ class Watch(NamedTuple):
     names: Mapping[str, str]
 
 
-def send(lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Watch | None) -> lm15.Response:
+def send(
+    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Callable[[], Watch | None]
+) -> lm15.Response:
     """Call the language model; where DSPy streams, keep the answer whole and send on its calls.
 
     Args:
         lm: the language model.
         request: what it is asked.
         keywords: how it is called.
-        watch: the calls to listen for; None for an answer whose calls nobody waits for.
+        watch: gives the calls to listen for; None for an answer whose calls nobody waits for.
     """
     stream = cast("Any", settings).send_stream
     if stream is None:
         return cast("Any", lm)(request, **keywords)
-    ear = _Ear(stream, watch)
+    ear = _Ear(stream, watch())
     with settings.context(send_stream=ear):
         response = cast("Any", kept_whole(lm, request, is_async=False))(request, **keywords)
     response = with_calls(response, ear.calls())
@@ -113,13 +115,13 @@ def send(lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Wat
 
 
 async def asend(
-    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Watch | None
+    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Callable[[], Watch | None]
 ) -> lm15.Response:
     """The same, awaited."""
     stream = cast("Any", settings).send_stream
     if stream is None:
         return await cast("Any", lm).acall(request, **keywords)
-    ear = _Ear(stream, watch)
+    ear = _Ear(stream, watch())
     with settings.context(send_stream=ear):
         response = await cast("Any", kept_whole(lm, request, is_async=True)).acall(request, **keywords)
     response = with_calls(response, ear.calls())

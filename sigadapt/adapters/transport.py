@@ -113,8 +113,16 @@ def refuse_unsupported(lm: BaseLM, options: Options) -> None:
         )
 
 
+def _nobody() -> None:
+    return None
+
+
 def send(
-    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: streaming.Watch | None = None
+    lm: BaseLM,
+    sent: Lowered,
+    profile: Profile,
+    controls: Controls,
+    watch: Callable[[], streaming.Watch | None] = _nobody,
 ) -> list[lm15.Response]:
     """Send a request through the language model, once a candidate.
 
@@ -124,7 +132,7 @@ def send(
     """
     prepared = _prepared(lm, sent.request, profile, controls)
     responses = [
-        streaming.send(prepared.lm, prepared.request, keywords, watch if number == 0 else None)
+        streaming.send(prepared.lm, prepared.request, keywords, watch if number == 0 else _nobody)
         for number, keywords in enumerate(_executions(prepared.controls))
     ]
     _record(lm, prepared.request, sent)
@@ -132,12 +140,16 @@ def send(
 
 
 async def asend(
-    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: streaming.Watch | None = None
+    lm: BaseLM,
+    sent: Lowered,
+    profile: Profile,
+    controls: Controls,
+    watch: Callable[[], streaming.Watch | None] = _nobody,
 ) -> list[lm15.Response]:
     """The same, awaited."""
     prepared = _prepared(lm, sent.request, profile, controls)
     responses = [
-        await streaming.asend(prepared.lm, prepared.request, keywords, watch if number == 0 else None)
+        await streaming.asend(prepared.lm, prepared.request, keywords, watch if number == 0 else _nobody)
         for number, keywords in enumerate(_executions(prepared.controls))
     ]
     _record(lm, prepared.request, sent)
