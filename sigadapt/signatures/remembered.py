@@ -80,7 +80,8 @@ def _key_of(source: Any) -> Hashable | None:
 
 def _function(source: FunctionType) -> Hashable | None:
     module = sys.modules.get(source.__module__)
-    if getattr(module, source.__name__, None) is not source:
+    documented = source.__doc__ is None or type(source.__doc__) is str  # anything can be put there
+    if not documented or getattr(module, source.__name__, None) is not source:
         return None
     return (source, source.__name__, source.__doc__)
 

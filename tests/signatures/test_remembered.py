@@ -75,6 +75,8 @@ def test_a_function_may_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     declared([later])
     monkeypatch.setattr(later, "__doc__", "After.")
     assert declared([later])["later"].description == "After."
+    monkeypatch.setattr(later, "__doc__", ["no", "text"])
+    assert declared([later])["later"].description == ""
     monkeypatch.setattr(later, "__name__", "renamed")
     assert [decl.name for decl in declared([later])] == ["renamed"]
 
