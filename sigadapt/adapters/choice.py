@@ -150,8 +150,6 @@ def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice
         >>> choice.text, choice.tool_calls[0].name, choice.tool_calls[0].args, choice.finish_reason
         ('Let me look.', 'get_weather', {'city': 'Paris'}, 'tool_calls')
     """
-    if isinstance(response, lm15.Response):
-        return _choice(_lm15_reading(response, dialect), response)
     return _choice(_readings(response, dialect)[0], response)
 
 

@@ -50,7 +50,7 @@ def messages_of(
         messages += _demos(adapter, rest, demos)
     events, rounds = _turns(prompt.turns, inputs)
     for event in events:
-        messages += _event(adapter, rest, event, rounds)
+        messages += _event(adapter, rest, prompt, event, rounds)
     user = question(adapter, rest, prompt, inputs)
     if user and _asks(prompt, inputs):
         messages.append({"role": "user", "content": user})
@@ -119,10 +119,9 @@ def _example(calls: ToolCalls, demo: Mapping[str, Any], number: int) -> Round:
 
 
 def _event(
-    adapter: "ToolAdapter", rest: type[Signature], event: dict[str, Any], rounds: list[Round]
+    adapter: "ToolAdapter", rest: type[Signature], prompt: Prompt, event: dict[str, Any], rounds: list[Round]
 ) -> Iterator[Message]:
     """One history event: what was asked, what the model said and called, and what the calls gave."""
-    prompt = prompt_of(adapter, rest)
     if _asks(prompt, event):
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = _calls_in(event)

@@ -19,19 +19,12 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
 
     The last event of a streamed answer may look like a body (Gemini's does), and holds only the end of it.
     """
-    names: list[str] = []
-    texts: list[str] = []
-    for part in response.message.parts:
-        if part.type == "tool_call":
-            names.append(part.name)
-        elif part.type == "text" or part.type == "refusal":  # noqa: PLR1714  (what pyright can follow)
-            texts.append(part.text)
+    parts = response.message.parts
+    names = [part.name for part in parts if part.type == "tool_call"]
     if [name for _, name, _ in reading.calls] != names:
         return None
-    text = joined(texts) if texts else None
-    if text is None:
-        return reading
-    return _cut(reading, text) if text in (reading.text or "") else None
+    text = _text(parts) if len(names) < len(parts) else None
+    return _cut(reading, text) if text is None or text in (reading.text or "") else None
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:

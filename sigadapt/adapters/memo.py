@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from sigadapt.signatures.bounded import Bounded
+
 _T = TypeVar("_T")
 _MOST = 256
 
@@ -19,7 +21,7 @@ class Memo(Generic[_T]):
 
     def __init__(self, make: Callable[[Any], _T]) -> None:
         self._make = make
-        self._known: dict[int, tuple[Any, _T]] = {}
+        self._known = Bounded[int, tuple[Any, _T]](_MOST)
 
     def __call__(self, key: Any) -> _T:
         """What is made of the key, or was made of it before."""
@@ -27,7 +29,5 @@ class Memo(Generic[_T]):
         if known is not None and known[0] is key:
             return known[1]
         made = self._make(key)
-        if len(self._known) >= _MOST:
-            self._known.clear()
         self._known[id(key)] = (key, made)
         return made

@@ -67,7 +67,7 @@ def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], c
     """
     calls: Any = choice.tool_calls
     if calls is not None:
-        values = yield from _beside_calls(adapter, plan, choice.text)
+        values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:
         raise _missing(choice, plan, signature)
     else:
@@ -78,11 +78,6 @@ def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], c
     if plan.texts:
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
-
-
-def calls_alone(plan: Plan, calls: ToolCalls) -> dict[str, Any]:
-    """The output fields' values where calls came and the text holds none of them."""
-    return {name: calls if name == plan.calls else None for name in plan.outputs}
 
 
 def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:

@@ -23,11 +23,11 @@ from sigadapt.adapters.hooks import HookContext, Pending, after_choice, before_r
 from sigadapt.adapters.lowering import Change, Lowered, lowered
 from sigadapt.adapters.names import ids_in, restored
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import Parsing, calls_alone, outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import Parsing, outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.reask import continued, further, merged
-from sigadapt.adapters.request import Request, build_request, decls_of, unchanged
+from sigadapt.adapters.request import Request, build_request, decls_of, with_known_tools
 from sigadapt.adapters.streaming import Watch
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.calls import ToolCall
@@ -200,10 +200,7 @@ def _values(
     choice = answer.choice
     if adapter.options.on_invalid != "keep":
         refuse_bad_calls(choice, plan, call.signature, answer.failure)
-    if choice.tool_calls is not None and not plan.texts:
-        values = calls_alone(plan, choice.tool_calls)
-    else:
-        values = yield from outputs_of(adapter, plan, call.signature, choice)
+    values = yield from outputs_of(adapter, plan, call.signature, choice)
     return values | _native_values(adapter, call, choice, answer.response)
 
 
@@ -216,7 +213,7 @@ def _answers(
         asked = yield from before_request(options.hooks, request, _context(call, decls, ()))
         if isinstance(asked, Choice):
             return [Answer(_checked(options, decls, asked), None)], ()
-        request = unchanged(asked, decls, options)
+        request = with_known_tools(asked, decls, options)
     terms = Terms(options, decls, transport.profile_of(call.lm), controls, call.plan.calls)
     outgoing = _outgoing(terms, request)
     changes = outgoing.sent.changes
@@ -277,9 +274,7 @@ def _judged(
     taken = ids_in(request)
     if taken:
         choice = kept_apart(choice, taken, answered)
-    if names:
-        choice = restored(choice, names)
-    return _checked(terms.options, terms.decls, choice)
+    return _checked(terms.options, terms.decls, restored(choice, names))
 
 
 def _checked(options: Options, decls: ToolDecls, choice: Choice) -> Choice:

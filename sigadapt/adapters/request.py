@@ -10,7 +10,6 @@ replays. The provider's own shape is the business of lm15 and LiteLLM, behind `t
 
 from collections.abc import Generator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 from dspy.signatures.signature import Signature
@@ -108,7 +107,8 @@ def build_request(
     choice = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls.entries:
-        request["tools"] = _tools(decls, options)
+        tools = _tools(decls, options)
+        request["tools"] = deepcopy(tools) if options.hooks else tools  # which may change them
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls.entries:
@@ -117,9 +117,8 @@ def build_request(
 
 
 def _tools(decls: ToolDecls, options: Options) -> list[dict[str, Any]]:
-    """The declarations as tools: the same list every time, or a copy where hooks may change it."""
-    tools = _STRICT(decls.canonical) if options.strict else decls.canonical
-    return deepcopy(tools) if options.hooks else tools
+    """The declarations as tools: the same list every time."""
+    return _STRICT(decls.canonical) if options.strict else decls.canonical
 
 
 def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,9 +132,9 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _STRICT = Memo(_strict)
 
 
-def unchanged(request: Request, decls: ToolDecls, options: Options) -> Request:
+def with_known_tools(request: Request, decls: ToolDecls, options: Options) -> Request:
     """The request after the hooks, with the list of tools that is known already if they changed none."""
-    known = _tools(decls, replace(options, hooks=()))
+    known = _tools(decls, options)
     return {**request, "tools": known} if request.get("tools") == known else request
 
 

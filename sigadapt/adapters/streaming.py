@@ -17,7 +17,7 @@ sent to the same stream as `StreamResponse`s. Rules it enforces:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from dspy import lm15
 from dspy.clients.base_lm import BaseLM
@@ -91,16 +91,18 @@ class Watch(NamedTuple):
     names: Mapping[str, str]
 
 
-def send(
-    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Callable[[], Watch | None]
-) -> lm15.Response:
+Listening: TypeAlias = Callable[[], Watch | None]
+"""Gives the calls to listen for, asked only where DSPy streams; None where nobody waits for calls."""
+
+
+def send(lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Listening) -> lm15.Response:
     """Call the language model; where DSPy streams, keep the answer whole and send on its calls.
 
     Args:
         lm: the language model.
         request: what it is asked.
         keywords: how it is called.
-        watch: gives the calls to listen for; None for an answer whose calls nobody waits for.
+        watch: who listens.
     """
     stream = cast("Any", settings).send_stream
     if stream is None:
@@ -115,7 +117,7 @@ def send(
 
 
 async def asend(
-    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Callable[[], Watch | None]
+    lm: BaseLM, request: lm15.Request, keywords: dict[str, Any], watch: Listening
 ) -> lm15.Response:
     """The same, awaited."""
     stream = cast("Any", settings).send_stream

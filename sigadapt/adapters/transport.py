@@ -25,6 +25,7 @@ from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.profiles import Profile
 from sigadapt.adapters.request import Request
+from sigadapt.adapters.streaming import Listening
 from sigadapt.errors import InvalidOption
 
 __all__ = [
@@ -113,16 +114,8 @@ def refuse_unsupported(lm: BaseLM, options: Options) -> None:
         )
 
 
-def _nobody() -> None:
-    return None
-
-
 def send(
-    lm: BaseLM,
-    sent: Lowered,
-    profile: Profile,
-    controls: Controls,
-    watch: Callable[[], streaming.Watch | None] = _nobody,
+    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: Listening
 ) -> list[lm15.Response]:
     """Send a request through the language model, once a candidate.
 
@@ -132,25 +125,21 @@ def send(
     """
     prepared = _prepared(lm, sent.request, profile, controls)
     responses = [
-        streaming.send(prepared.lm, prepared.request, keywords, watch if number == 0 else _nobody)
-        for number, keywords in enumerate(_executions(prepared.controls))
+        streaming.send(prepared.lm, prepared.request, keywords, heard)
+        for keywords, heard in _executions(prepared.controls, watch)
     ]
     _record(lm, prepared.request, sent)
     return responses
 
 
 async def asend(
-    lm: BaseLM,
-    sent: Lowered,
-    profile: Profile,
-    controls: Controls,
-    watch: Callable[[], streaming.Watch | None] = _nobody,
+    lm: BaseLM, sent: Lowered, profile: Profile, controls: Controls, watch: Listening
 ) -> list[lm15.Response]:
     """The same, awaited."""
     prepared = _prepared(lm, sent.request, profile, controls)
     responses = [
-        await streaming.asend(prepared.lm, prepared.request, keywords, watch if number == 0 else _nobody)
-        for number, keywords in enumerate(_executions(prepared.controls))
+        await streaming.asend(prepared.lm, prepared.request, keywords, heard)
+        for keywords, heard in _executions(prepared.controls, watch)
     ]
     _record(lm, prepared.request, sent)
     return responses
@@ -202,13 +191,21 @@ def _copied(lm: BaseLM, **changes: Any) -> BaseLM:
     return copied
 
 
-def _executions(controls: Controls) -> list[dict[str, Any]]:
-    """The keywords that go beside the request, once a candidate."""
+def _executions(controls: Controls, watch: Listening) -> list[tuple[dict[str, Any], Listening]]:
+    """The keywords that go beside the request, once a candidate, and who listens: to the first alone."""
     common: dict[str, Any] = {} if controls.cache is None else {"cache": controls.cache}
     if controls.candidates == 1 and controls.rollout_id is None:
-        return [common]
-    rollouts = [controls.candidate(number).rollout_id for number in range(controls.candidates)]
-    return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
+        return [(common, watch)]
+    executions: list[tuple[dict[str, Any], Listening]] = []
+    for number in range(controls.candidates):
+        rollout = controls.candidate(number).rollout_id
+        keywords = common if rollout is None else {**common, "rollout_id": rollout}
+        executions.append((keywords, watch if number == 0 else _nobody))
+    return executions
+
+
+def _nobody() -> None:
+    return None
 
 
 def model_of(lm: BaseLM) -> str:

@@ -22,12 +22,13 @@ from typing import Any, cast
 
 import dspy
 
+from sigadapt.signatures.bounded import Bounded
 from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.sources import dspy_tools
 
 _MOST = 64
 _LONGEST = 65_536
-_KNOWN: dict[tuple[Hashable, ...], ToolDecls] = {}
+_KNOWN = Bounded[tuple[Hashable, ...], ToolDecls](_MOST)
 
 
 def remembered(sources: Sequence[Any]) -> ToolDecls | None:
@@ -59,8 +60,6 @@ def remembered(sources: Sequence[Any]) -> ToolDecls | None:
             for key, source in zip(keys, sources, strict=True)
         ]
         decls = ToolDecls(own)
-        if len(_KNOWN) >= _MOST:
-            _KNOWN.clear()
         _KNOWN[whole] = decls
     return decls
 

@@ -25,6 +25,7 @@ import orjson
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.arguments import Flaw, compact, shown
+from sigadapt.signatures.bounded import Bounded
 from sigadapt.signatures.near_miss import near_miss
 from sigadapt.signatures.references import check_references
 from sigadapt.signatures.subschemas import Json, Path, Place, pointer, subschemas
@@ -34,8 +35,8 @@ MAX_NODES = 100_000
 MAX_PATTERNS = 500
 
 # Of schemas found good, by their text: dicts and MCP tools are often declared anew for every request.
-_VALIDATORS: dict[str, jsonschema_rs.Validator] = {}
-_MOST_KEPT, _LONGEST_KEPT = 1_024, 16_384
+_VALIDATORS = Bounded[str, jsonschema_rs.Validator](1_024)
+_LONGEST_KEPT = 16_384
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
 _MOST_ERRORS_TOLD = 8
@@ -89,8 +90,6 @@ Use 'integer'.
         if (
             len(text) <= _LONGEST_KEPT and '"pattern' not in text
         ):  # a compiled pattern may take half a megabyte
-            if len(_VALIDATORS) >= _MOST_KEPT:
-                _VALIDATORS.clear()
             _VALIDATORS[text] = validator
     return validator
 
