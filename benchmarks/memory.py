@@ -10,7 +10,8 @@ import sigadapt
 from benchmarks.measure import Table, resident
 from benchmarks.subjects import Floor, Ours, predicting, tool
 from sigadapt import ToolDecls
-from sigadapt.adapters import plan, prompt
+from sigadapt.adapters import plan
+from sigadapt.adapters.request import prompt
 
 HELD = 1_000
 DISTINCT = 100_000

@@ -189,7 +189,8 @@ def returned(case: Case, given: Any) -> str:
     told = listed(calls) if calls else "no call"
     if case.text is None:
         return told
-    return f"{told}; text {'kept' if case.text in str(given) else '**lost**'}"
+    told_all = f"{given} {getattr(given.calls, 'text', None)}"
+    return f"{told}; text {'kept' if case.text in told_all else '**lost**'}"
 
 
 def listed(calls: Any) -> str:

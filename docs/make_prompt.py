@@ -16,7 +16,7 @@ import litellm
 
 import sigadapt
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.prompt import described, form_of, prompt_of
+from sigadapt.adapters.request.prompt import described, form_of, prompt_of
 
 PAGE = Path(__file__).with_name("prompt.md")
 ADAPTER, DSPYS = sigadapt.ChatAdapter(), dspy.ChatAdapter()

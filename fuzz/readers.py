@@ -28,7 +28,7 @@ except ImportError:
 
 with atheris.instrument_imports(include=["sigadapt"]):
     from sigadapt import Choice, SigadaptError, choice_from_stream, choices_from_response
-    from sigadapt.signatures.arguments import parse_arguments
+    from sigadapt.schemas.arguments import parse_arguments
     from sigadapt.testing import WIRES, Answer, Call, Received
 
 HOME = Path(tempfile.gettempdir(), "sigadapt-fuzz")

@@ -12,15 +12,12 @@ The tree:
          +- MissingToolCalls  a required calls field got no call
 
 Each carries `code`, `field` or `tool`, `path` (a JSON Pointer), `reason` and `fix`. A bad call that does not
-raise is an `InvalidToolCall` with one of the `CallCode`s below (DESIGN section 3).
+raise is an `InvalidToolCall` with one of the `CallCode`s below (docs/rules.md).
 """
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
-
-if TYPE_CHECKING:
-    from sigadapt.adapters.choice import Choice
 
 CallCode: TypeAlias = Literal[
     "invalid_json",
@@ -122,9 +119,23 @@ class InvalidHistory(SigadaptError):
 
 
 class UnreadableResponse(SigadaptError):
-    """What was read is no model response: of no known wire format, or an error body."""
+    """What was read is not a model response: of no known wire format, or an error body."""
 
     code = "unreadable_response"
+
+
+class AnyChoice(Protocol):
+    """What an error needs of a `Choice`, which is defined on a floor above."""
+
+    @property
+    def text(self) -> str | None:
+        """What the model said."""
+        ...
+
+    @property
+    def tool_calls(self) -> Any:
+        """The `ToolCalls` it made, good and bad."""
+        ...
 
 
 class ToolCallParseError(SigadaptError, AdapterParseError):
@@ -139,7 +150,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         self,
         reason: str,
         *,
-        choice: "Choice",
+        choice: AnyChoice,
         code: str | None = None,
         field: str | None = None,
         tool: str | None = None,

@@ -1,12 +1,14 @@
 """DSPy's ChatAdapter with lossless tool calling: text fields under `[[ ## name ## ]]` headers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dspy
 from dspy.utils.callback import BaseCallback
-from typing_extensions import Unpack
+from typing_extensions import Never
 
-from sigadapt.adapters.tool_adapter import ToolAdapter, ToolOptions
+from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice
+from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
@@ -18,10 +20,21 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         native_response_types: as in DSPy.
         use_json_adapter_fallback: as in DSPy, for text that does not parse; never for a bad call (rule 5).
         parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        **options: the further keywords of `sigadapt.adapters.options.Options`.
+        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
+            that the model supports function calling, and refuses, with the reason, where it does not.
+        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
+        on_invalid: what becomes of a bad call. `raise` a ToolCallParseError; `keep` it in
+            `ToolCalls.invalid`; or `reask`: send the errors back as failed results, ask again, and raise if
+            that does not help.
+        max_reasks: how many times `reask` asks again.
+        validate_args: whether calls are checked against the declarations.
+        repair: whether arguments that are not JSON are repaired where they can be; such a call is marked.
+        unwrap: whether arguments that were encoded as JSON text once too often are decoded; likewise marked.
+        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
+        hooks: objects around the model call, asked in order (`adapters/hooks.py`).
 
     Raises:
-        InvalidOption: for an option there is not, or a value it does not take.
+        InvalidOption: for an unknown option, or a value that an option does not take.
 
     Example:
         >>> adapter = ChatAdapter(on_invalid="keep")
@@ -38,7 +51,17 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         native_response_types: list[Any] | None = None,
         use_json_adapter_fallback: bool = True,  # noqa: FBT001, FBT002
         parallel_tool_calls: bool | None = None,  # noqa: FBT001
-        **options: Unpack[ToolOptions],
+        *,
+        tool_calling: ToolCalling = "auto",
+        tool_choice: ToolChoice | None = None,
+        on_invalid: OnInvalid = "raise",
+        max_reasks: int = 1,
+        validate_args: bool = True,
+        repair: bool = False,
+        unwrap: bool = False,
+        strict: bool = False,
+        hooks: Sequence[Any] = (),
+        **unknown: Never,
     ) -> None:
         dspy.ChatAdapter.__init__(
             self,
@@ -48,11 +71,16 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             use_json_adapter_fallback,
             parallel_tool_calls,
         )
-        self._configure(parallel_tool_calls, options)
-
-    def _json_fallback(self) -> ToolAdapter | None:
-        from sigadapt.adapters.json_adapter import JSONAdapter  # noqa: PLC0415  (which imports this file)
-
-        adapter = JSONAdapter()
-        adapter.options = self.options
-        return adapter
+        self._configure(
+            unknown,
+            tool_calling=tool_calling,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            on_invalid=on_invalid,
+            max_reasks=max_reasks,
+            validate_args=validate_args,
+            repair=repair,
+            unwrap=unwrap,
+            strict=strict,
+            hooks=hooks,
+        )

@@ -11,19 +11,19 @@ asking. The model is ADK-Go's model callbacks. DSPy's own callbacks fire as ever
 """
 
 import inspect
-from collections.abc import Awaitable, Generator, Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
 
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.choice import Choice
-from sigadapt.adapters.lowering import Change
-from sigadapt.adapters.request import Request
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.awaiting import Await, Steps
+from sigadapt.signatures.tool_decls import ToolDecls
 
 METHODS = ("before_request", "after_choice", "on_error")
-_T = TypeVar("_T")
 
 
 class HookContext(NamedTuple):
@@ -42,19 +42,10 @@ class HookContext(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-class Pending(NamedTuple):
-    """Something an async driver must await before the steps go on."""
-
-    awaitable: Awaitable[Any]
-
-
-Asking = Generator[Any, Any, _T]
-
-
 def check_hooks(hooks: Any) -> None:
     """Raise InvalidOption for what has none of a hook's methods."""
     if not isinstance(hooks, (tuple, list)):
-        raise InvalidOption(f"{hooks!r} is no sequence of hooks", field="hooks", fix="Pass hooks=[hook].")
+        raise InvalidOption(f"{hooks!r} is not a list of hooks", field="hooks", fix="Pass hooks=[hook].")
     for hook in cast("list[Any]", hooks):
         if not any(callable(getattr(hook, method, None)) for method in METHODS):
             raise InvalidOption(
@@ -62,8 +53,8 @@ def check_hooks(hooks: Any) -> None:
             )
 
 
-def before_request(hooks: Any, request: Request, context: HookContext) -> "Asking[Request | Choice]":
-    """The request as the hooks leave it, or the first Choice that one answers with."""
+def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[Request | Choice]:
+    """Return the request as the hooks leave it, or the first Choice that one answers with."""
     for hook in hooks:
         answer = yield from _asked(hook, "before_request", request, context)
         if isinstance(answer, Choice):
@@ -73,8 +64,8 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> "Askin
     return request
 
 
-def after_choice(hooks: Any, choice: Choice, context: HookContext) -> "Asking[Choice]":
-    """The choice, or the first one that a hook gives in its place."""
+def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choice]:
+    """Return the choice, or the first one that a hook gives in its place."""
     for hook in hooks:
         answer = yield from _asked(hook, "after_choice", choice, context)
         if answer is not None:
@@ -82,8 +73,8 @@ def after_choice(hooks: Any, choice: Choice, context: HookContext) -> "Asking[Ch
     return choice
 
 
-def on_error(hooks: Any, error: Exception, context: HookContext) -> "Asking[Choice | None]":
-    """The first Choice that a hook gives in the error's place."""
+def on_error(hooks: Any, error: Exception, context: HookContext) -> Steps[Choice | None]:
+    """Return the first Choice that a hook gives in the error's place."""
     for hook in hooks:
         answer = yield from _asked(hook, "on_error", error, context)
         if answer is not None:
@@ -91,14 +82,22 @@ def on_error(hooks: Any, error: Exception, context: HookContext) -> "Asking[Choi
     return None
 
 
-def _asked(hook: Any, method: str, *arguments: Any) -> "Asking[Any]":
+def _asked(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
     ask = getattr(hook, method, None)
     if ask is None:
         return None
     answer = ask(*arguments)
     if inspect.isawaitable(answer):
-        answer = yield Pending(answer)
+        answer = yield Await(answer, lambda: _async_hook(method))
     return answer
+
+
+def _async_hook(method: str) -> InvalidOption:
+    return InvalidOption(
+        f"the hook's {method} is async, and this call is not",
+        field="hooks",
+        fix="Use the module's acall, or make the hook synchronous.",
+    )
 
 
 def _checked_request(answer: Any) -> Request:
@@ -111,4 +110,4 @@ def _checked_request(answer: Any) -> Request:
 def _checked_choice(answer: Any, method: str) -> Choice:
     if isinstance(answer, Choice):
         return answer
-    raise InvalidOption(f"{method} returned a {type(answer).__name__}, no Choice", field="hooks")
+    raise InvalidOption(f"{method} returned a {type(answer).__name__}, not a Choice", field="hooks")

@@ -1,11 +1,11 @@
-"""What an adapter was told about tool calling: options beyond DSPy's own, checked once, at construction."""
+"""The options of an adapter beyond DSPy's own, checked once, when the adapter is made."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import closest
 
 ToolCalling: TypeAlias = Literal["auto", "native"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
@@ -65,14 +65,16 @@ class Options:
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"{value!r} is not a boolean", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
-            raise InvalidOption(f"{self.max_reasks!r} is no count", field="max_reasks", fix="Use 0 or more.")
+            raise InvalidOption(
+                f"{self.max_reasks!r} is not a count", field="max_reasks", fix="Use 0 or more."
+            )
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Raise InvalidOption for a keyword the adapter does not have, with the nearest it has."""
     for name in [name for name in given if name not in known]:
-        near = difflib.get_close_matches(name, known, n=1)
-        fix = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(known)}."
+        near = closest(name, known)
+        fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(known)}."
         raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)
 
 

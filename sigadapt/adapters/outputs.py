@@ -4,24 +4,21 @@ Rule 7 lives here: required is required; on a turn with calls the other outputs 
 else None; and text is never dropped: without field markers it is the one text output there is, or an error.
 """
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
-from sigadapt.adapters.choice import Choice
 from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.response.choice import Choice
+from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import MissingToolCalls, ToolCallParseError
-from sigadapt.signatures.arguments import shown
+from sigadapt.schemas.json_values import cut, listed
+from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn
 
-if TYPE_CHECKING:
-    from sigadapt.adapters.tool_adapter import ToolAdapter
-
-
-_MOST_TOLD = 8  # bad calls in an error's message; its choice holds all of them
+_MOST_REASONS = 8  # bad calls in an error's message; its choice holds all of them
 
 
 def refuse_bad_calls(
@@ -32,34 +29,39 @@ def refuse_bad_calls(
     if calls is None or not calls.invalid:
         return
     bad = calls.invalid
-    told = "; ".join(
-        f"{shown(call.id)} ({shown(call.name or 'no name')}): {call.message}" for call in bad[:_MOST_TOLD]
-    )
-    rest = f"; and {len(bad) - _MOST_TOLD} more" if len(bad) > _MOST_TOLD else ""
+    reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}): {call.message}" for call in bad)
     raise ToolCallParseError(
-        f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {told}{rest}",
+        f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {listed(reasons, _MOST_REASONS)}",
         choice=choice,
         code=bad[0].code,
         field=plan.calls,
-        tool=shown(bad[0].name) if bad[0].name else None,
+        tool=cut(bad[0].name) if bad[0].name else None,
         path=bad[0].path,
         fix="The error's .choice holds every call; on_invalid='keep' returns them instead.",
         signature=signature,
     ) from failure
 
 
-class Parsing(NamedTuple):
-    """A text that the adapter is to parse: some adapters ask another model to."""
+class Parse(NamedTuple):
+    """A text that the adapter is to parse; some adapters ask another model to."""
 
+    adapter: TextFormat
     rest: type[Signature]
     text: str
 
+    def now(self) -> dict[str, Any]:
+        """Parse it."""
+        return self.adapter.parse(self.rest, self.text)
 
-Outputs: TypeAlias = Generator[Parsing, Any, dict[str, Any]]
+    async def later(self) -> dict[str, Any]:
+        """Parse it, awaiting what the adapter waits for."""
+        return await self.adapter.aparse(self.rest, self.text)
 
 
-def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], choice: Choice) -> Outputs:
-    """The output fields' values, in the signature's order; texts to parse are yielded.
+def outputs_of(
+    adapter: TextFormat, plan: Plan, signature: type[Signature], choice: Choice
+) -> Steps[dict[str, Any]]:
+    """Return the output fields' values, in the signature's order, in steps: texts may take time to parse.
 
     Raises:
         MissingToolCalls: a required calls field and no call (rule 7).
@@ -81,7 +83,7 @@ def outputs_of(adapter: "ToolAdapter", plan: Plan, signature: type[Signature], c
 
 
 def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:
-    said = shown(choice.text) if choice.text else "nothing"
+    said = cut(choice.text) if choice.text else "nothing"
     return MissingToolCalls(
         f"a tool call is required and none came; the model said: {said}",
         choice=choice,
@@ -91,26 +93,26 @@ def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingT
     )
 
 
-def _beside_calls(adapter: "ToolAdapter", plan: Plan, text: str | None) -> Outputs:
+def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[dict[str, Any]]:
     """What the text beside calls holds; the whole of it stays in `ToolCalls.text`."""
     if not text or not adapter.parses_beside_calls or not adapter.holds_fields(plan.rest, text):
         return {}
     try:
-        return (yield Parsing(plan.rest, text))
+        return (yield Parse(adapter, plan.rest, text))
     except AdapterParseError as error:
         return cast("dict[str, Any]", error.parsed_result or {})
 
 
 def _without_calls(
-    adapter: "ToolAdapter", plan: Plan, signature: type[Signature], text: str | None
-) -> Outputs:
+    adapter: TextFormat, plan: Plan, signature: type[Signature], text: str | None
+) -> Steps[dict[str, Any]]:
     """The other outputs, from a text that must hold them."""
     if not text:
         raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
     if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):
-        return (yield Parsing(plan.rest, text))
+        return (yield Parse(adapter, plan.rest, text))
     sole = _sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text holds none of the output fields.")
@@ -125,9 +127,7 @@ def _sole_text_field(rest: type[Signature]) -> str | None:
     return name if cast("Any", field.annotation) in (str, str | None) else None
 
 
-def _unparsed(
-    adapter: "ToolAdapter", signature: type[Signature], text: str, message: str
-) -> AdapterParseError:
+def _unparsed(adapter: TextFormat, signature: type[Signature], text: str, message: str) -> AdapterParseError:
     return AdapterParseError(
         adapter_name=type(adapter).__name__,
         signature=cast("Any", signature),

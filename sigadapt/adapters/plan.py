@@ -9,7 +9,6 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Union, get_args, get_origin
-from weakref import WeakKeyDictionary
 
 import dspy
 from dspy.adapters.types.base_type import Type
@@ -17,9 +16,10 @@ from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidSignature
+from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.decls import ToolDecls
 from sigadapt.signatures.results import ToolResults
+from sigadapt.signatures.tool_decls import ToolDecls
 
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
@@ -47,7 +47,6 @@ class Plan:
         texts: the names of those that the text holds.
         typed: the output fields of DSPy's own types, which may be native to a provider, and their types.
         rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
-        instructions: the signature's instructions when it was compiled; they can be changed in place.
     """
 
     tools: str
@@ -60,11 +59,23 @@ class Plan:
     texts: tuple[str, ...]
     typed: tuple[tuple[str, Any], ...]
     rest: type[Signature]
+
+
+class _Compiled(NamedTuple):
+    """What was worked out of a signature, and the instructions it had then, which can be changed in place."""
+
+    plan: Plan | None
     instructions: str | None
 
 
-_PLANS: WeakKeyDictionary[type[Signature], Plan | None] = WeakKeyDictionary()
-_RESTS: WeakKeyDictionary[type[Signature], "Turns"] = WeakKeyDictionary()
+_PLANS: WeakCache[_Compiled] = WeakCache()
+"""The plan of a signature."""
+
+_RESTS: WeakCache[Turns] = WeakCache()
+"""Where the turns so far are given, by what a plan left of a signature."""
+
+_SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
+"""A signature without one more field, by that field's name."""
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
@@ -85,16 +96,13 @@ def plan_of(signature: type[Signature]) -> Plan | None:
         >>> plan_of(dspy.Signature("question -> answer")) is None
         True
     """
-    try:
-        plan = _PLANS[signature]
-    except KeyError:
-        plan = None
-    else:
-        if plan is None or plan.instructions == signature.__doc__:
-            return plan
-    plan = _PLANS[signature] = _compile(signature)
+    known = _PLANS.get(signature)
+    if known is not None and (known.plan is None or known.instructions == signature.__doc__):
+        return known.plan
+    plan = _compile(signature)
+    _PLANS.put(signature, _Compiled(plan, signature.__doc__))
     if plan is not None:
-        _RESTS[plan.rest] = plan.turns
+        _RESTS.put(plan.rest, plan.turns)
     return plan
 
 
@@ -103,12 +111,9 @@ def turns_of(rest: type[Signature]) -> Turns | None:
     return _RESTS.get(rest)
 
 
-_SMALLER: WeakKeyDictionary[type[Signature], dict[str, type[Signature]]] = WeakKeyDictionary()
-
-
 def without(rest: type[Signature], name: str) -> type[Signature]:
     """The signature without one more field, built once: DSPy's native types ask for it on every call."""
-    known = _SMALLER.setdefault(rest, {})
+    known = _SMALLER.of(rest, dict)
     if name not in known:
         known[name] = rest.delete(name)
     return known[name]
@@ -116,7 +121,7 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
 
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """The plan with still fewer fields left for text."""
-    _RESTS[rest] = plan.turns
+    _RESTS.put(rest, plan.turns)
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -146,7 +151,6 @@ def _compile(signature: type[Signature]) -> Plan | None:
             if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
         ),
         rest=rest,
-        instructions=signature.__doc__,
     )
 
 

@@ -1,15 +1,17 @@
 """DSPy's TwoStepAdapter with lossless tool calling: free text, whose fields a second model extracts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dspy
-from dspy.clients.base_lm import BaseLM
+from dspy import BaseLM
 from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
-from typing_extensions import Unpack
+from typing_extensions import Never
 
-from sigadapt.adapters.tool_adapter import ToolAdapter, ToolOptions
+from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice
+from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
@@ -24,10 +26,21 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         use_native_function_calling: as in DSPy, for signatures without tool fields.
         native_response_types: as in DSPy.
         parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        **options: the further keywords of `sigadapt.adapters.options.Options`.
+        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
+            that the model supports function calling, and refuses, with the reason, where it does not.
+        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
+        on_invalid: what becomes of a bad call. `raise` a ToolCallParseError; `keep` it in
+            `ToolCalls.invalid`; or `reask`: send the errors back as failed results, ask again, and raise if
+            that does not help.
+        max_reasks: how many times `reask` asks again.
+        validate_args: whether calls are checked against the declarations.
+        repair: whether arguments that are not JSON are repaired where they can be; such a call is marked.
+        unwrap: whether arguments that were encoded as JSON text once too often are decoded; likewise marked.
+        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
+        hooks: objects around the model call, asked in order (`adapters/hooks.py`).
 
     Raises:
-        InvalidOption: for an option there is not, or a value it does not take.
+        InvalidOption: for an unknown option, or a value that an option does not take.
 
     Example:
         >>> isinstance(TwoStepAdapter(dspy.LM("openai/gpt-4o-mini")), dspy.TwoStepAdapter)
@@ -45,7 +58,17 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         use_native_function_calling: bool = False,  # noqa: FBT001, FBT002  (DSPy's own parameter list)
         native_response_types: list[Any] | None = None,
         parallel_tool_calls: bool | None = None,  # noqa: FBT001
-        **options: Unpack[ToolOptions],
+        *,
+        tool_calling: ToolCalling = "auto",
+        tool_choice: ToolChoice | None = None,
+        on_invalid: OnInvalid = "raise",
+        max_reasks: int = 1,
+        validate_args: bool = True,
+        repair: bool = False,
+        unwrap: bool = False,
+        strict: bool = False,
+        hooks: Sequence[Any] = (),
+        **unknown: Never,
     ) -> None:
         dspy.TwoStepAdapter.__init__(
             self,
@@ -55,7 +78,19 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
             native_response_types=native_response_types,
             parallel_tool_calls=parallel_tool_calls,
         )
-        self._configure(parallel_tool_calls, options)
+        self._configure(
+            unknown,
+            tool_calling=tool_calling,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            on_invalid=on_invalid,
+            max_reasks=max_reasks,
+            validate_args=validate_args,
+            repair=repair,
+            unwrap=unwrap,
+            strict=strict,
+            hooks=hooks,
+        )
 
     def text_description(self, rest: type[Signature]) -> str:
         """DSPy's description of the task; it asks for no form."""
@@ -78,6 +113,3 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
                 message=f"The second model did not extract the fields: {error.message}",
             ) from error
         return found[0]
-
-    def _json_fallback(self) -> None:
-        return None

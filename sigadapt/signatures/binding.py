@@ -2,72 +2,65 @@
 
 The rules:
 
- a. A call is checked against its declaration first; then each argument that was sent is validated from JSON
+ a. Arguments are checked against their declaration first; then each one that was sent is validated from JSON
     by its parameter's type, in pydantic's lax mode, because a JSON Schema takes `1.0` for an integer.
  b. What was not sent stays out, so that Python's own default applies. A default that stands in a pydantic
     `Field` is filled in, because Python would pass the `Field` itself.
  c. A pydantic model's fields come out under the names they were sent by, which its constructor takes.
  d. An argument whose parameter has no usable type, or that no parameter names, stays as it was sent, and so
     do all arguments of a declaration without a Python object.
- e. One validator is compiled for a callable and kept, weakly.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MethodType
 from typing import Any, TypeAlias, cast
-from weakref import WeakKeyDictionary
 
 import pydantic
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from typing_extensions import NotRequired, TypedDict
 
-from sigadapt.signatures.arguments import Flaw, compact, shown
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, refused
-from sigadapt.signatures.decls import ToolDecls
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.json_values import Json, compact, cut, listed, pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
-from sigadapt.signatures.subschemas import Json, pointer
+from sigadapt.signatures.tool_decl import ToolDecl
 
 _Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
 
-_MOST_ERRORS_TOLD = 8
-_PLAIN: WeakKeyDictionary[Any, _Validator] = WeakKeyDictionary()
-_BOUND: WeakKeyDictionary[Any, _Validator] = WeakKeyDictionary()
+_MOST_ERRORS = 8
+_VALIDATORS: WeakCache[dict[bool, _Validator]] = WeakCache()
+"""The validator of a callable's arguments, by whether it was given as a bound method."""
 
 
-def bind(call: ToolCall, decls: ToolDecls) -> Json | InvalidToolCall:
-    """Turn a call's arguments into the Python values that the declared callable's types say.
+def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
+    """Turn arguments into the Python values that the declared callable's types say.
 
     Args:
-        call: the call.
-        decls: the tools that were declared for the turn.
+        decl: the declaration.
+        args: the arguments; they fit its schema.
 
     Returns:
         The arguments by keyword: models, dataclasses, enums, dates and the like where the parameter says so.
-        Or an InvalidToolCall: `unknown_tool`, or `schema_mismatch` with the path of the first flaw.
+        Or a Flaw `schema_mismatch`, with the path of the first misfit.
 
     Example:
         >>> import datetime
         >>> def remind(at: datetime.time) -> None: ...
-        >>> call = ToolCall(id="call_1", name="remind", args={"at": "07:30:00"})
-        >>> bind(call, ToolDecls(remind))
+        >>> bound_arguments(ToolDecl.of(remind), {"at": "07:30:00"})
         {'at': datetime.time(7, 30)}
     """
-    flaw = decls.flaw_of(call.name, call.args)
-    if flaw is not None:
-        return refused(call, flaw)
-    func = decls[call.name].func
-    if func is None:
-        return dict(call.args)
+    if decl.func is None:
+        return dict(args)
     try:
-        return _typed(func, call.args)
+        return _typed(decl.func, args)
     except pydantic.ValidationError as error:
-        return refused(call, _flaw(error, call))
+        return _flaw(error, decl.name, args)
 
 
 def _typed(func: Callable[..., Any], args: Json) -> Json:
-    if models.reads(func):
+    if models.accepts(func):
         return _model_arguments(func, args)
     return _validator_of(func).validate_json(compact(args))
 
@@ -88,19 +81,15 @@ def _keywords(name: str, field: FieldInfo) -> list[str]:
 
 
 def _validator_of(func: Callable[..., Any]) -> _Validator:
-    cache, key = (_BOUND, func.__func__) if isinstance(func, MethodType) else (_PLAIN, func)
-    try:
-        known = cache.get(key)
-    except TypeError:  # an object that cannot be hashed or weakly referenced
-        return _compiled(_types_of(func))
-    if known is None:
-        known = _compiled(_types_of(func))
-        cache[key] = known
-    return known
+    is_bound = isinstance(func, MethodType)
+    known = _VALIDATORS.of(func.__func__ if is_bound else func, dict)
+    if is_bound not in known:
+        known[is_bound] = _compiled(_types_of(func))
+    return known[is_bound]
 
 
 def _types_of(func: Callable[..., Any]) -> dict[str, Any]:
-    return programs.types_of(func) if programs.reads(func) else callables.types_of(func)
+    return programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
 
 
 def _compiled(types: Mapping[str, Any]) -> _Validator:
@@ -125,21 +114,19 @@ def _is_usable(annotation: Any) -> bool:
     return True
 
 
-def _flaw(error: pydantic.ValidationError, call: ToolCall) -> Flaw:
+def _flaw(error: pydantic.ValidationError, tool: str, args: Json) -> Flaw:
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    told = "; ".join(_told(detail, call.args) for detail in details[:_MOST_ERRORS_TOLD])
-    rest = f"; and {len(details) - _MOST_ERRORS_TOLD} more" if len(details) > _MOST_ERRORS_TOLD else ""
-    path = _pointer(details[0], call.args)
-    return Flaw("schema_mismatch", f"the arguments do not fit {call.name}: {told}{rest}", path)
+    reasons = listed((_describe(detail, args) for detail in details), _MOST_ERRORS)
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", _pointer(details[0], args))
 
 
-def _told(detail: ErrorDetails, args: Json) -> str:
-    where, reason = _pointer(detail, args), shown(detail["msg"])
+def _describe(detail: ErrorDetails, args: Json) -> str:
+    where, reason = _pointer(detail, args), cut(detail["msg"])
     return f"{where}: {reason}" if where else reason
 
 
 def _pointer(detail: ErrorDetails, args: Json) -> str:
-    return pointer(list(_places(detail["loc"], args)))
+    return pointer(_places(detail["loc"], args))
 
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:

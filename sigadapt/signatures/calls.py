@@ -2,21 +2,26 @@
 
 `ToolCalls` is a `dspy.ToolCalls`, so DSPy's own modules take it as it is. Two things differ. Bad calls are
 kept beside the good ones, each with a code (rule 3). And the turn the calls came from (its text, reasoning
-and provider state) rides on every single call, because `dspy.ReActV2` rebuilds the collection from the
-calls it got and keeps nothing else (DESIGN section 5).
+and provider state) is kept on every single call, because `dspy.ReActV2` builds a new collection from the
+calls it got and keeps nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeVar, cast
 
 import dspy
 import pydantic
 
-from sigadapt.errors import CallCode
-from sigadapt.signatures.arguments import Flaw, compact
+from sigadapt.errors import CallCode, InvalidHistory
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.signatures.binding import bound_arguments
+from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_result import ToolResult
 
-if TYPE_CHECKING:
-    from sigadapt.signatures.decls import ToolDecls
+_M = TypeVar("_M", bound=pydantic.BaseModel)
+_MISSING: Any = object()
 
 
 class Turn(pydantic.BaseModel):
@@ -48,11 +53,13 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         args: the decoded arguments.
         arguments: the JSON text exactly as sent; where the provider sent an object, its compact form.
         index: the position among all calls of the answer, bad ones counted.
-        altered: what was changed on request: `repaired`, `unwrapped`, `recovered`, `renumbered`.
+        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice.
         turn: what the model said in the turn that made the call.
 
     Example:
         >>> call = ToolCall(name="get_weather", args={"city": "Paris"}, id="call_1")
+        >>> call
+        get_weather(city='Paris')
         >>> call.arguments
         '{"city":"Paris"}'
     """
@@ -65,8 +72,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    def bind(self, decls: "ToolDecls") -> "dict[str, Any] | InvalidToolCall":
-        """The arguments as typed Python values, ready for `func(**bound)`; nothing is called.
+    def bind(self, decls: ToolDecls) -> "dict[str, Any] | InvalidToolCall":
+        """Return the arguments as typed Python values, ready for `func(**bound)`; nothing is called.
 
         Args:
             decls: the tools that were declared for the turn.
@@ -77,15 +84,61 @@ class ToolCall(dspy.ToolCalls.ToolCall):
 
         Example:
             >>> from pathlib import Path
-            >>> from sigadapt import ToolDecls
             >>> def read(path: Path) -> str: ...
             >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
             >>> call.bind(ToolDecls(read)) == {"path": Path("notes.txt")}
             True
         """
-        from sigadapt.signatures.binding import bind  # noqa: PLC0415  (it makes calls of this very type)
+        flaw = decls.flaw_of(self.name, self.args)
+        bound = bound_arguments(decls[self.name], self.args) if flaw is None else flaw
+        return refused(self, bound) if isinstance(bound, Flaw) else bound
 
-        return bind(self, decls)
+    def approved(self) -> "ToolCall":
+        """Answer a request for confirmation with yes.
+
+        Returns:
+            The original call, exactly as it was.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not one of `ToolCalls.awaiting_confirmation`.
+                Only give it what that returned, saved and loaded if need be, and nothing that a model sent.
+
+        Example:
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> [request] = calls.awaiting_confirmation(decls)
+            >>> request.approved() == calls[0]
+            True
+        """
+        wrapped = self.args.get("call")
+        if self.name != REQUEST or not isinstance(wrapped, dict):
+            raise self._asks_nothing()
+        try:
+            return ToolCall.model_validate(wrapped)
+        except pydantic.ValidationError as error:
+            raise self._asks_nothing() from error
+
+    def rejected(self, reason: str = REJECTED) -> ToolResult:
+        """Answer a request for confirmation with no.
+
+        Args:
+            reason: what the model is told.
+
+        Returns:
+            A failed result of the original call, for `ToolResults.of`.
+
+        Raises:
+            InvalidHistory: as `approved`.
+        """
+        call = self.approved()
+        return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
+
+    def _asks_nothing(self) -> InvalidHistory:
+        return InvalidHistory(
+            f"call {self.id!r} of {self.name!r} wraps no call that awaits confirmation",
+            code="no_confirmation",
+            fix="Give what ToolCalls.awaiting_confirmation(decls) gave.",
+        )
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -95,13 +148,19 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return cast("Any", data)
 
     def format(self) -> dict[str, Any]:
-        """The call whole: `dspy.ToolCalls`, which ReActV2 rebuilds, writes of a call what this gives."""
+        """Return the call whole, because `dspy.ToolCalls`, which ReActV2 builds, saves what this gives."""
         return self.serialize_model()
 
     @pydantic.model_serializer()
     def serialize_model(self) -> Any:
-        """The call whole, its turn included."""
+        """Return the call whole, its turn included."""
         return {**_plain(self), **({} if self.turn == NO_TURN else {"turn": self.turn.model_dump()})}
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{key}={cut(repr(value))}" for key, value in self.args.items())
+        return f"{self.name}({cut(arguments) if arguments else ''})"
+
+    __repr__ = __str__
 
 
 class InvalidToolCall(pydantic.BaseModel):
@@ -115,6 +174,10 @@ class InvalidToolCall(pydantic.BaseModel):
         code: what is wrong (`errors.CallCode`).
         message: the same in a sentence, with the text sent cut to a readable length.
         path: a JSON Pointer into the arguments, where the flaw has a place.
+
+    Example:
+        >>> InvalidToolCall(id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON")
+        <invalid_json: f({)>
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -127,9 +190,14 @@ class InvalidToolCall(pydantic.BaseModel):
     message: str
     path: str | None = None
 
+    def __str__(self) -> str:
+        return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
+
+    __repr__ = __str__
+
 
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
-    """A good call as the bad one that a closer look made of it."""
+    """Turn a good call into the bad one that a closer look found it to be."""
     return InvalidToolCall(
         id=call.id,
         name=call.name,
@@ -145,14 +213,20 @@ class ToolCalls(dspy.ToolCalls):
     """The calls of one turn. `len`, iteration, indexing and truth are over the good ones, in order.
 
     Args:
+        calls: the calls: one, or any number of them, each a ToolCall, an InvalidToolCall, a call of DSPy's,
+            or a dict with `name` and `args` or in OpenAI's shape. Or by keyword, as it is saved:
         tool_calls: the good calls.
         invalid: the bad ones, each with its code and raw text.
         turn: what the model said beside them; read it through `.text` and `.reasoning`.
 
     Example:
-        >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
-        >>> len(calls), calls[0].name, calls.invalid, calls.text
-        (1, 'now', (), None)
+        >>> calls = ToolCalls(
+        ...     [{"name": "now", "args": {}}, {"name": "get_weather", "args": {"city": "Paris"}}]
+        ... )
+        >>> calls
+        ToolCalls([now(), get_weather(city='Paris')])
+        >>> len(calls), calls[0].id, calls.invalid, calls.text
+        (2, 'call_1', (), None)
         >>> ToolCalls.model_validate_json(calls.model_dump_json()) == calls
         True
     """
@@ -162,6 +236,14 @@ class ToolCalls(dspy.ToolCalls):
     tool_calls: list[ToolCall]  # pyright: ignore[reportIncompatibleVariableOverride]
     invalid: tuple[InvalidToolCall, ...] = ()
     turn: Turn = NO_TURN
+
+    def __init__(self, calls: Any = _MISSING, /, **data: Any) -> None:
+        if calls is not _MISSING:
+            data = {**_listed(calls), **data}
+        super().__init__(**data)
+
+    # Pydantic validates saved calls by the fields; a constructor of its own kind would be called instead.
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
     @property
     def text(self) -> str | None:
@@ -182,23 +264,28 @@ class ToolCalls(dspy.ToolCalls):
     def __getitem__(self, index: int) -> ToolCall:
         return self.tool_calls[index]
 
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.in_order()))
+
+    def __repr__(self) -> str:
+        return f"ToolCalls([{self}])"
+
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
-        """All calls, good and bad, as the provider sent them."""
+        """Return all calls, good and bad, as the provider sent them."""
         return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
 
-    def validated(self, decls: "ToolDecls") -> "ToolCalls":
-        """These calls checked against the declarations, without running anything.
+    def validated(self, decls: ToolDecls) -> "ToolCalls":
+        """Check these calls against the declarations, without running anything.
 
         Args:
             decls: the tools that were declared for the turn.
 
         Returns:
             New ToolCalls. A call of no declared tool becomes an InvalidToolCall `unknown_tool`; one whose
-            arguments its tool's schema refuses becomes `schema_mismatch`, with the path. Order is kept.
+            arguments do not fit its tool's schema becomes `schema_mismatch`, with the path. Order is kept.
 
         Example:
-            >>> from sigadapt import ToolDecls
-            >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="rm_rf", args={})])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})])
             >>> calls.validated(ToolDecls([])).invalid[0].code
             'unknown_tool'
         """
@@ -215,22 +302,35 @@ class ToolCalls(dspy.ToolCalls):
         bad.sort(key=lambda call: call.index)
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
-    def awaiting_confirmation(self, decls: "ToolDecls") -> "ToolCalls":
-        """Those of these calls that a person must agree to, each wrapped in a virtual call.
+    def awaiting_confirmation(self, decls: ToolDecls) -> "ToolCalls":
+        """Return those of these calls that a person must agree to, each wrapped in a virtual call.
 
         Args:
             decls: the tools that were declared for the turn.
 
         Returns:
-            Calls of `sigadapt_request_confirmation`, which survive JSON; empty where none needs one. Their
-            answers are `confirmation.approved(request)` and `confirmation.rejected(request)`.
+            Calls of `sigadapt_request_confirmation` with the arguments `call` (the original, whole), `hint`
+            and `payload`; empty where no call needs one. They survive JSON, so the answer may come in another
+            process: `request.approved()` or `request.rejected()`. Each id is the original's after `confirm_`.
 
         Raises:
             InvalidToolDecl: `confirmation_failed`, where a declaration's own function gives no answer.
-        """
-        from sigadapt.signatures.confirmation import awaiting_confirmation  # noqa: PLC0415  (it makes calls)
 
-        return awaiting_confirmation(self, decls)
+        Example:
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> request = calls.awaiting_confirmation(decls)[0]
+            >>> request.id, request.args["hint"], request.rejected().is_error
+            ('confirm_call_1', 'Run pay?', True)
+        """
+        requests: list[ToolCall] = []
+        for call in self.tool_calls:
+            asked = confirmation_for(decls[call.name], call.args) if call.name in decls else None
+            if asked is not None:
+                args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
+                request = {"id": f"confirm_{call.id}", "name": REQUEST, "args": args, "index": call.index}
+                requests.append(ToolCall.model_validate(request))
+        return ToolCalls(requests)
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -241,7 +341,7 @@ class ToolCalls(dspy.ToolCalls):
         if isinstance(data, dspy.ToolCalls):
             data = {"tool_calls": data.tool_calls, "tool_call_results": data.tool_call_results}
         elif not isinstance(data, Mapping) and isinstance(data, Iterable):
-            data = {"tool_calls": list(cast("Iterable[Any]", data))}
+            data = _listed(cast("Any", data))
         if not isinstance(data, Mapping) or not isinstance(data.get("tool_calls"), Sequence):
             raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
                 "ToolCalls takes a mapping with a list `tool_calls`, or a list of calls"
@@ -249,15 +349,18 @@ class ToolCalls(dspy.ToolCalls):
         known = cast("Mapping[str, Any]", data)
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
         calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
+        good = [call for call in calls if not isinstance(call, InvalidToolCall)]
+        bad = [call for call in calls if isinstance(call, InvalidToolCall)]
         return {
             **known,
-            "tool_calls": calls,
-            "turn": turn if turn != NO_TURN or not calls else calls[0].turn,
+            "tool_calls": good,
+            "turn": turn if turn != NO_TURN or not good else good[0].turn,
+            **({"invalid": (*known.get("invalid", ()), *bad)} if bad else {}),
         }
 
     @pydantic.model_serializer()
     def serialize_model(self) -> dict[str, Any]:
-        """Everything that `model_validate` needs to build an equal object; the turn once, not per call."""
+        """Return all that `model_validate` needs to build an equal object; the turn once, not per call."""
         data: dict[str, Any] = {"tool_calls": [_beside(call, self.turn) for call in self.tool_calls]}
         if self.invalid:
             data["invalid"] = [call.model_dump() for call in self.invalid]
@@ -266,6 +369,43 @@ class ToolCalls(dspy.ToolCalls):
         if self.tool_call_results is not None:
             data["tool_call_results"] = _jsonable(self.tool_call_results)
         return data
+
+
+# A model's own slots, which `object.__setattr__` would look up by name each time.
+_put_values, _put_fields_set, _put_extra, _put_private = (
+    vars(pydantic.BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+
+
+def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
+    """Build one of these models from values that are right by construction.
+
+    Validation would cost several times as much, and refuse a text that holds half of a surrogate pair.
+
+    Args:
+        cls: ToolCall, InvalidToolCall, ToolCalls or Turn.
+        values: a value for every field, in the fields' order.
+
+    Example:
+        >>> trusted(Turn, {"text": "Hi.", "reasoning": None, "state": None}) == Turn(text="Hi.")
+        True
+    """
+    made = object.__new__(cls)
+    _put_values(made, values)
+    _put_fields_set(made, set(values))
+    _put_extra(made, None)
+    _put_private(made, None)
+    return made
+
+
+def _listed(calls: Any) -> dict[str, Any]:
+    """What a call, several calls, or a ToolCalls amounts to as keywords."""
+    if isinstance(calls, dspy.ToolCalls) or (isinstance(calls, Mapping) and "tool_calls" in calls):
+        made = ToolCalls.model_validate(calls)
+        return {name: getattr(made, name) for name in ToolCalls.model_fields}
+    single = isinstance(calls, (Mapping, pydantic.BaseModel))
+    return {"tool_calls": [calls] if single else list(cast("Iterable[Any]", calls))}
 
 
 def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
@@ -285,7 +425,9 @@ def _plain(call: ToolCall) -> dict[str, Any]:
     return {**data, "altered": list(call.altered)} if call.altered else data
 
 
-def _call(item: Any, turn: Turn, position: int) -> ToolCall:
+def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
+    if isinstance(item, InvalidToolCall):
+        return item
     if isinstance(item, ToolCall):
         return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
     if isinstance(item, dspy.ToolCalls.ToolCall):
@@ -294,15 +436,29 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall:
         raise ValueError(  # noqa: TRY004
             f"a call is a mapping with `name` and `args`, not {type(item).__name__}"
         )
-    known = cast("Mapping[str, Any]", item)
-    return ToolCall.model_validate(
-        {
-            "index": position,
-            **({} if turn == NO_TURN else {"turn": turn}),
-            **known,
-            "id": known.get("id") or f"call_{position + 1}",
-        }
-    )
+    known = dict(cast("Mapping[str, Any]", item))
+    function = known.get("function")
+    call_id: Any = known.get("id") or f"call_{position + 1}"
+    if isinstance(function, Mapping):
+        return _chat_call(call_id, cast("Mapping[str, Any]", function), turn, position)
+    beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
+    return ToolCall.model_validate({"index": position, **beside, **known, "id": call_id})
+
+
+def _chat_call(
+    call_id: str, function: Mapping[str, Any], turn: Turn, position: int
+) -> ToolCall | InvalidToolCall:
+    """A call in OpenAI's shape, whose arguments are JSON text."""
+    name, sent = function.get("name"), function.get("arguments")
+    text = sent if isinstance(sent, str) else compact({} if sent is None else sent)
+    args: Json | Flaw = parse_arguments(text)
+    if not isinstance(name, str) or not name:
+        args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
+    if isinstance(args, Flaw):
+        fields = {"id": call_id, "name": name or None, "arguments": text, "index": position}
+        return InvalidToolCall.model_validate({**fields, **args._asdict()})
+    fields = {"id": call_id, "name": name, "args": args, "arguments": text, "index": position, "turn": turn}
+    return ToolCall.model_validate(fields)
 
 
 def _jsonable(value: Any) -> Any:

@@ -4,7 +4,7 @@ They are told from functions by what they hold, because every provider has its o
 
  a. a `type` that is neither a function's nor one of JSON Schema's words, and nothing of a function beside it
     (OpenAI's Responses, Anthropic);
- b. nothing but keys that Gemini or Bedrock have for tools of their own.
+ b. nothing but keys that Gemini or Bedrock have for tools of their own (`sources/dicts.py`).
 
 Nobody calls them here or there but the provider, so they have no name to choose by and nothing to validate.
 """
@@ -12,27 +12,14 @@ Nobody calls them here or there but the provider, so they have no name to choose
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
-from sigadapt.signatures.near_miss import near_miss
-from sigadapt.signatures.schema import check_json
-from sigadapt.signatures.subschemas import Json
+from sigadapt.schemas.check import check_json
+from sigadapt.schemas.json_values import Json, closest
+from sigadapt.signatures.sources.dicts import PROVIDER_TOOL_KEYS
 
 _NOT_NATIVE = {"function", "custom", "object", "array", "string", "number", "integer", "boolean", "null"}
 _OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_declarations"} | {
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 }
-_GEMINI = {
-    *("google_search", "google_search_retrieval", "enterprise_web_search", "google_maps", "url_context"),
-    *("code_execution", "file_search", "computer_use", "retrieval", "mcp_servers"),
-}
-_BEDROCK = {"systemTool", "cachePoint"}
-
-
-def _camel(key: str) -> str:
-    head, *rest = key.split("_")
-    return head + "".join(map(str.capitalize, rest))
-
-
-_KEYS = _GEMINI | {_camel(key) for key in _GEMINI} | _BEDROCK
 
 
 @dataclass(frozen=True)
@@ -85,7 +72,7 @@ def is_native(source: object) -> TypeGuard[Json]:
     known = cast("Json", source)
     kind = known.get("type")
     if kind is None:
-        return known.keys() <= _KEYS
+        return known.keys() <= PROVIDER_TOOL_KEYS
     if not isinstance(kind, str) or kind in _NOT_NATIVE or not _OF_FUNCTIONS.isdisjoint(known):
         return False
-    return near_miss(kind.lower(), _NOT_NATIVE) is None
+    return closest(kind.lower(), _NOT_NATIVE) is None

@@ -1,4 +1,4 @@
-"""The results of a turn's calls: ToolResult, and the ToolResults that continues the conversation.
+"""ToolResults, which continues a conversation, and a result's value as text and as a JSON object.
 
 As an input field, ToolResults carries the turn that made the calls with it, so that the model sees its own
 words, calls and thinking again, then one result a call, and nothing after them (rule 8). Bad calls that were
@@ -6,43 +6,22 @@ kept get a failed result of their own, with what was wrong.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import dspy
+import jiter
+import orjson
 import pydantic
+from dspy.adapters import utils
 
 from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.wrapping import content, is_failure, is_mcp_result
+from sigadapt.signatures.sources.mcp import content, is_failure, is_mcp_result
+from sigadapt.signatures.tool_result import ToolResult
 
 _MOST_QUOTED = 4_000  # characters of a bad call's arguments, for the model to see what it wrote
-
-
-class ToolResult(pydantic.BaseModel):
-    """What one call gave.
-
-    Args:
-        call_id: the id of the call it answers.
-        name: the tool's name.
-        value: text, or any value that has a JSON form.
-        is_error: whether the call failed; `value` then says why.
-
-    Example:
-        >>> ToolResult.unanswered(ToolCall(id="call_1", name="search", args={})).is_error
-        True
-    """
-
-    model_config = pydantic.ConfigDict(frozen=True)
-
-    call_id: str
-    name: str
-    value: Any
-    is_error: bool = False
-
-    @classmethod
-    def unanswered(cls, call: ToolCall) -> "ToolResult":
-        """Mark a call as not answered: no provider takes a call without a result."""
-        return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)
+_PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 class Round(pydantic.BaseModel):
@@ -122,7 +101,7 @@ class ToolResults(pydantic.BaseModel):
 
 
 def complaint(call: InvalidToolCall) -> str:
-    """What is wrong with a call, for the model that made it.
+    """Say what is wrong with a call, for the model that made it.
 
     Example:
         >>> call = InvalidToolCall(
@@ -158,18 +137,71 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
     return {call.id: value for call, value in zip(turn, values, strict=True)}
 
 
+def result_text(value: Any) -> str:
+    """Write a result's value as text: text as it is, anything else as compact JSON.
+
+    Example:
+        >>> result_text({"ok": True}), result_text("fine")
+        ('{"ok":true}', 'fine')
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=_PLAIN).decode()
+    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
+        return compact(utils.serialize_for_json(value))
+
+
+def result_object(result: ToolResult) -> Json:
+    """Write a result as a JSON object, for providers that take nothing else.
+
+    | result | object |
+    |---|---|
+    | a failure | `{"error": ...}` |
+    | what an MCP server's result said | `{"output": ...}` |
+    | a dict, a pydantic model, a dataclass | itself |
+    | anything else | `{"result": ...}` |
+
+    Source: Gemini's `FunctionResponse`, which gives `output` and `error` a meaning of their own.
+
+    Example:
+        >>> result_object(ToolResult(call_id="c", name="f", value=[1, 2]))
+        {'result': [1, 2]}
+        >>> result_object(ToolResult(call_id="c", name="f", value={"ok": True}))
+        {'ok': True}
+    """
+    value = (
+        result.value if isinstance(result.value, str) else jiter.from_json(result_text(result.value).encode())
+    )
+    if result.is_error:
+        return {"error": value}
+    if result.is_mcp:
+        return {"output": value}
+    return cast("Json", value) if isinstance(value, dict) else {"result": value}
+
+
+class _Outcome(NamedTuple):
+    value: Any
+    failed: bool = False
+    is_mcp: bool = False
+
+
 def _result(call: ToolCall | InvalidToolCall, values: dict[str, Any], errors: dict[str, Any]) -> ToolResult:
     if isinstance(call, InvalidToolCall):
         return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
-    value, failed = _outcome(values.get(call.id), errors.get(call.id))
-    return ToolResult(call_id=call.id, name=call.name, value=value, is_error=failed)
+    value, failed, is_mcp = _outcome(values.get(call.id), errors.get(call.id))
+    return ToolResult(call_id=call.id, name=call.name, value=value, is_error=failed, is_mcp=is_mcp)
 
 
-def _outcome(value: Any, error: Any) -> tuple[Any, bool]:
+def _outcome(value: Any, error: Any) -> _Outcome:
     if isinstance(value, (ToolResult, dspy.ToolCallResults.ToolCallResult)):
-        return value.value, value.is_error
+        return _Outcome(value.value, value.is_error, isinstance(value, ToolResult) and value.is_mcp)
     if error is True or (not error and isinstance(value, BaseException)):
         error = value
     elif not error:
-        return (content(value), is_failure(value)) if is_mcp_result(value) else (value, False)
-    return (str(error) or type(error).__name__ if isinstance(error, BaseException) else error), True
+        if is_mcp_result(value):
+            return _Outcome(content(value), is_failure(value), is_mcp=True)
+        return _Outcome(value)
+    return _Outcome(
+        str(error) or type(error).__name__ if isinstance(error, BaseException) else error, failed=True
+    )

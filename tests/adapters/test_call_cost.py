@@ -14,7 +14,8 @@ import pytest
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters import plan, prompt
+from sigadapt.adapters import plan
+from sigadapt.adapters.request import prompt
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 lm15 = dspy.lm15
@@ -268,3 +269,43 @@ async def test_tasks_through_one_adapter_do_not_meet() -> None:
         with dspy.context(lm=lm, adapter=adapter):
             said = await asyncio.gather(*(ask(number) for number in range(TASKS)))
     assert said == [f"question {number}" for number in range(TASKS)]
+
+
+def names_sent(tools: list[Any], engine: Engine) -> list[tuple[str, str, Any]]:
+    with quiet(engine):
+        dspy.Predict(Ask)(question="?", tools=tools)
+    return [(tool.name, tool.description, tool.parameters) for tool in engine.asked[-1].tools]
+
+
+def test_a_list_given_again_is_declared_as_it_is_now() -> None:
+    """call-cost: What has changed is declared anew."""
+    engine = Engine()
+
+    def changing(text: str) -> str:
+        """Before."""
+        return text
+
+    schema: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+    tools: list[Any] = [changing, {"name": "other", "parameters": schema}]
+    before = names_sent(tools, engine)
+    changing.__doc__ = "After."
+    schema["properties"]["text"]["maxLength"] = 3
+    after = names_sent(tools, engine)
+    assert [name for name, _, _ in before] == [name for name, _, _ in after] == ["changing", "other"]
+    assert after[0][1] == "After."
+    assert after[1][2]["properties"]["text"] == {"type": "string", "maxLength": 3}
+    changing.__name__ = "renamed"
+    assert names_sent(tools, engine)[0][0] == "renamed"
+
+
+def test_a_prompt_cache_reaches_the_request() -> None:
+    """request-shaping: A prompt cache that was asked for reaches the provider."""
+    engine, wanted = Engine(), lm15.CacheConfig(mode="auto")
+    with quiet(engine), dspy.context(lm=dspy.LM("openai/x", engine=engine, cache=False, prompt_cache=wanted)):
+        dspy.Predict(Ask)(question="?", tools=[echo])
+    assert engine.asked[-1].config.cache == wanted
+    with quiet(engine):
+        dspy.Predict(Ask)(question="?", tools=[echo], config={"prompt_cache": wanted})
+        assert engine.asked[-1].config.cache == wanted
+        dspy.Predict(Ask)(question="?", tools=[echo])
+        assert engine.asked[-1].config.cache is None

@@ -1,10 +1,13 @@
 """The options of an adapter are checked when it is built, before any request."""
 
+import dataclasses
+import inspect
 from typing import Any
 
 import pytest
 
 import sigadapt
+from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 
 ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
@@ -33,3 +36,27 @@ def test_an_option_that_cannot_work_is_refused_at_once(
         adapter(**options)
     assert caught.value.field == field
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        sigadapt.ChatAdapter,
+        sigadapt.JSONAdapter,
+        sigadapt.XMLAdapter,
+        sigadapt.BAMLAdapter,
+        sigadapt.TwoStepAdapter,
+    ],
+)
+def test_every_option_stands_in_the_signature(adapter: Any) -> None:
+    """adapter-plug-in: Every option is a documented parameter."""
+    parameters = inspect.signature(adapter).parameters
+    documented = inspect.getdoc(adapter) or ""
+    if "Args:" not in documented:  # it takes what its base takes, and says so
+        assert "Takes what" in documented or "takes what" in documented
+        documented = inspect.getdoc(adapter.__mro__[1]) or ""
+    for option in dataclasses.fields(Options):
+        parameter = parameters[option.name]
+        assert parameter.annotation is not parameter.empty
+        assert parameter.default == option.default
+        assert f"    {option.name}: " in documented

@@ -10,7 +10,7 @@ import pytest
 from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidSignature
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.tool_decls import ToolDecls
 
 made: Any = dspy.Signature
 """Making a signature from fields, which DSPy's metaclass does and its types do not say."""

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mcp.types import CallToolResult
+
 Scope = Literal["tools", "format", "said", "results"]
 Json = Any
 
@@ -703,83 +705,68 @@ def _bedrock_result(call_id: str, text: str) -> Json:
     return {"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}
 
 
-_CHAT_RESULTS = [
-    {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
-    {"role": "tool", "tool_call_id": "call_2", "content": '{"sky":"grey","rain":3}'},
-]
-_RESPONSES_RESULTS = [
-    {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},
-    {"type": "function_call_output", "call_id": "call_2", "output": '{"sky":"grey","rain":3}'},
-]
-_ANTHROPIC_RESULTS = [
-    {
-        "role": "user",
-        "content": [_tool_result("toolu_1", "sunny"), _tool_result("toolu_2", '{"sky":"grey","rain":3}')],
-    }
-]
-_OLLAMA_RESULTS: Json = [
-    {"role": "tool", "tool_call_id": "call_1", "content": "sunny", "images": []},
-    {"role": "tool", "tool_call_id": "call_2", "content": '{"sky":"grey","rain":3}', "images": []},
-]
+def _results(
+    title: str, about: str, values: Sequence[Any], texts: Sequence[str], objects: Sequence[Json]
+) -> Row:
+    """A row of two results, as text for most providers and as objects for Gemini."""
+    chat = [{"role": "tool", "tool_call_id": f"call_{n}", "content": text} for n, text in enumerate(texts, 1)]
+    responses = [
+        {"type": "function_call_output", "call_id": f"call_{n}", "output": text}
+        for n, text in enumerate(texts, 1)
+    ]
+    blocks = [_tool_result(f"toolu_{n}", text) for n, text in enumerate(texts, 1)]
+    gemini = [_function_response(f"call_{n}", value) for n, value in enumerate(objects, 1)]
+    bedrock = [_bedrock_result(f"tooluse_{n}", text) for n, text in enumerate(texts, 1)]
+    said_in_chat = _assistant(None, _CHAT_PARIS, _CHAT_ROME)
+    said_in_responses = [_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]
+    said_by_claude, said_by_gemini = [_ANTHROPIC_PARIS, _ANTHROPIC_ROME], [_GEMINI_PARIS, _GEMINI_ROME]
+    return Row(
+        title,
+        "results",
+        about,
+        {
+            "openai": Cell(chat, heard=said_in_chat),
+            "responses": Cell(responses, heard=said_in_responses),
+            "anthropic": Cell([{"role": "user", "content": blocks}], heard=said_by_claude),
+            "gemini": Cell([{"role": "user", "parts": gemini}], heard=said_by_gemini),
+            "ollama": Cell(
+                [{**row, "images": []} for row in chat],
+                heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD, _OLLAMA_ROME_HEARD]},
+                note="LiteLLM sends no `tool_name`, so results are told apart by order.",
+            ),
+            "ollama-door": Cell(chat, heard=said_in_chat),
+            "bedrock": Cell([{"role": "user", "content": bedrock}], heard=[_BEDROCK_PARIS, _BEDROCK_ROME]),
+            "openai-litellm": Cell(chat, heard=said_in_chat),
+            "responses-litellm": Cell(responses, heard=said_in_responses),
+            "anthropic-litellm": Cell([{"role": "user", "content": blocks}], heard=said_by_claude),
+            "gemini-litellm": Cell(
+                [{"role": "user", "parts": [_function_response_litellm(value) for value in objects]}],
+                heard=said_by_gemini,
+            ),
+        },
+        calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})),
+        values=values,
+        errors=(False, False),
+    )
 
-RESULT = Row(
+
+RESULT = _results(
     "Result",
-    "results",
     "One result a call, in the calls' order: text as text, anything else as JSON; nothing follows.",
-    {
-        "openai": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
-        "responses": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
-        "anthropic": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
-        "gemini": Cell(
-            [
-                {
-                    "role": "user",
-                    "parts": [
-                        _function_response("call_1", {"result": "sunny"}),
-                        _function_response("call_2", {"result": '{"sky":"grey","rain":3}'}),
-                    ],
-                }
-            ],
-            heard=[_GEMINI_PARIS, _GEMINI_ROME],
-        ),
-        "ollama": Cell(
-            _OLLAMA_RESULTS,
-            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD, _OLLAMA_ROME_HEARD]},
-            note="LiteLLM sends no `tool_name`, so results are told apart by order.",
-        ),
-        "ollama-door": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
-        "bedrock": Cell(
-            [
-                {
-                    "role": "user",
-                    "content": [
-                        _bedrock_result("tooluse_1", "sunny"),
-                        _bedrock_result("tooluse_2", '{"sky":"grey","rain":3}'),
-                    ],
-                }
-            ],
-            heard=[_BEDROCK_PARIS, _BEDROCK_ROME],
-        ),
-        "openai-litellm": Cell(_CHAT_RESULTS, heard=_assistant(None, _CHAT_PARIS, _CHAT_ROME)),
-        "responses-litellm": Cell(_RESPONSES_RESULTS, heard=[_RESPONSES_PARIS_HEARD, _RESPONSES_ROME_HEARD]),
-        "anthropic-litellm": Cell(_ANTHROPIC_RESULTS, heard=[_ANTHROPIC_PARIS, _ANTHROPIC_ROME]),
-        "gemini-litellm": Cell(
-            [
-                {
-                    "role": "user",
-                    "parts": [
-                        _function_response_litellm({"result": "sunny"}),
-                        _function_response_litellm({"sky": "grey", "rain": 3}),
-                    ],
-                }
-            ],
-            heard=[_GEMINI_PARIS, _GEMINI_ROME],
-            note="LiteLLM makes an object of JSON text.",
-        ),
-    },
-    calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})),
-    values=("sunny", {"sky": "grey", "rain": 3}),
-    errors=(False, False),
+    ("sunny", {"sky": "grey", "rain": 3}),
+    ("sunny", '{"sky":"grey","rain":3}'),
+    ({"result": "sunny"}, {"sky": "grey", "rain": 3}),
+)
+
+RESULT_OBJECT = _results(
+    "Result as an object",
+    "Gemini takes an object: a list goes under `result`, what an MCP server's result said under `output`.",
+    (
+        [1, 2],
+        CallToolResult.model_validate({"content": [], "structuredContent": {"sky": "grey"}}),
+    ),
+    ("[1,2]", '{"sky":"grey"}'),
+    ({"result": [1, 2]}, {"output": {"sky": "grey"}}),
 )
 
 FAILED = Row(
@@ -920,6 +907,7 @@ ROWS: Mapping[str, Row] = {
     "call": CALL,
     "parallel": PARALLEL,
     "result": RESULT,
+    "result-object": RESULT_OBJECT,
     "failed": FAILED,
     "auto": CHOICE_AUTO,
     "required": CHOICE_REQUIRED,

@@ -279,7 +279,7 @@ def test_validators_are_kept_by_callable_and_weakly():
         return f
 
     f = make()
-    kept = vars(binding)["_PLAIN"]
+    kept = vars(binding)["_VALIDATORS"]
     before = len(kept)
     bound(f, a=1)
     bound(f, a=2)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.decls import ToolDecls
+from sigadapt.signatures.tool_decls import ToolDecls
 
 turns = st.builds(
     Turn,
@@ -135,3 +135,58 @@ def test_calls_are_frozen() -> None:
     call = ToolCall(id="c", name="f", args={})
     with pytest.raises(ValueError, match="frozen"):
         call.name = "g"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+FORMS: list[Any] = [
+    ToolCall(id="call_1", name="f", args={"a": 1}),
+    dspy.ToolCalls.ToolCall(id="call_1", name="f", args={"a": 1}),
+    {"id": "call_1", "name": "f", "args": {"a": 1}},
+    {"name": "f", "args": {"a": 1}},
+    {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_calls_are_taken_in_any_form(form: Any):
+    """tool-call-outputs: ToolCalls takes calls in any form."""
+    one = ToolCall(id="call_1", name="f", args={"a": 1})
+    for several in (form, [form], (form,), iter([form])):
+        calls = ToolCalls(several)
+        assert list(calls) == [one]
+        assert calls.invalid == ()
+        assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+    assert ToolCalls(ToolCalls(form)) == ToolCalls(form)
+    assert len(ToolCalls([])) == len(ToolCalls(())) == 0
+
+
+def test_calls_without_usable_arguments_are_bad_ones():
+    """tool-call-outputs: ToolCalls takes calls in any form."""
+    nameless = {"function": {"arguments": "{}"}}
+    broken = {"id": "b", "function": {"name": "f", "arguments": '{"a":'}}
+    calls = ToolCalls([broken, {"name": "g", "args": {}}, nameless])
+    assert [call.name for call in calls] == ["g"]
+    assert [(bad.id, bad.code, bad.index) for bad in calls.invalid] == [
+        ("b", "invalid_json", 0),
+        ("call_3", "missing_name", 2),
+    ]
+    assert ToolCalls(calls.in_order()).invalid == calls.invalid
+
+
+@pytest.mark.parametrize("odd", [3, "f", [3], [None]])
+def test_what_is_not_a_call_is_refused(odd: Any):
+    with pytest.raises((TypeError, ValueError)):
+        ToolCalls(odd)
+
+
+def test_calls_read_as_they_would_be_written():
+    """tool-call-outputs: A call is shown as it would be written."""
+    calls = ToolCalls(
+        [{"name": "get_weather", "args": {"city": "Paris", "days": 2}}, {"name": "now", "args": {}}]
+    )
+    assert str(calls) == "get_weather(city='Paris', days=2), now()"
+    assert repr(calls) == f"ToolCalls([{calls}])"
+    assert repr(calls[0]) == str(calls[0]) == "get_weather(city='Paris', days=2)"
+    bad = ToolCalls([{"function": {"name": "f", "arguments": "{"}}])
+    assert str(bad) == "<invalid_json: f({)>"
+    long = ToolCalls([{"name": "f", "args": {"text": "x" * 10_000}}])
+    assert len(str(long)) < 300

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall, Turn
-from sigadapt.signatures.confirmation import REQUEST, Confirmation, approved, rejected
+from sigadapt.signatures.confirmation import REQUEST, Confirmation
 from sigadapt.signatures.results import ToolResults
 
 
@@ -87,7 +87,7 @@ def test_yes_gives_the_original_call():
     """confirmation: A yes gives the original call exactly as it was."""
     original = calls(20)
     (request,) = original.awaiting_confirmation(declared(True))
-    given_back = approved(request)
+    given_back = request.approved()
     assert given_back == original[0]
     assert (given_back.arguments, given_back.altered, given_back.turn) == (
         '{ "eur":20 }',
@@ -101,20 +101,20 @@ def test_a_request_survives_a_restart():
     original = calls(20, 30)
     awaiting = original.awaiting_confirmation(declared(True))
     loaded = ToolCalls.model_validate_json(awaiting.model_dump_json())
-    assert [approved(request) for request in loaded] == original.tool_calls[:2]
-    assert approved(pickle.loads(pickle.dumps(awaiting[0]))) == original[0]  # noqa: S301
+    assert [request.approved() for request in loaded] == original.tool_calls[:2]
+    assert pickle.loads(pickle.dumps(awaiting[0])).approved() == original[0]  # noqa: S301
     rebuilt = ToolCall(id="confirm", name=REQUEST, args=json.loads(awaiting[1].arguments))
-    assert approved(rebuilt) == original[1]
+    assert rebuilt.approved() == original[1]
 
 
 def test_no_gives_a_failed_result():
     """confirmation: A no gives a failed result."""
     original = calls(20)
     (request,) = original.awaiting_confirmation(declared(True))
-    result = rejected(request)
+    result = request.rejected()
     assert (result.call_id, result.name, result.is_error) == ("toolu_0", "pay", True)
     assert "rejected" in result.value
-    assert rejected(request, "Too expensive.").value == "Too expensive."
+    assert request.rejected("Too expensive.").value == "Too expensive."
     values = {"toolu_0": result, "toolu_x": "seen", "toolu_y": "x"}
     assert next(iter(ToolResults.of(original, values))) == result
 
@@ -129,7 +129,7 @@ def test_no_gives_a_failed_result():
 )
 def test_what_wraps_no_call_is_refused(request_: ToolCall):
     """confirmation: What wraps no call is refused."""
-    for answer in (approved, rejected):
+    for answer in (ToolCall.approved, ToolCall.rejected):
         with pytest.raises(InvalidHistory) as caught:
             answer(request_)
         assert caught.value.code == "no_confirmation"
@@ -165,7 +165,7 @@ def test_a_function_cannot_change_the_call():
         return True
 
     made = calls(20)
-    assert approved(made.awaiting_confirmation(declared(clears))[0]) == made[0]
+    assert made.awaiting_confirmation(declared(clears))[0].approved() == made[0]
     assert made[0].args == {"eur": 20}
 
 
@@ -182,4 +182,4 @@ def test_any_call_comes_back_as_it_was(args: dict[str, Any], call_id: str, argum
     call = ToolCall(id=call_id, name="any", args=args, arguments=arguments, turn=TURN)
     decls = ToolDecls({"name": "any", "requires_confirmation": True})
     awaiting = ToolCalls(tool_calls=[call]).awaiting_confirmation(decls)
-    assert approved(ToolCalls.model_validate_json(awaiting.model_dump_json())[0]) == call
+    assert ToolCalls.model_validate_json(awaiting.model_dump_json())[0].approved() == call

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from mcp.server.mcpserver import MCPServer
 
 from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
-from sigadapt.signatures.toolset import Toolset, aresolve, resolve, resolving
-from sigadapt.signatures.toolsets.context import RequestContext
-from sigadapt.signatures.toolsets.waiting import Waiting
+from sigadapt.signatures.awaiting import Await, arun, run
+from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 
 
 def search(query: str) -> str:
@@ -28,6 +27,14 @@ def search(query: str) -> str:
 
 def names(decls: ToolDecls) -> list[str]:
     return [decl.name for decl in decls]
+
+
+def resolve(value: object, context: RequestContext = RequestContext()) -> ToolDecls:  # noqa: B008
+    return run(resolving(value, context))
+
+
+async def aresolve(value: object, context: RequestContext = RequestContext()) -> ToolDecls:  # noqa: B008
+    return await arun(resolving(value, context))
 
 
 def refusal(act: Callable[[], object]) -> InvalidToolDecl:
@@ -142,9 +149,8 @@ def test_an_async_source_is_refused_where_nobody_awaits():
 def test_steps_yield_what_to_await():
     steps = resolving([Toolset("crm", remote), search], CONTEXT)
     waiting = next(steps)
-    assert isinstance(waiting, Waiting)
-    assert waiting.toolset == "crm"
-    waiting.refused()
+    assert isinstance(waiting, Await)
+    assert "'crm'" in waiting.refused().reason
     with pytest.raises(StopIteration) as done:
         steps.send([{"name": "a"}])
     assert names(done.value.value) == ["a", "search"]

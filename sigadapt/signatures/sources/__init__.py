@@ -1,7 +1,8 @@
 """Every source of tools, and the one table that says which file reads what.
 
-A source's file has two functions: `reads(source)`, a cheap look that imports nothing, and `read(source,
-parameters)`, which says what the source is as one or more tools. Nothing is ever called or run (rule 1).
+A source's file has two functions: `accepts(source)`, a cheap look that imports nothing, and
+`describe(source, parameters)`, which says what the source is as one or more tools. Nothing is ever called or
+run (rule 1).
 """
 
 from collections.abc import Mapping
@@ -11,36 +12,19 @@ from typing import Any, Protocol, cast
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import shown
-from sigadapt.signatures.sources import (
-    callables,
-    dspy_tools,
-    langchain_tools,
-    mcp_tools,
-    models,
-    programs,
-    wire_shapes,
-)
-from sigadapt.signatures.sources.facts import Facts
-from sigadapt.signatures.subschemas import Json
+from sigadapt.schemas.json_values import Json, cut
+from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
-class _Reader(Protocol):
-    def reads(self, source: object, /) -> bool: ...
+class _Source(Protocol):
+    def accepts(self, source: object, /) -> bool: ...
 
-    def read(self, source: Any, parameters: Json | None) -> list[Facts]: ...
+    def describe(self, source: Any, parameters: Json | None) -> list[RawDecl]: ...
 
 
 # In order: some tools of the libraries can be called, so `callables` comes last.
-_TABLE: tuple[_Reader, ...] = (
-    wire_shapes,
-    dspy_tools,
-    models,
-    programs,
-    mcp_tools,
-    langchain_tools,
-    callables,
-)
+_TABLE: tuple[_Source, ...] = (dicts, dspy_tools, models, programs, mcp, langchain, callables)
 
 _FIX = (
     "Give a function, a bound method, a pydantic model class, a dspy.Tool, Signature or Module, an MCP or "
@@ -48,58 +32,58 @@ _FIX = (
 )
 
 
-def _reader_of(source: object) -> _Reader | None:
-    if type(source) is FunctionType:  # the commonest source, which no other file reads
+def _file_for(source: object) -> _Source | None:
+    if type(source) is FunctionType:  # the most common source, which no other file reads
         return callables
-    return next((reader for reader in _TABLE if reader.reads(source)), None)
+    return next((file for file in _TABLE if file.accepts(source)), None)
 
 
 def is_source(value: object) -> bool:
-    """Whether some file here reads the value.
+    """Say whether some file here reads the value.
 
     Example:
         >>> is_source(len), is_source({"name": "f"}), is_source("f")
         (True, True, False)
     """
-    return _reader_of(value) is not None
+    return _file_for(value) is not None
 
 
 def is_function(value: object) -> bool:
-    """Whether a value is a callable that is no tool of some library.
+    """Say whether a value is a callable that is not a tool of some library.
 
     Example:
         >>> is_function(len), is_function(dspy.Tool(len, name="len", args={}))
         (True, False)
     """
-    return _reader_of(value) is callables
+    return _file_for(value) is callables
 
 
-def read_source(source: object, parameters: Json | None = None) -> list[Facts] | None:
-    """Say what a source is as tools; None where no file here reads it.
+def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
+    """Describe a source as tools; None where no file here reads it.
 
     Args:
         source: anything.
         parameters: a schema to use in place of the source's own.
 
     Raises:
-        InvalidToolDecl: it is a source, and not one that can be declared.
+        InvalidToolDecl: for a source that cannot be declared.
     """
-    reader = _reader_of(source)
-    return None if reader is None else reader.read(source, parameters)
+    file = _file_for(source)
+    return None if file is None else file.describe(source, parameters)
 
 
 def unknown_source(value: object) -> InvalidToolDecl:
-    """The error for a value that no file here reads, saying what was seen."""
+    """Make the error for a value that no file here reads; it says what was given."""
     if isinstance(value, Mapping):
         known = cast("Mapping[Any, Any]", value)
-        keys = ", ".join(shown(repr(key)) for key in list(known)[:8])
+        keys = ", ".join(cut(repr(key)) for key in list(known)[:8])
         return _error(f"a {type(known).__name__} with the keys {keys or '(none)'} declares no tool")
     if issubclass(type(value), type):
         kind = cast("type", value)
         program = issubclass(kind, dspy.Module)
-        reason = f"the class {kind.__qualname__} is no tool"
+        reason = f"the class {kind.__qualname__} is not a tool"
         return _error(reason, "Give an instance of it." if program else _FIX)
-    return _error(f"{shown(repr(value))} ({type(value).__name__}) is no tool")
+    return _error(f"{cut(repr(value))} ({type(value).__name__}) is not a tool")
 
 
 def _error(reason: str, fix: str = _FIX) -> InvalidToolDecl:

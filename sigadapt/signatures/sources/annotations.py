@@ -14,8 +14,8 @@ import pydantic_core
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.schema import check_json
-from sigadapt.signatures.subschemas import Json
+from sigadapt.schemas.check import check_json
+from sigadapt.schemas.json_values import Json
 
 UNDERIVABLE = (
     pydantic.errors.PydanticUserError,

@@ -22,19 +22,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FunctionType, GenericAlias, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, cast, get_args, get_origin
-from weakref import WeakKeyDictionary
 
 import dspy
 import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import compact
-from sigadapt.signatures.schema import check
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.check import check
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.facts import Facts
-from sigadapt.signatures.subschemas import Json
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 _Function: TypeAlias = Callable[..., Any]
 
@@ -52,18 +51,18 @@ class _Signature(NamedTuple):
     returns: Any
 
 
-_PLAIN: WeakKeyDictionary[Any, _Derived] = WeakKeyDictionary()
-_BOUND: WeakKeyDictionary[Any, _Derived] = WeakKeyDictionary()
+_DERIVED: WeakCache[dict[bool, _Derived]] = WeakCache()
+"""What was derived of a function, by whether it was given as a bound method."""
 
 
-def reads(source: object) -> bool:
+def accepts(source: object) -> bool:
     """Whether the source is a callable: no class or type, and no DSPy module, whose call takes anything."""
     if type(source) is FunctionType:
         return True
     return callable(source) and not isinstance(source, (type, dspy.Module)) and get_origin(source) is None
 
 
-def read(source: _Function, parameters: Json | None) -> list[Facts]:
+def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     """Say what a callable is as a tool. It is never called.
 
     Args:
@@ -76,15 +75,15 @@ def read(source: _Function, parameters: Json | None) -> list[Facts]:
     Example:
         >>> def book(room: int, note: str = "") -> bool:
         ...     '''Book a room.'''
-        >>> read(book, None)[0].parameters["properties"]
+        >>> describe(book, None)[0].parameters["properties"]
         {'room': {'type': 'integer'}, 'note': {'type': 'string', 'default': ''}}
     """
     if parameters is not None:
         description = docstrings.parse(_doc_of(source)).description
-        return [Facts(_name_of(source), description, parameters, func=source)]
+        return [RawDecl(_name_of(source), description, parameters, func=source)]
     derived = _derived(source)
     return [
-        Facts(
+        RawDecl(
             _name_of(source),
             derived.description,
             jiter.from_json(derived.parameters),
@@ -112,16 +111,15 @@ def types_of(source: _Function) -> dict[str, Any]:
 
 def _derived(source: _Function) -> _Derived:
     called = _called(source)
-    cache, key = (_BOUND, called.__func__) if isinstance(called, MethodType) else (_PLAIN, called)
-    cacheable = type(key) in (FunctionType, functools.partial)
+    is_bound = isinstance(called, MethodType)
+    key = called.__func__ if is_bound else called
     doc = source.__doc__ if type(source) is FunctionType else _doc_of(source)  # cleaned below, if need be
-    known = cache.get(key) if cacheable else None
-    if known is not None and known.doc == doc:
-        return known
-    made = _derive(source, called, doc)
-    if cacheable:
-        cache[key] = made
-    return made
+    if type(key) not in (FunctionType, functools.partial):
+        return _derive(source, called, doc)
+    known = _DERIVED.of(key, dict)
+    if is_bound not in known or known[is_bound].doc != doc:
+        known[is_bound] = _derive(source, called, doc)
+    return known[is_bound]
 
 
 def _derive(source: _Function, called: _Function, doc: str | None) -> _Derived:

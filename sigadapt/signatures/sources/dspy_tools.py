@@ -9,13 +9,13 @@ DSPy's rule that an argument without a default is required.
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
-from weakref import WeakKeyDictionary
 
 import dspy
 
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
-from sigadapt.signatures.sources.facts import Facts
-from sigadapt.signatures.subschemas import Json
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 
@@ -25,15 +25,15 @@ class _Default(NamedTuple):
     desc: str
 
 
-_BY_DSPY: WeakKeyDictionary[Callable[..., Any], _Default] = WeakKeyDictionary()
+_BY_DSPY: WeakCache[_Default] = WeakCache()
 
 
-def reads(source: object) -> TypeGuard[dspy.Tool]:
+def accepts(source: object) -> TypeGuard[dspy.Tool]:
     """Whether the source is a `dspy.Tool`."""
     return isinstance(source, dspy.Tool)
 
 
-def read(source: dspy.Tool, parameters: Json | None) -> list[Facts]:
+def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     """Say what a `dspy.Tool` is as a tool. Neither it nor its function is called.
 
     Args:
@@ -46,26 +46,26 @@ def read(source: dspy.Tool, parameters: Json | None) -> list[Facts]:
     Example:
         >>> def book(room: int) -> bool:
         ...     '''Book a room.'''
-        >>> read(dspy.Tool(book, name="reserve"), None)[0].name
+        >>> describe(dspy.Tool(book, name="reserve"), None)[0].name
         'reserve'
     """
     func = cast("Callable[..., Any]", source.func)
     args = cast("_Args", source.args or {})
     if parameters is not None:
-        return [Facts(source.name, source.desc, parameters, func=func)]
+        return [RawDecl(source.name, source.desc, parameters, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
-    if not is_derived(source):
-        return [Facts(source.name, source.desc, _as_written(args), func=func)]
-    [facts] = callables.read(func, None)
-    for name in described.keys() & facts.parameters["properties"].keys():
-        facts.parameters["properties"][name]["description"] = described[name]
+    if not _is_derived(source):
+        return [RawDecl(source.name, source.desc, _as_written(args), func=func)]
+    [raw] = callables.describe(func, None)
+    for name in described.keys() & raw.parameters["properties"].keys():
+        raw.parameters["properties"][name]["description"] = described[name]
     description = source.desc
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
-    return [facts._replace(name=source.name, description=description)]
+    return [raw._replace(name=source.name, description=description)]
 
 
-def is_derived(source: dspy.Tool) -> bool:
+def _is_derived(source: dspy.Tool) -> bool:
     """Whether the tool's arguments are those that DSPy derives from its function, descriptions aside."""
     default = _by_dspy(cast("Callable[..., Any]", source.func))
     return (source.args or {}) == _described(default.args, source.arg_desc or {})
@@ -84,13 +84,7 @@ def _described(args: _Args, described: dict[str, str]) -> _Args:
 
 
 def _by_dspy(func: Callable[..., Any]) -> _Default:
-    try:
-        known = _BY_DSPY.get(func)
-    except TypeError:  # an object that cannot be hashed or weakly referenced
-        return _derived_by_dspy(func)
-    if known is None:
-        known = _BY_DSPY[func] = _derived_by_dspy(func)
-    return known
+    return _BY_DSPY.of(func, lambda: _derived_by_dspy(func))
 
 
 def _derived_by_dspy(func: Callable[..., Any]) -> _Default:

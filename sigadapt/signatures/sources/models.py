@@ -2,23 +2,22 @@
 
 import inspect
 from typing import Any, TypeGuard, cast
-from weakref import WeakKeyDictionary
 
 import dspy
 import jiter
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import compact
-from sigadapt.signatures.schema import check
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.check import check
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
-from sigadapt.signatures.sources.facts import Facts
-from sigadapt.signatures.subschemas import Json
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
-_DERIVED: WeakKeyDictionary[type[pydantic.BaseModel], bytes] = WeakKeyDictionary()
+_DERIVED: WeakCache[bytes] = WeakCache()
 
 
-def reads(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
+def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
     """Whether the source is a pydantic model class; a DSPy signature is one only by construction."""
     if not issubclass(type(source), type):  # not isinstance: Python 3.10 says that list[int] is a type
         return False
@@ -26,7 +25,7 @@ def reads(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
     return issubclass(kind, pydantic.BaseModel) and not issubclass(kind, dspy.Signature)
 
 
-def read(source: type[pydantic.BaseModel], parameters: Json | None) -> list[Facts]:
+def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
     """Say what a pydantic model class is as a tool.
 
     Args:
@@ -42,11 +41,11 @@ def read(source: type[pydantic.BaseModel], parameters: Json | None) -> list[Fact
         ...     '''A point.'''
         ...
         ...     x: float
-        >>> read(Point, None)[0].parameters
+        >>> describe(Point, None)[0].parameters
         {'properties': {'x': {'type': 'number'}}, 'required': ['x'], 'type': 'object'}
     """
     schema = schema_of_model(source) if parameters is None else parameters
-    return [Facts(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
+    return [RawDecl(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
 
 
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
@@ -58,10 +57,8 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
     Raises:
         InvalidToolDecl: as `read`.
     """
-    known = _DERIVED.get(model)
-    if known is None:
-        known = _DERIVED[model] = compact(_derive(model)).encode()
-    return cast("Json", jiter.from_json(known))
+    derived = _DERIVED.of(model, lambda: compact(_derive(model)).encode())
+    return cast("Json", jiter.from_json(derived))
 
 
 def _derive(model: type[pydantic.BaseModel]) -> Json:

@@ -15,19 +15,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MethodType
 from typing import Annotated, Any, NamedTuple, TypeGuard, cast
-from weakref import WeakKeyDictionary
 
 import dspy
 import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.arguments import compact
-from sigadapt.signatures.schema import check
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.check import check
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.facts import Facts
-from sigadapt.signatures.subschemas import Json
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 _NAMELESS = "StringSignature"  # what DSPy calls a signature made of text
 
@@ -37,15 +36,15 @@ class _Derived(NamedTuple):
     returns: bytes | None
 
 
-_DERIVED: WeakKeyDictionary[type[dspy.Signature], _Derived] = WeakKeyDictionary()
+_DERIVED: WeakCache[_Derived] = WeakCache()
 
 
-def reads(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
+def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
     """Whether the source is a DSPy signature class or a module; a module's class is not."""
     return isinstance(source, dspy.Module) or _is_signature(source)
 
 
-def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[Facts]:
+def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[RawDecl]:
     """Say what a signature or a module is as a tool.
 
     Args:
@@ -62,8 +61,8 @@ def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) ->
         ...
         ...     text: str = dspy.InputField()
         ...     french: str = dspy.OutputField()
-        >>> facts = read(dspy.Predict(Translate), None)[0]
-        >>> facts.name, facts.description, list(facts.parameters["properties"])
+        >>> raw = describe(dspy.Predict(Translate), None)[0]
+        >>> raw.name, raw.description, list(raw.parameters["properties"])
         ('Translate', 'Translate into French.', ['text'])
     """
     if _is_signature(source):
@@ -71,14 +70,14 @@ def read(source: dspy.Module | type[dspy.Signature], parameters: Json | None) ->
     module = cast("dspy.Module", source)
     forward = _forward(module)
     if forward is None:
-        facts = _of_program(module, parameters)
+        raw = _of_program(module, parameters)
     else:
-        [facts] = callables.read(forward, parameters)
+        [raw] = callables.describe(forward, parameters)
     kind = type(module)
     if not _is_dspys(kind):
         own_doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
-        facts = facts._replace(name=kind.__name__, description=own_doc or facts.description)
-    return [facts._replace(func=cast("Callable[..., Any]", module))]
+        raw = raw._replace(name=kind.__name__, description=own_doc or raw.description)
+    return [raw._replace(func=cast("Callable[..., Any]", module))]
 
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
@@ -124,12 +123,12 @@ def _signature(module: dspy.Module) -> type[dspy.Signature] | None:
     return predictors[0].signature if len(predictors) == 1 else None
 
 
-def _of_program(module: dspy.Module, parameters: Json | None) -> Facts:
+def _of_program(module: dspy.Module, parameters: Json | None) -> RawDecl:
     signature = _signature(module)
     if signature is not None:
         return _of_signature(signature, parameters)
     if parameters is not None:
-        return Facts(None, parameters=parameters)
+        return RawDecl(None, parameters=parameters)
     raise InvalidToolDecl(
         "its forward names no parameters, and it has no signature of its own",
         code="underivable",
@@ -138,15 +137,13 @@ def _of_program(module: dspy.Module, parameters: Json | None) -> Facts:
     )
 
 
-def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> Facts:
+def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> RawDecl:
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
-        return Facts(name, signature.instructions, parameters)
-    known = _DERIVED.get(signature)
-    if known is None:
-        known = _DERIVED[signature] = _derive(signature)
+        return RawDecl(name, signature.instructions, parameters)
+    known = _DERIVED.of(signature, lambda: _derive(signature))
     returns = None if known.returns is None else jiter.from_json(known.returns)
-    return Facts(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
+    return RawDecl(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
 
 
 def _derive(signature: type[dspy.Signature]) -> _Derived:

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from sigadapt.signatures import schema
+from sigadapt.schemas import check as schema
 from sigadapt.signatures.sources import annotations, callables
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ def judged_by_pydantic(function: Callable[..., Any], args: dict[str, Any], *, st
 
 
 def judged_by_schema(function: Callable[..., Any], args: dict[str, Any]) -> bool:
-    [told] = callables.read(function, None)
+    [told] = callables.describe(function, None)
     return schema.check(told.parameters, tool="f").is_valid(args)
 
 

@@ -19,13 +19,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures import schema
+from sigadapt.schemas import check as schema
 from sigadapt.signatures.sources import callables
-from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
-def facts(source: Callable[..., Any]) -> Facts:
-    [told] = callables.read(source, None)
+def facts(source: Callable[..., Any]) -> RawDecl:
+    [told] = callables.describe(source, None)
     schema.check(told.parameters, tool="f")
     return told
 
@@ -36,7 +36,7 @@ def properties(source: Callable[..., Any]) -> dict[str, Any]:
 
 def problems(source: Callable[..., Any]) -> InvalidToolDecl:
     with pytest.raises(InvalidToolDecl) as caught:
-        callables.read(source, None)
+        callables.describe(source, None)
     assert caught.value.code == "underivable"
     return caught.value
 
@@ -357,13 +357,13 @@ def test_a_given_schema_replaces_the_derived_one():
         """
 
     given = {"type": "object"}
-    [told] = callables.read(f, given)
+    [told] = callables.describe(f, given)
     assert (told.parameters, told.description, told.derived) == (given, "F.", False)
     assert told.parameters is given
 
 
 def test_classes_and_modules_are_not_callables_here():
-    assert not any(map(callables.reads, (Desk, dspy.Predict("a -> b"), 5, list[int], int | None)))
+    assert not any(map(callables.accepts, (Desk, dspy.Predict("a -> b"), 5, list[int], int | None)))
 
 
 def test_each_reading_has_a_schema_of_its_own():

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.sources import dspy_tools
-from sigadapt.signatures.sources.facts import Facts
+from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
 def book(room: Annotated[int, Field(ge=1)], note: str = "", *rest: str) -> bool:
@@ -28,8 +28,8 @@ class Desk:
         raise AssertionError
 
 
-def facts(tool: dspy.Tool) -> Facts:
-    [told] = dspy_tools.read(tool, None)
+def facts(tool: dspy.Tool) -> RawDecl:
+    [told] = dspy_tools.describe(tool, None)
     return told
 
 
@@ -87,11 +87,11 @@ def test_a_function_that_no_model_could_call_is_refused():
 
 def test_a_given_schema_replaces_the_tool_s():
     given = {"type": "object"}
-    [told] = dspy_tools.read(dspy.Tool(book, name="reserve"), given)
+    [told] = dspy_tools.describe(dspy.Tool(book, name="reserve"), given)
     assert (told.name, told.parameters) == ("reserve", given)
 
 
 def test_only_tools_are_read():
-    assert dspy_tools.reads(dspy.Tool(book))
+    assert dspy_tools.accepts(dspy.Tool(book))
     others: list[Any] = [book, dspy.Tool, {}]
-    assert not any(map(dspy_tools.reads, others))
+    assert not any(map(dspy_tools.accepts, others))

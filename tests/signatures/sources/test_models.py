@@ -41,7 +41,7 @@ class Node(pydantic.BaseModel):
 
 def test_a_model_is_a_tool():
     """tool-declarations: A function's parameters become a schema."""
-    [facts] = models.read(Point, None)
+    [facts] = models.describe(Point, None)
     assert (facts.name, facts.description, facts.func) == ("Point", "A point.\n\nIn the plane.", Point)
     assert facts.parameters == {
         "type": "object",
@@ -56,20 +56,20 @@ def test_a_model_is_a_tool():
 
 def test_a_recursive_model_has_an_object_at_its_root():
     """tool-declarations: A recursive type stays recursive."""
-    [facts] = models.read(Node, None)
+    [facts] = models.describe(Node, None)
     assert facts.parameters["type"] == "object"
     assert facts.parameters["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
     assert facts.parameters["$defs"]["Node"]["type"] == "object"
 
 
 def test_each_reading_has_a_schema_of_its_own():
-    models.read(Point, None)[0].parameters.clear()
-    assert models.read(Point, None)[0].parameters["required"] == ["x"]
+    models.describe(Point, None)[0].parameters.clear()
+    assert models.describe(Point, None)[0].parameters["required"] == ["x"]
 
 
 def test_a_given_schema_replaces_the_derived_one():
     given = {"type": "object"}
-    assert models.read(Point, given)[0].parameters is given
+    assert models.describe(Point, given)[0].parameters is given
 
 
 def test_a_model_without_a_schema_is_refused():
@@ -77,7 +77,7 @@ def test_a_model_without_a_schema_is_refused():
         call: Callable[[], int]
 
     with pytest.raises(InvalidToolDecl) as caught:
-        models.read(Odd, None)
+        models.describe(Odd, None)
     assert caught.value.code == "underivable"
     assert caught.value.tool is not None
     assert caught.value.tool.endswith("Odd")
@@ -86,20 +86,20 @@ def test_a_model_without_a_schema_is_refused():
 def test_a_model_that_is_no_object_is_refused():
     """tool-declarations: A schema that is no object schema is refused."""
     with pytest.raises(InvalidToolDecl) as caught:
-        models.read(pydantic.RootModel[list[int]], None)
+        models.describe(pydantic.RootModel[list[int]], None)
     assert caught.value.code == "invalid_schema"
 
 
 def test_signatures_and_instances_are_not_models_here():
-    assert models.reads(Point)
-    assert not any(map(models.reads, (Point(x=1), Question, int)))
+    assert models.accepts(Point)
+    assert not any(map(models.accepts, (Point(x=1), Question, int)))
 
 
 def test_what_was_derived_does_not_keep_the_class_alive():
     class Short(pydantic.BaseModel):
         x: int
 
-    models.read(Short, None)
+    models.describe(Short, None)
     watched = weakref.ref(Short)
     del Short
     gc.collect()

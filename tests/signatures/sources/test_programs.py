@@ -165,8 +165,8 @@ def test_a_derived_schema_is_the_declaration_s_own():
 
 @pytest.mark.parametrize("value", [dspy.Predict, dspy.Module, pydantic.BaseModel, 5, "x", int])
 def test_nothing_else_is_read(value: object):
-    assert programs.reads(Weather)
-    assert not programs.reads(value)
+    assert programs.accepts(Weather)
+    assert not programs.accepts(value)
 
 
 def test_reading_a_module_logs_nothing(caplog: pytest.LogCaptureFixture):

@@ -1,0 +1,322 @@
+"""The flow of one call with tool fields, top to bottom, for sync and async alike.
+
+    Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
+
+`steps` is three things in a row: `prepare`, which makes the request and finds everything that can be wrong
+before it leaves (rule 4); sending it; and `finish`, which makes output values of each answer. The first and
+the last are pure. What has to be waited for is yielded, so that only who drives the steps knows whether
+anybody waits (`signatures/awaiting.py`).
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from dspy import BaseLM
+from dspy.adapters.types.citation import Citations
+from dspy.adapters.types.reasoning import Reasoning
+from dspy.signatures.signature import Signature
+
+from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
+from sigadapt.adapters.listeners import CallSubscription
+from sigadapt.adapters.lm import transport
+from sigadapt.adapters.lm.dspy_internals import legacy_output
+from sigadapt.adapters.lm.routes import route_of
+from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
+from sigadapt.adapters.options import Options
+from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
+from sigadapt.adapters.plan import Plan, reduced, without
+from sigadapt.adapters.request.aliases import ids_in
+from sigadapt.adapters.request.canonical import Request, build_request
+from sigadapt.adapters.request.continuation import asking_again
+from sigadapt.adapters.request.declared import declared
+from sigadapt.adapters.request.lowering import Lowered, lowered
+from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
+from sigadapt.adapters.response.typed_calls import renumbered, with_declared_names, with_earlier_calls
+from sigadapt.adapters.text_format import TextFormat
+from sigadapt.providers.provider import Reading, Route
+from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
+from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.tool_decls import ToolDecls
+
+Outputs: TypeAlias = list[dict[str, Any]]
+_DSPYS_OWN = (Reasoning, Citations)
+
+
+class AdapterCall(NamedTuple):
+    """What an adapter was called with, and the plan of its signature."""
+
+    lm: BaseLM
+    settings: dict[str, Any]
+    signature: type[Signature]
+    plan: Plan
+    demos: list[dict[str, Any]]
+    inputs: dict[str, Any]
+
+
+class CallSetup(NamedTuple):
+    """Settings shared by every request of one adapter call.
+
+    Args:
+        lm: the language model.
+        options: the adapter's options.
+        decls: the declared tools.
+        route: the way its requests take.
+        controls: how they are sent.
+        streamed_field: the calls field, for which a listener may be waiting; None where none may.
+    """
+
+    lm: BaseLM
+    options: Options
+    decls: ToolDecls
+    route: Route
+    controls: Controls
+    streamed_field: str | None
+
+    def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
+        """Return calls repaired and unwrapped where that was asked for, then checked."""
+        if calls is None:
+            return None
+        if self.options.repair:
+            calls = repair(calls)
+        if self.options.unwrap:
+            calls = unwrap(calls, self.decls)
+        return calls.validated(self.decls) if self.options.validate_args else calls
+
+    def checked_choice(self, choice: Choice) -> Choice:
+        """Return a hook's choice with its calls checked like any other's."""
+        calls = self.checked(choice.tool_calls)
+        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+
+class Prepared(NamedTuple):
+    """A request that is ready to be sent, and all that its answer is read by.
+
+    Args:
+        setup: what it shares with the other requests of the call.
+        plan: the signature's plan; fields that are native to the provider are taken out of its texts.
+        context: what hooks are given.
+        request: the canonical request, as the hooks left it.
+        lowered: the same as its route takes it.
+        instead: a hook's answer, in place of the model's.
+        answered: ids of calls whose answer comes out together with this one's.
+    """
+
+    setup: CallSetup
+    plan: Plan
+    context: HookContext
+    request: Request
+    lowered: Lowered
+    instead: Choice | None = None
+    answered: Collection[str] = ()
+
+    def again(self, calls: ToolCalls) -> "Prepared":
+        """Return the request that asks again after bad calls."""
+        request = asking_again(self.request, calls)
+        answered = {*self.answered, *(call.id for call in calls.in_order())}
+        return self._replace(request=request, lowered=lowered(request, self.setup.route), answered=answered)
+
+    def candidate(self, number: int) -> "Prepared":
+        """Return the same for one of its candidates alone; listeners wait for the first one's calls only."""
+        setup = self.setup
+        if setup.controls.candidates == 1:
+            return self
+        field = setup.streamed_field if number == 0 else None
+        controls = setup.controls.candidate(number)
+        return self._replace(setup=setup._replace(controls=controls, streamed_field=field))
+
+    def finished(self, reading: Reading, raw: Any) -> Choice:
+        """Make the choice of a reading: unique ids (rule 6), declared names, calls checked."""
+        choice = choice_of(reading, raw, ids_in(self.request), self.answered)
+        if choice.tool_calls is None:
+            return choice
+        calls = with_declared_names(choice.tool_calls, self.lowered.names)
+        return replace(choice, tool_calls=self.setup.checked(calls))
+
+    def subscribe(self) -> CallSubscription | None:
+        """Subscribe the listeners to the calls of this request."""
+        field = self.setup.streamed_field
+        return None if field is None else CallSubscription(field, self.finished, self.lowered.names)
+
+    def now(self) -> list[Any]:
+        """Send the request; one response for each candidate."""
+        setup = self.setup
+        return transport.send(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
+
+    async def later(self) -> list[Any]:
+        """Send the request, awaited."""
+        setup = self.setup
+        return await transport.asend(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
+
+
+class Candidate(NamedTuple):
+    """One answer: its choice, the response it was read from, and why asking again failed, if it did."""
+
+    choice: Choice
+    response: Any = None
+    failure: Exception | None = None
+
+
+def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
+    """Do all that happens between the inputs and the outputs of a call."""
+    prepared = yield from prepare(adapter, call)
+    candidates = yield from _ask(prepared)
+    outputs: Outputs = []
+    for candidate in candidates:
+        outputs.append((yield from finish(adapter, call, prepared, candidate)))
+    return outputs
+
+
+def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
+    """Make the request of a call, without sending anything.
+
+    Args:
+        adapter: whose words describe the text outputs.
+        call: what it was called with.
+
+    Raises:
+        SigadaptError: for whatever is wrong with the model, the declarations, the options or the history.
+    """
+    options = adapter.options
+    refuse_unsupported(call.lm, options)
+    decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
+    plan = _without_native_fields(adapter, call)
+    controls, generation = controls_of(call.lm, call.settings)
+    form = adapter.response_format(call.lm, plan.rest) if plan.texts else None
+    if form is not None:
+        generation.setdefault("response_format", form)
+    messages = adapter.format(plan.rest, call.demos, call.inputs)
+    request = build_request(model_of(call.lm), messages, decls, options, generation)
+    context = HookContext(model_of(call.lm), call.signature, decls)
+    setup = CallSetup(call.lm, options, decls, route_of(call.lm), controls, call.plan.calls)
+    if options.hooks:
+        asked = yield from before_request(options.hooks, request, context)
+        if isinstance(asked, Choice):
+            nothing = Lowered(request, {}, ())
+            return Prepared(setup, plan, context, request, nothing, setup.checked_choice(asked))
+        request = asked
+    sent = lowered(request, setup.route)
+    return Prepared(setup, plan, context._replace(changes=sent.changes), request, sent)
+
+
+def finish(
+    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
+) -> Steps[dict[str, Any]]:
+    """Make the output values of one answer.
+
+    Args:
+        adapter: who parses the text outputs.
+        call: what it was called with.
+        prepared: the request.
+        candidate: the answer.
+
+    Raises:
+        ToolCallParseError: for bad calls, unless they are kept (rule 5); MissingToolCalls for none (rule 7).
+        dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
+    """
+    try:
+        return (yield from _values(adapter, call, prepared, candidate))
+    except Exception as error:
+        instead = yield from on_error(prepared.setup.options.hooks, error, prepared.context)
+        if instead is None:
+            raise
+    candidate = Candidate(prepared.setup.checked_choice(instead))
+    return (yield from _values(adapter, call, prepared, candidate))
+
+
+def _values(
+    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
+) -> Steps[dict[str, Any]]:
+    if prepared.setup.options.on_invalid != "keep":
+        refuse_bad_calls(candidate.choice, prepared.plan, call.signature, candidate.failure)
+    values = yield from outputs_of(adapter, prepared.plan, call.signature, candidate.choice)
+    return values | _native_values(adapter, call, candidate)
+
+
+def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
+    """Every candidate's answer, as the hooks leave it."""
+    if prepared.instead is not None:
+        return [Candidate(prepared.instead)]
+    hooks = prepared.setup.options.hooks
+    candidates: list[Candidate] = []
+    try:
+        responses = yield prepared
+        for number, response in enumerate(responses):
+            candidates.append((yield from _settled(prepared.candidate(number), response)))
+    except Exception as error:
+        instead = yield from on_error(hooks, error, prepared.context)
+        if instead is None:
+            raise
+        candidates = [Candidate(prepared.setup.checked_choice(instead))]
+    if hooks:
+        for number, candidate in enumerate(candidates):
+            choice = yield from after_choice(hooks, candidate.choice, prepared.context)
+            candidates[number] = candidate._replace(choice=choice)
+    return candidates
+
+
+def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
+    """One candidate's answer, after as many reasks as were allowed and needed (rule 5)."""
+    options = prepared.setup.options
+    choice = prepared.finished(readings_of(response)[0], response)
+    if options.on_invalid != "reask":
+        return Candidate(choice, response)
+    kept: list[ToolCall] = []
+    before = 0
+    for _ in range(options.max_reasks):
+        calls = choice.tool_calls
+        if calls is None or not calls.invalid:
+            break
+        prepared = prepared.again(calls)
+        try:
+            (response,) = yield prepared
+        except Exception as error:  # noqa: BLE001  (raised with the calls there are, which it must not cost)
+            return Candidate(_with_earlier(kept, choice, before), response, error)
+        kept += renumbered(calls, before)
+        before = len(prepared.answered)
+        choice = prepared.finished(readings_of(response)[0], response)
+    return Candidate(_with_earlier(kept, choice, before), response)
+
+
+def _with_earlier(kept: list[ToolCall], choice: Choice, before: int) -> Choice:
+    """The last answer's choice with the good calls of the answers before it."""
+    if not kept:
+        return choice
+    turn = Turn(text=choice.text, reasoning=choice.reasoning)
+    return replace(choice, tool_calls=with_earlier_calls(kept, choice.tool_calls, turn, before))
+
+
+class _Asked(NamedTuple):
+    """A signature, as far as DSPy's own native types look at it: they delete their field, or leave it."""
+
+    rest: type[Signature]
+
+    def delete(self, name: str) -> "_Asked":
+        return _Asked(without(self.rest, name))
+
+
+def _without_native_fields(adapter: TextFormat, call: AdapterCall) -> Plan:
+    """Let DSPy's own native types (reasoning, citations) take their fields out of the text, as DSPy does."""
+    rest: type[Signature] = call.plan.rest
+    for name, kind in call.plan.typed:
+        if kind not in adapter.native_response_types:
+            continue
+        asked: Any = _Asked(rest) if kind in _DSPYS_OWN else rest
+        left: Any = kind.adapt_to_native_lm_feature(asked, name, call.lm, call.settings)
+        rest = left.rest if type(left) is _Asked else left
+    return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
+
+
+def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate) -> dict[str, Any]:
+    """What DSPy's native types read off the response, and the log probabilities if they were asked for."""
+    response = candidate.response
+    if response is None or not (call.plan.typed or response.logprobs):
+        return {}
+    native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
+    output = legacy_output(response, logprobs=response.logprobs is not None)
+    if candidate.choice.reasoning:
+        output["reasoning_content"] = candidate.choice.reasoning
+    found = {name: kind.parse_lm_response(output) for name, kind in native.items()}
+    values = {name: value for name, value in found.items() if value is not None}
+    return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})

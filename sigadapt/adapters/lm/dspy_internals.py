@@ -1,0 +1,168 @@
+"""Every name of DSPy that is not public and is used here, each with its reason.
+
+Measured on dspy 3.4.1. `tests/adapters/lm/test_dspy_internals.py` tests each by what it does, so that a new
+DSPy fails there, in one place, with a sentence. Other files import these names from here.
+
+| name | why |
+|---|---|
+| `planned` | DSPy asks a model's capabilities once an adapter call, with the call's settings |
+| `fallback_scope` | says whether a stream has shown output, after which no second adapter may be asked |
+| `CLIENT_KEYS` | tells connection settings from generation settings |
+| `select_backend` | which engine, provider and wire a model's requests go to |
+| `native_engine` | the engine that DSPy would use for a request |
+| `target_of`, `inner_of` | the provider that a native engine streams from, whose events are recorded |
+| `with_engine` | a copy of a model whose store of engines holds one engine alone |
+| `legacy_output` | the form in which DSPy's native types (reasoning, citations) read a response |
+| `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
+| `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and who listens to it |
+| `StreamResponse`, `sync_send_to_stream` | how a listener is sent something |
+| `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
+| `LiteLLMEngine._arguments` | overridden in `litellm_engines.py`, where its messages are at hand |
+| `ChatStream`, `litellm_errors`, `plain`, `get_litellm` | what DSPy's LiteLLM engines stream with |
+| `closing`, `aclosing` | how they close a stream |
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from dspy import lm15
+from dspy.adapters import _legacy_type_markers  # pyright: ignore[reportPrivateUsage]
+from dspy.adapters.types import base_type
+from dspy.clients import (
+    _litellm,  # pyright: ignore[reportPrivateUsage]
+    backend_selection,
+    call_context,
+    call_result,
+    capabilities,
+    execution,
+    legacy_outputs,
+)
+from dspy.clients.base_lm import BaseLM
+from dspy.clients.engines import lifecycle, litellm_engine, streaming
+from dspy.clients.engines import litellm_errors as _errors
+from dspy.dsp.utils.settings import settings as _settings
+from dspy.streaming import messages
+from dspy.streaming.streaming_listener import StreamListener
+
+__all__ = [
+    "CLIENT_KEYS",
+    "TYPE_MARKER",
+    "ChatStream",
+    "EngineChunk",
+    "StreamListener",
+    "StreamResponse",
+    "aclosing",
+    "closing",
+    "fallback_scope",
+    "get_litellm",
+    "inner_of",
+    "legacy_output",
+    "listeners_of",
+    "litellm_errors",
+    "native_engine",
+    "plain",
+    "planned",
+    "select_backend",
+    "stream_now",
+    "streaming_to",
+    "sync_send_to_stream",
+    "target_of",
+    "with_blocks",
+    "with_engine",
+]
+
+_clients: Any = capabilities
+_markers: Any = _legacy_type_markers
+_execution: Any = execution
+_engine: Any = litellm_engine
+settings: Any = _settings
+
+CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
+planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
+fallback_scope: Any = call_context.adapter_fallback_scope
+select_backend: Callable[[BaseLM], Any] = cast("Any", backend_selection).select_backend
+legacy_output: Any = call_result.legacy_output
+
+EngineChunk: type[Any] = streaming.EngineChunk
+StreamResponse: Any = messages.StreamResponse
+sync_send_to_stream: Any = cast("Any", messages).sync_send_to_stream
+
+ChatStream: Any = _engine._ChatStream  # noqa: SLF001
+litellm_errors: Any = cast("Any", _errors).litellm_errors
+closing: Any = cast("Any", lifecycle).closing_stream
+aclosing: Any = cast("Any", lifecycle).aclosing_stream
+plain: Any = cast("Any", legacy_outputs).plain
+
+TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
+
+
+def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with content blocks in the place of marked text.
+
+    Example:
+        >>> with_blocks({"role": "user", "content": "Hi."})
+        {'role': 'user', 'content': 'Hi.'}
+    """
+    return _markers._expand_legacy_custom_type_markers_in_chat_message(message)  # noqa: SLF001
+
+
+def get_litellm() -> Any:
+    """Import LiteLLM, or say why it cannot be."""
+    return cast("Any", _litellm).get_litellm(feature="LiteLLM engine streaming")
+
+
+def stream_now() -> Any:
+    """Return the stream that DSPy sends chunks of the running call to; None where nothing streams."""
+    return settings.send_stream
+
+
+def streaming_to(stream: Any) -> Any:
+    """Return a context in which DSPy sends chunks to another stream."""
+    return settings.context(send_stream=stream)
+
+
+def listeners_of(field: str) -> list[StreamListener]:
+    """Return those who listen to a field of the predictor that is running."""
+    everybody = cast("list[StreamListener]", settings.stream_listeners or [])
+    running = settings.caller_predict
+    return [each for each in everybody if each.signature_field_name == field and each.predict is running]
+
+
+def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
+    """Return the engine that DSPy would use for a request.
+
+    Raises:
+        dspy.utils.exceptions.LMError: where DSPy finds no engine.
+    """
+    call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
+    engine, _, _ = _execution._engine(lm, call, is_async)  # noqa: SLF001
+    return engine
+
+
+def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
+    """Return a copy of a model that finds this engine where it would find its own, and keeps its history."""
+    copied: Any = lm.copy()
+    copied.history = lm.history
+    copied._engine_store = _One(engine)  # noqa: SLF001
+    return copied
+
+
+def target_of(engine: Any, request: lm15.Request) -> tuple[Any, lm15.Request]:
+    """Return the provider that a native engine streams a request from, and the request as it takes it."""
+    return engine._target(request, streaming=True)  # noqa: SLF001
+
+
+def inner_of(provider: Any) -> Any:
+    """Return the provider that parses an async one's events; None for a sync one."""
+    return getattr(provider, "_inner", None)
+
+
+class _One(dict[Any, Any]):
+    """A store of engines that has the same one for every key."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ARG002
+        return self._engine

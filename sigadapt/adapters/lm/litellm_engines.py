@@ -1,0 +1,168 @@
+"""DSPy's LiteLLM engines, which also put a turn's provider state back and stream answers that carry it.
+
+DSPy's engine writes OpenAI chat messages from lm15's types, which have no place for a provider's state. These
+engines are DSPy's own and put it onto the messages it wrote, as the fields that LiteLLM takes it in.
+
+DSPy's engine also refuses a stream whose chunks have fields that lm15 has no event for (Claude's thinking
+blocks, Gemini's thought signatures). Those are taken off the chunks that lm15 sees. Nothing is lost by that,
+because a Choice is read from the body that LiteLLM puts together from the chunks as they came.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from typing import Any, cast
+
+import orjson
+from dspy import BaseLM, lm15
+from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
+
+from sigadapt.adapters.lm.dspy_internals import (
+    CLIENT_KEYS,
+    ChatStream,
+    aclosing,
+    closing,
+    get_litellm,
+    litellm_errors,
+    plain,
+)
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import ChatFields, Route
+from sigadapt.providers.reading import an_object, objects
+from sigadapt.schemas.json_values import Json
+
+_KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
+
+
+def fields_of(row: Json, route: Route) -> ChatFields | None:
+    """Return the fields that an assistant message gets back; None where its turn has no state for this route.
+
+    Args:
+        row: a message of a canonical request.
+        route: the route it goes over.
+    """
+    turn = row.get("turn")
+    if turn is None or turn.state is None or turn.state["dialect"] not in route.takes:
+        return None
+    provider = provider_of(turn.state["dialect"])
+    fields = provider.state_to_chat(turn.state, route) if provider else ChatFields({}, {})
+    return fields if fields.message or fields.calls else None
+
+
+def fingerprint(fields: Sequence[ChatFields | None]) -> str:
+    """Return a short name of what is put back, for the key of DSPy's cache."""
+    plain = [each and (each.message, each.calls) for each in fields]
+    return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
+
+
+def with_fields(lm: BaseLM, fields: Sequence[ChatFields | None]) -> BaseLM:
+    """Return the model with engines of its own for one request, which put these fields on its messages."""
+    client = {key: value for key, value in lm.kwargs.items() if key in CLIENT_KEYS}
+    return with_engines(lm, fields, {"model_type": lm.model_type, **client})
+
+
+def with_engines(lm: BaseLM, fields: Sequence[ChatFields | None], options: dict[str, Any]) -> BaseLM:
+    """Return a copy of a model that answers through these engines and goes on writing the same history.
+
+    Args:
+        lm: the model.
+        fields: what its messages get back, one entry a message; empty for nothing.
+        options: the engines' options; connection settings move from the model to the engine, as DSPy wants.
+    """
+    client = dict.fromkeys(key for key in lm.kwargs if key in CLIENT_KEYS)
+    engines = {"engine": Engine(fields, **options), "async_engine": AsyncEngine(fields, **options)}
+    copied = lm.copy(**engines, **client)
+    copied.history = lm.history
+    return copied
+
+
+def shown_of(chunk: Json) -> Json:
+    """Return the chunk with those fields of its deltas alone that lm15 has events for.
+
+    Example:
+        >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
+        {'choices': [{'delta': {'content': 'Hm.'}}]}
+    """
+    choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
+    return {**chunk, "choices": choices}
+
+
+def _shown(delta: Any) -> Json:
+    fields = cast("Json", delta or {})
+    shown = {key: fields[key] for key in _KNOWN if key in fields}
+    citation = an_object(fields.get("provider_specific_fields")).get("citation")
+    return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
+
+
+class _Chunks:
+    """The chunks of one stream: as lm15's events, and as they came for the body they amount to."""
+
+    def __init__(self, request: lm15.Request) -> None:
+        self._codec = ChatStream(request)
+        self._came: list[Any] = []
+
+    def events(self, chunk: Any) -> Iterator[Any]:
+        self._came.append(chunk)
+        yield from self._codec.feed(shown_of(plain(chunk)))
+
+    def end(self, litellm: Any) -> Any:
+        self._codec.chunks = self._came
+        return self._codec.finish(litellm)
+
+
+class _PuttingBack:
+    """What either engine does to a request's messages: they get `fields` put back, one entry a message."""
+
+    def __init__(self, fields: Sequence[ChatFields | None] = (), **options: Any) -> None:
+        cast("Any", super()).__init__(**options)
+        self._fields = fields
+
+    def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
+        # DSPy's own method, the only place where the messages are at hand.
+        data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001
+        for message, extra in zip(data["messages"], self._fields, strict=True) if self._fields else ():
+            if extra is not None:
+                message.update(extra.message)
+                for call in message.get("tool_calls", ()):
+                    call.update(extra.calls.get(call["id"], {}))
+        return data
+
+
+class Engine(_PuttingBack, LiteLLMEngine):
+    """The engine for calls that are not awaited."""
+
+    def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
+        """Give the events of one streamed answer."""
+        data = self._arguments(request, streaming=True)
+        litellm, chunks = get_litellm(), _Chunks(request)
+        with litellm_errors(model=request.model):
+            source = litellm.completion(**data)
+        with closing(source):
+            came = iter(source)
+            while True:
+                with litellm_errors(model=request.model):
+                    chunk = next(came, None)
+                if chunk is None:
+                    break
+                yield from chunks.events(chunk)
+        yield chunks.end(litellm)
+
+
+class AsyncEngine(_PuttingBack, AsyncLiteLLMEngine):
+    """The same, awaited."""
+
+    async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
+        """Give the events of one streamed answer."""
+        data = self._arguments(request, streaming=True)
+        litellm, chunks = get_litellm(), _Chunks(request)
+        with litellm_errors(model=request.model):
+            source = await litellm.acompletion(**data)
+        async with aclosing(source):
+            came = source.__aiter__()
+            while True:
+                with litellm_errors(model=request.model):
+                    chunk = await anext(came, None)
+                if chunk is None:
+                    break
+                for event in chunks.events(chunk):
+                    yield event
+        yield chunks.end(litellm)

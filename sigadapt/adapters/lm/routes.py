@@ -1,0 +1,47 @@
+"""Which route a language model's requests take, as DSPy will select it."""
+
+from dataclasses import replace
+from typing import Any
+
+from dspy import BaseLM
+
+from sigadapt.adapters.lm.dspy_internals import select_backend
+from sigadapt.adapters.lm.settings import model_of
+from sigadapt.providers import ROUTES
+from sigadapt.providers.provider import OWN_ENGINE, Route
+
+
+def route_of(lm: BaseLM) -> Route:
+    """Find the route of a language model in the table of providers.
+
+    Example:
+        >>> import dspy
+        >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"))
+        >>> route.dialect, route.door
+        ('anthropic', 'lm15')
+    """
+    if not isinstance(getattr(lm, "engine", None), str):
+        return OWN_ENGINE
+    selection: Any = select_backend(lm)
+    if not selection.native:
+        return _over_litellm(lm)
+    resolution = selection.resolution
+    route = _first(door="lm15", server=resolution.provider) or _first(
+        door="lm15", adapter=resolution.adapter, server=""
+    )
+    route = route or _first(door="lm15")
+    wants_reasoning = getattr(resolution.compat, "thinking_replay", None) == "native"
+    return replace(route, replays_reasoning=True) if wants_reasoning else route
+
+
+def _over_litellm(lm: BaseLM) -> Route:
+    prefix = model_of(lm).partition("/")[0]
+    over = [route for route in ROUTES if route.door == "litellm"]
+    if lm.model_type == "responses":
+        return next(route for route in over if route.model_type == "responses")
+    return next((route for route in over if prefix in route.prefixes), over[0])
+
+
+def _first(**fields: str) -> Any:
+    """The first route with these fields: of a door alone, that of servers that have no other."""
+    return next((r for r in ROUTES if all(getattr(r, key) == value for key, value in fields.items())), None)

@@ -1,0 +1,219 @@
+"""The canonical request in the types of lm15, which dspy.LM takes (Request -> lm15.Request). Pure.
+
+Tools and texts are handed over as they stand. What a wire needs beyond lm15's own translation is said by its
+route. What a model said in an earlier turn goes back in its own order, with its provider's state, to the
+provider it came from; another provider gets the words and the calls (rule 8).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import orjson
+from dspy import lm15
+
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.errors import InvalidOption
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import Route
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.json_values import compact
+from sigadapt.signatures.results import result_object
+
+
+def to_lm15(request: Request, route: Route) -> lm15.Request:
+    """The canonical request as lm15's; tools and messages are handed over as they stand.
+
+    Example:
+        >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        >>> from sigadapt.providers import anthropic
+        >>> to_lm15(request, anthropic.PROVIDER.routes[0]).messages[0].text
+        'hi'
+    """
+    system, messages = _split_system(request["messages"])
+    tools = _tools(request.get("tools") or (), route)
+    typed = lm15.Request(
+        model=request["model"],
+        system=system,
+        messages=tuple(_messages(messages, route)),
+        tools=tools.typed,
+        config=_with(_config(request), {} if tools.worded is None else {"tools": tools.worded}),
+    )
+    if not route.results_as_objects or route.as_chat:
+        return typed
+    results = [result_object(row["result"]) for row in messages if row["role"] == "tool"]
+    return _with_results(typed, results, route) if results else typed
+
+
+def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
+    """The config with parts of the request in the wire's own words."""
+    return replace(config, extensions={**(config.extensions or {}), **words}) if words else config
+
+
+def _with_results(typed: lm15.Request, results: list[dict[str, Any]], route: Route) -> lm15.Request:
+    """The request with results as the objects they are, where lm15 would write text of them."""
+    provider = provider_of(route.dialect)
+    if provider is None:
+        return typed
+    writer = getattr(lm15, route.adapter)(api_key="written, not sent", transport=None)
+    body = orjson.loads(writer.build_request(typed, stream=False).body)
+    return replace(typed, config=_with(typed.config, provider.put_results(body, results)))
+
+
+def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
+    if rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
+        return rows[0]["content"] or None, rows[1:]
+    return None, rows
+
+
+def _messages(rows: list[dict[str, Any]], route: Route) -> Iterator[lm15.Message]:
+    results: list[lm15.ToolResultPart] = []
+    for row in rows:
+        if row["role"] == "tool":
+            results.append(_result(row, route))
+            continue
+        if results:
+            yield lm15.Message(role="tool", parts=tuple(results))
+            results = []
+        yield _message(row, route)
+    if results:
+        yield lm15.Message(role="tool", parts=tuple(results))
+
+
+def _message(row: dict[str, Any], route: Route) -> lm15.Message:
+    if row["role"] == "assistant":
+        parts = tuple(_said(row, route)) or (lm15.TextPart(text=""),)
+        return lm15.Message(role="assistant", parts=parts)
+    if row["role"] == "user" and isinstance(row["content"], str):
+        return lm15.Message.user(row["content"])
+    # Content blocks (images, files, ...) and system messages further down: lm15's own reader knows them.
+    return lm15.request_from_openai_chat(
+        {"model": "any", "messages": [{"role": "user", "content": ""}, row]}
+    ).messages[1]
+
+
+def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
+    """An assistant turn's parts: in the provider's own order with its state, where it is the same one."""
+    calls = {call["id"]: call for call in row.get("tool_calls", ())}
+    state = row["turn"].state if row.get("turn") else None
+    if state is not None and not route.as_chat and state["dialect"] in route.takes:
+        for item in state["items"]:
+            yield from _replayed(item, calls, route)
+    elif row.get("content"):
+        yield lm15.TextPart(text=_sendable(row["content"]))
+    yield from (_call(call, ()) for call in calls.values())
+
+
+def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Route) -> Iterator[Any]:
+    sent = item.get("continuation")
+    kept = sent is not None and (sent[1] != "reasoning_content" or route.replays_reasoning)
+    state = (lm15.ContinuationState(provider=sent[0], kind=sent[1], data=sent[2]),) if sent and kept else ()
+    if item["type"] == "call":
+        if item["id"] in calls:
+            yield _call(calls.pop(item["id"]), state)
+    elif item["type"] == "text":
+        if item["text"] or state:
+            yield lm15.TextPart(text=_sendable(item["text"]), continuation=state)
+    elif kept:
+        yield lm15.ThinkingPart(text=item["text"], continuation=state)
+
+
+def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
+    function = call["function"]
+    args = parse_arguments(function["arguments"])
+    # lm15 replays objects only; what is wrong with the text is said in the call's result (rule 5).
+    sent = args if isinstance(args, dict) else {}
+    return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
+
+
+def _sendable(text: str) -> str:
+    """The text with half a surrogate pair, which a model may write and no request can hold, replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
+    failed, text = row["is_error"], _sendable(row["content"])
+    if route.results_as_objects and route.as_chat:  # LiteLLM makes an object of text that is one
+        failed, text = False, _sendable(compact(result_object(row["result"])))
+    elif failed and not route.marks_failed_results:
+        failed, text = False, f"ERROR: {text}"
+    return lm15.ToolResultPart(
+        id=row["tool_call_id"], name=row.get("name"), content=(lm15.TextPart(text=text),), is_error=failed
+    )
+
+
+class _Tools(NamedTuple):
+    """Tools in lm15's types, and in the wire's own words where those types have no place for them."""
+
+    typed: tuple[lm15.FunctionTool, ...]
+    worded: list[dict[str, Any]] | None
+
+
+_TOOLS: WeakCache[dict[str, _Tools]] = WeakCache()
+"""A ToolDecls' list of tools in lm15's types, by dialect and door."""
+
+
+def _tools(tools: Sequence[dict[str, Any]], route: Route) -> _Tools:
+    if not tools:
+        return _Tools((), None)
+    known, key = _TOOLS.of(tools, dict), f"{route.door}/{route.dialect}"
+    if key not in known:
+        known[key] = _made_tools(list(tools), route)
+    return known[key]
+
+
+def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
+    functions = [tool["function"] for tool in tools if "function" in tool]
+    typed = tuple(
+        lm15.FunctionTool(
+            name=function["name"], description=function.get("description"), parameters=function["parameters"]
+        )
+        for function in functions
+    )
+    have_places = len(functions) == len(tools) and not any(function.get("strict") for function in functions)
+    if have_places and not route.tools_in_own_words:
+        return _Tools(typed, None)
+    provider = None if route.as_chat else provider_of(route.dialect)
+    return _Tools(typed, provider.tools(tools) if provider else tools)
+
+
+_NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
+
+
+_DEFAULT = lm15.Config()
+
+
+def _config(request: Request) -> lm15.Config:
+    generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
+    config = _generation_config(generation) if generation else _DEFAULT
+    choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
+    return config if choice is None else replace(config, tool_choice=choice)
+
+
+def _generation_config(generation: dict[str, Any]) -> lm15.Config:
+    body = {**generation, "model": "any", "messages": [{"role": "user", "content": ""}]}
+    try:
+        return lm15.request_from_openai_chat(body).config
+    except (lm15.LM15Error, TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"a setting cannot be sent: {error}",
+            field=getattr(error, "feature", None),
+            fix="Remove it from the LM's keywords or the call's config, or put it where lm15 names one.",
+        ) from error
+
+
+def _tool_choice(choice: str | dict[str, Any] | None, parallel: bool | None) -> lm15.ToolChoice | None:  # noqa: FBT001
+    if choice is None:
+        return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
+    if isinstance(choice, str):
+        return lm15.ToolChoice(mode=cast("Any", choice), parallel=None if choice == "none" else parallel)
+    if choice["type"] == "function":
+        return lm15.ToolChoice(mode="required", allowed=(choice["function"]["name"],), parallel=parallel)
+    allowed = choice["allowed_tools"]
+    names = tuple(tool["function"]["name"] for tool in allowed["tools"])
+    return lm15.ToolChoice(mode=allowed["mode"], allowed=names, parallel=parallel)

@@ -1,0 +1,115 @@
+"""The one place that calls a language model (Request -> dspy.LM -> Response).
+
+It goes through the typed boundary, `lm(dspy.lm15.Request)`, because `lm(messages=..., tools=...)` is
+deprecated for DSPy 3.5 and loses what a provider sent. The boundary takes one candidate a request, so n
+candidates are n requests.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from dspy import BaseLM, lm15
+
+from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
+from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
+from sigadapt.adapters.lm.litellm_engines import fields_of, fingerprint, with_fields
+from sigadapt.adapters.lm.settings import Controls
+from sigadapt.adapters.lm.stream_recorder import kept_whole, with_calls
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.providers.provider import Route
+
+
+class _Ready(NamedTuple):
+    lm: BaseLM
+    request: lm15.Request
+    executions: list[tuple[dict[str, Any], Subscribe]]
+
+
+def send(
+    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
+) -> list[lm15.Response]:
+    """Send a request through the language model, once for each candidate.
+
+    Args:
+        lm: the language model.
+        sent: the request as its route takes it.
+        route: the route.
+        controls: how it is sent.
+        subscribe: who listens to the calls of the first candidate while they stream.
+
+    Raises:
+        InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
+        dspy.utils.exceptions.LMError: whatever the language model raises.
+    """
+    ready = _ready(lm, sent, route, controls, subscribe)
+    responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
+    _record(lm, ready.request, sent)
+    return responses
+
+
+async def asend(
+    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
+) -> list[lm15.Response]:
+    """Send a request, awaited; else as `send`."""
+    ready = _ready(lm, sent, route, controls, subscribe)
+    responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
+    _record(lm, ready.request, sent)
+    return responses
+
+
+def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
+    stream = stream_now()
+    if stream is None:
+        return cast("Any", ready.lm)(ready.request, **keywords)
+    tap = CallTap(stream, subscribe())
+    with streaming_to(tap):
+        lm: Any = kept_whole(ready.lm, ready.request, is_async=False)
+        response = with_calls(lm(ready.request, **keywords), tap.calls())
+    for item in tap.rest(response):
+        sync_send_to_stream(stream, item)
+    return response
+
+
+async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
+    stream = stream_now()
+    if stream is None:
+        return await cast("Any", ready.lm).acall(ready.request, **keywords)
+    tap = CallTap(stream, subscribe())
+    with streaming_to(tap):
+        lm: Any = kept_whole(ready.lm, ready.request, is_async=True)
+        response = with_calls(await lm.acall(ready.request, **keywords), tap.calls())
+    for item in tap.rest(response):
+        await stream.send(item)
+    return response
+
+
+def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
+    """The model, the request in lm15's types, and how it is sent for each candidate."""
+    typed = to_lm15(sent.request, route)
+    if controls.prompt_cache is not None:
+        typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
+    if controls.client:
+        lm = _copied(lm, controls.client)
+    if route.as_chat:
+        fields = [fields_of(row, route) for row in sent.request["messages"]]
+        if any(fields):
+            lm = with_fields(lm, fields)
+            # DSPy's cache goes by the request, which does not hold these fields.
+            controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields)}")
+    listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
+    return _Ready(lm, typed, list(zip(controls.executions(), listeners, strict=True)))
+
+
+def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
+    """A copy that goes on writing the same history."""
+    copied = lm.copy(**changes)
+    copied.history = lm.history
+    return copied
+
+
+def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
+    """Keep the changes on the history entries of this request, beside lm15's own `adaptations`."""
+    for entry in reversed(cast("list[dict[str, Any]]", lm.history) if sent.changes else []):
+        if entry.get("request") is request:
+            entry["changes"] = sent.changes

@@ -1,1 +1,0 @@
-"""One wire format a module: what a provider's body or stream says, as `reading` describes it."""

@@ -1,0 +1,72 @@
+"""Any response object as the plain body it holds: dicts, SDK objects, DSPy's legacy outputs."""
+
+import base64
+from typing import Any, cast
+
+import pydantic
+
+from sigadapt.errors import UnreadableResponse
+from sigadapt.schemas.json_values import Json
+
+
+def body_of(response: Any) -> Json:
+    """Return the body that a response or a stream's event holds, as plain dicts and lists.
+
+    Args:
+        response: a dict, any SDK's pydantic object, or DSPy's legacy output (a text, or a dict with `text`).
+
+    Returns:
+        The dict itself, or a new one.
+
+    Raises:
+        UnreadableResponse: for anything else.
+
+    Example:
+        >>> body_of("It is sunny.")
+        {'text': 'It is sunny.'}
+    """
+    if isinstance(response, dict):
+        return cast("Json", response)
+    if isinstance(response, pydantic.BaseModel):
+        # By alias, because google-genai's objects have the wire's names only as aliases.
+        return _as_sent(response.model_dump(by_alias=True, warnings=False))
+    if isinstance(response, str):
+        return {"text": response}
+    raise UnreadableResponse(
+        f"expected a model response, got a {type(response).__name__}",
+        fix="Pass the body as a dict, the SDK's response object, or dspy's.",
+    )
+
+
+def _as_sent(body: Json) -> Json:
+    """A fresh dump whose bytes (google-genai's signatures) are the base64 text that the wire had."""
+    pending: list[Any] = [body]
+    while pending:
+        item = pending.pop()
+        members: Any = cast("Json", item).items() if isinstance(item, dict) else enumerate(item)
+        for key, value in list(members):
+            if isinstance(value, bytes):
+                item[key] = base64.b64encode(value).decode()
+            elif isinstance(value, (dict, list)):
+                pending.append(value)
+    return body
+
+
+def chat_body(output: Json) -> Json:
+    """Return DSPy's legacy output as the chat completion it was taken from.
+
+    The calls of a legacy output may still be LiteLLM's objects.
+
+    Example:
+        >>> chat_body({"text": "It is sunny."})["choices"][0]["message"]["content"]
+        'It is sunny.'
+    """
+    calls = output.get("tool_calls")
+    if isinstance(calls, list):
+        calls = [
+            body_of(call) if isinstance(call, pydantic.BaseModel) else call
+            for call in cast("list[Any]", calls)
+        ]
+    reasoning = output.get("reasoning_content")
+    message = {"content": output.get("text"), "reasoning_content": reasoning, "tool_calls": calls}
+    return {"choices": [{"message": message}]}

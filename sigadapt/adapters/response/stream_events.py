@@ -1,0 +1,128 @@
+"""A stream's text as its events: server-sent events, NDJSON and JSON arrays, cut into pieces anywhere.
+
+Rules it enforces:
+
+ a. Server-sent events are read as the WHATWG standard says: lines end in CRLF, LF or CR, a blank line
+    ends an event, comments and fields other than `data` say nothing here. `[DONE]` ends the stream; what
+    follows is not read.
+ b. Text that begins with `{` or `[` is JSON values one after another, in an array or not (Ollama, Gemini).
+ c. An event that the text breaks off in is left out: the stream ended early. Anything else that is no JSON is
+    an error, never passed over.
+ d. Bytes that are no UTF-8 stay recognisable (surrogate escapes), so that arguments holding them are refused
+    and not altered.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import jiter
+
+from sigadapt.errors import UnreadableResponse
+from sigadapt.schemas.json_values import cut
+
+EVENTS = "sigadapt_events"
+"""The key of `provider_data` under which `lm/stream_recorder.py` keeps a stream's events as text."""
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+_DECODER = json.JSONDecoder()
+
+
+def events_of(stream: Any) -> list[Any]:
+    r"""Return the events of a stream, in order.
+
+    Args:
+        stream: text, bytes, an iterable of pieces of either, or an iterable of events (returned as they are).
+
+    Returns:
+        The decoded events of text and bytes; else the items of the iterable.
+
+    Raises:
+        UnreadableResponse: for text that is no stream of JSON, pieces that mix text with other things,
+            and what cannot be iterated over.
+
+    Example:
+        >>> events_of([b'data: {"a": 1}\r\n', b"\r\ndata: [DONE]\r\n\r\n"])
+        [{'a': 1}]
+        >>> events_of('[{"a": 1},\n{"a": 2}]')
+        [{'a': 1}, {'a': 2}]
+    """
+    if isinstance(stream, (str, bytes, bytearray)):
+        return list(_decoded(_text([stream])))
+    if isinstance(stream, dict) or not isinstance(stream, Iterable):
+        raise UnreadableResponse(
+            f"expected a stream, got a {type(cast('Any', stream)).__name__}",
+            fix="Pass the events themselves, or the text; read an async stream into a list first.",
+        )
+    items: list[Any] = list(cast("Iterable[Any]", stream))
+    if any(isinstance(item, (str, bytes, bytearray)) for item in items):
+        return list(_decoded(_text(items)))
+    return items
+
+
+def _text(pieces: list[Any]) -> str:
+    if all(isinstance(piece, str) for piece in pieces):
+        text = "".join(pieces)
+    elif all(isinstance(piece, (bytes, bytearray)) for piece in pieces):
+        text = b"".join(pieces).decode("utf-8", "surrogateescape")
+    else:
+        raise UnreadableResponse("the stream's pieces are neither all text nor all bytes")
+    return text.removeprefix("\ufeff")
+
+
+def _decoded(text: str) -> Iterator[Any]:
+    if text.lstrip()[:1] in {"{", "["}:
+        yield from _values(text, may_break_off=True)
+        return
+    for data, ended in _server_sent(text):
+        yield from _values(data, may_break_off=not ended)
+
+
+def _server_sent(text: str) -> Iterator[tuple[str, bool]]:
+    """The data of each event, and whether the event has its end."""
+    data: list[str] = []
+    for line in _LINE_END.split(text):
+        field, _, value = line.partition(":")
+        if field == "data":
+            value = value.removeprefix(" ")
+            if value.strip() == "[DONE]":
+                break
+            data.append(value)
+        elif not line and data:
+            yield "\n".join(data), True
+            data = []
+    if data:
+        yield "\n".join(data), False
+
+
+def _values(text: str, *, may_break_off: bool) -> Iterator[Any]:
+    at = _after(_BETWEEN.match(text))
+    while at < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            rest = text[at:]
+            if may_break_off and _is_prefix(rest):
+                return
+            raise UnreadableResponse(
+                f"the stream holds something that is not JSON ({error}): {cut(rest)}",
+                fix="Pass the response's body as it came; of an HTTP client, its bytes and not its lines.",
+            ) from None
+        if isinstance(value, dict):  # what is no object is no event: a heartbeat
+            yield cast("dict[str, Any]", value)
+        at = _after(_BETWEEN.match(text, end))
+
+
+def _after(match: "re.Match[str] | None") -> int:
+    return match.end() if match else 0
+
+
+def _is_prefix(text: str) -> bool:
+    """Whether text is JSON that breaks off."""
+    try:
+        jiter.from_json(text.encode("utf-8", "replace"), partial_mode=True)
+    except ValueError:
+        return False
+    return True

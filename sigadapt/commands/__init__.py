@@ -1,0 +1,1 @@
+"""The command `sigadapt`: what can be shown and checked from a terminal."""

@@ -1,0 +1,239 @@
+"""Anthropic Messages, on Anthropic's own API and on the clouds and servers that speak it.
+
+Sources: Anthropic's API reference (Message, its content blocks, the streaming events) and recorded answers.
+
+Only `tool_use` blocks are calls; `server_tool_use` and `mcp_tool_use` were run by the provider. Reasoning
+is the `thinking` blocks' text; a redacted one shows none. A refusal is the finish `content_filter`. A
+stream's block is finished by its `content_block_stop`, or by the stop reason that closes the message.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sigadapt.providers.provider import (
+    NO_SUBSET,
+    PLAIN,
+    ChatFields,
+    CutOff,
+    JsonText,
+    Provider,
+    Reading,
+    Route,
+)
+from sigadapt.providers.reading import (
+    an_object,
+    called,
+    cut_last,
+    decoded,
+    ends_in,
+    is_text,
+    joined,
+    json_text,
+    kind_of,
+    objects,
+    said,
+    state,
+    word,
+)
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.schemas.json_values import Json
+
+NAME = "anthropic"
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_EVENTS = {
+    "message_start", "message_delta", "message_stop",
+    "content_block_start", "content_block_delta", "content_block_stop",
+}  # fmt: skip
+_PIECES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+    "citations_delta": "citation",
+}
+
+_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a Message."""
+    return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a Message."""
+    blocks = objects(body.get("content"))
+    finish = word(body.get("stop_reason"), _FINISH)
+    uses = filter(_is_call, blocks)
+    calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
+    if ends_in(blocks, _is_call):
+        calls = cut_last(calls, finish)
+    text = joined(block.get("text") for block in blocks if block.get("type") == "text")
+    thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
+    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks)))]
+
+
+def _items(blocks: list[Json]) -> Iterator[Json]:
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text":
+            yield said("text", block.get("text"))
+        elif kind == "tool_use":
+            yield called()
+        elif (thinking := _thinking(block)) is not None:
+            yield thinking
+
+
+def _is_call(block: Json) -> bool:
+    return block.get("type") == "tool_use"
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is one of the Messages stream."""
+    return kind_of(event) in _EVENTS
+
+
+class _Block:
+    """A content block as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.start: Json = {}
+        self.pieces: dict[str, list[Any]] = defaultdict(list)
+        self.ended = False
+
+    def add(self, delta: Json) -> None:
+        kind = kind_of(delta)
+        if not self.start:
+            self.start = {"type": _BLOCKS.get(kind, "unknown")}
+        key = _PIECES.get(kind)
+        if key is not None and delta.get(key) is not None:
+            self.pieces[key].append(delta[key])
+
+    def whole(self, *, ended: bool) -> Json:
+        block = dict(self.start)
+        for key in ("text", "thinking", "signature"):
+            if key in self.pieces:
+                block[key] = joined([block.get(key), *self.pieces[key]]) or ""
+        if "citation" in self.pieces:
+            block["citations"] = self.pieces["citation"]
+        if "partial_json" in self.pieces:
+            block["input"] = JsonText(json_text(self.pieces["partial_json"]))
+        if block.get("type") == "tool_use" and not (ended or self.ended):
+            block["input"] = CutOff(block.get("input") or JsonText())
+        return block
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The Message that the stream's events amount to."""
+    message: Json = {"type": "message", "stop_reason": None}
+    blocks = Blocks(_Block)
+    for event in events:
+        kind, index = kind_of(event), event.get("index")
+        if kind == "message_start":
+            message.update(an_object(event.get("message")))
+        elif kind == "content_block_start":
+            blocks.open(index).start = an_object(event.get("content_block"))
+        elif kind == "content_block_delta":
+            blocks.at(index).add(an_object(event.get("delta")))
+        elif kind == "content_block_stop":
+            blocks.at(index).ended = True
+        elif kind == "message_delta":
+            message.update(an_object(event.get("delta")))
+        elif kind == "message_stop":
+            break
+    ended = is_text(message.get("stop_reason"))
+    return {**message, "content": [block.whole(ended=ended) for block in blocks.all]}
+
+
+def _thinking(block: Json) -> Json | None:
+    """A thinking block, signed or redacted, as an item; None for one that nobody wants back."""
+    if is_text(block.get("signature")):
+        signature = {"signature": block["signature"]}
+        return said("thinking", block.get("thinking"), [NAME, "thinking_signature", signature])
+    if is_text(block.get("data")):
+        return said("thinking", "", [NAME, "redacted_thinking", {"data": block["data"]}])
+    return None
+
+
+def state_from_chat(message: Json, text: str | None) -> Json | None:
+    """The state in a chat message: LiteLLM hands out signed thinking as `thinking_blocks`."""
+    blocks = objects(message.get("thinking_blocks"))
+    if not any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
+        return None
+    calls = (called() for _ in objects(message.get("tool_calls")))
+    return state(NAME, [*filter(None, map(_thinking, blocks)), said("text", text), *calls])
+
+
+def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
+    """The same blocks, for LiteLLM to put back.
+
+    Example:
+        >>> signed = ["anthropic", "thinking_signature", {"signature": "c2ln"}]
+        >>> item = {"type": "thinking", "text": "Hm.", "continuation": signed}
+        >>> state_to_chat({"dialect": "anthropic", "items": [item]}, PROVIDER.routes[1]).message
+        {'thinking_blocks': [{'type': 'thinking', 'thinking': 'Hm.', 'signature': 'c2ln'}]}
+    """
+    blocks: list[Json] = []
+    for item in state["items"]:
+        if "continuation" in item:
+            _, kind, data = item["continuation"]
+            text = {"thinking": item["text"]} if kind == "thinking_signature" else {}
+            blocks.append({"type": "thinking" if text else kind, **text, **data})
+    return ChatFields({"thinking_blocks": blocks} if blocks else {}, {})
+
+
+def tools(given: list[Json]) -> list[Json]:
+    """Canonical tools as Messages takes them; Claude's own as they are.
+
+    Example:
+        >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
+        >>> tools([{"type": "function", "function": function}])
+        [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
+    """
+    return [_tool(tool["function"]) if "function" in tool else tool for tool in given]
+
+
+def _tool(function: Json) -> Json:
+    return {
+        "name": function["name"],
+        "description": function["description"],
+        "input_schema": function["parameters"],
+    }
+
+
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="AnthropicLM",
+    takes=frozenset({NAME}),
+    choices=NO_SUBSET,
+    forces_with_thinking=False,
+    marks_failed_results=True,
+    ids=PLAIN,
+    longest_id=64,
+)
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    tools=tools,
+    state_from_chat=state_from_chat,
+    state_to_chat=state_to_chat,
+    routes=(
+        _ROUTE,
+        replace(_ROUTE, door="litellm", prefixes=frozenset({NAME}), as_chat=True, marks_failed_results=False),
+    ),
+)

@@ -1,0 +1,179 @@
+"""Amazon Bedrock's Converse and ConverseStream, as boto3 gives them.
+
+Sources: the service model of `bedrock-runtime` that botocore ships (ConverseResponse, ConverseStreamOutput
+and its exceptions), and recorded answers.
+
+A `toolUse` block is a call unless its `type` is `server_tool_use`, which Bedrock ran itself; some models
+write `tool_use` there. Reasoning is `reasoningContent.reasoningText.text`; the text of `citationsContent`
+is text. In a stream only tool blocks have a start; a block is finished by its `contentBlockStop` or by
+`messageStop`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from sigadapt.providers import anthropic
+from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, Reading, Route
+from sigadapt.providers.reading import (
+    an_object,
+    cut_last,
+    decoded,
+    ends_in,
+    is_text,
+    joined,
+    json_text,
+    objects,
+    word,
+)
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.schemas.json_values import Json
+
+NAME = "bedrock-converse"
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+}
+_EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a Converse response."""
+    return "stopReason" in body or "message" in an_object(body.get("output"))
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a Converse response."""
+    message = an_object(an_object(body.get("output")).get("message"))
+    blocks = objects(message.get("content"))
+    finish = word(body.get("stopReason"), _FINISH)
+    uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
+    calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
+    if ends_in(blocks, _is_call):
+        calls = cut_last(calls, finish)
+    return [Reading(joined(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
+
+
+def _is_call(block: Json) -> bool:
+    use = block.get("toolUse")
+    return isinstance(use, dict) and an_object(use).get("type") != "server_tool_use"
+
+
+def _text(block: Json) -> Any:
+    if "citationsContent" in block:
+        cited = objects(an_object(block["citationsContent"]).get("content"))
+        return joined(piece.get("text") for piece in cited)
+    return block.get("text")
+
+
+def _thinking(block: Json) -> Any:
+    return an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is one of ConverseStream's."""
+    return not _EVENTS.isdisjoint(event)
+
+
+class _Block:
+    """A content block as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.use: Json | None = None
+        self.pieces: dict[str, list[Any]] = defaultdict(list)
+        self.ended = False
+
+    def start(self, start: Json) -> None:
+        if isinstance(start.get("toolUse"), dict):
+            self.use = start["toolUse"]
+
+    def add(self, delta: Json) -> None:
+        reasoning = an_object(delta.get("reasoningContent"))
+        for key, value in (
+            ("text", delta.get("text")),
+            ("input", an_object(delta.get("toolUse")).get("input")),
+            ("citation", delta.get("citation")),
+            ("thinking", reasoning.get("text")),
+            ("signature", reasoning.get("signature")),
+            ("redacted", reasoning.get("redactedContent")),
+        ):
+            if value is not None:
+                self.pieces[key].append(value)
+
+    def whole(self, *, ended: bool) -> Json:
+        pieces = self.pieces
+        if self.use is not None or "input" in pieces:
+            sent: Any = JsonText(json_text(pieces["input"]))
+            return {"toolUse": {**(self.use or {}), "input": sent if ended or self.ended else CutOff(sent)}}
+        if "thinking" in pieces or "signature" in pieces:
+            text = {"text": joined(pieces["thinking"]) or "", "signature": joined(pieces["signature"])}
+            return {"reasoningContent": {"reasoningText": text}}
+        if "redacted" in pieces:
+            return {"reasoningContent": {"redactedContent": pieces["redacted"][0]}}
+        if "citation" in pieces:
+            content = [{"text": joined(pieces["text"]) or ""}]
+            return {"citationsContent": {"content": content, "citations": pieces["citation"]}}
+        return {"text": joined(pieces["text"])}
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The Converse response that the stream's events amount to."""
+    message: Json = {"role": "assistant"}
+    body: Json = {"output": {"message": message}, "stopReason": None}
+    blocks = Blocks(_Block)
+    for event in events:
+        kind = next((key for key in event if key in _EVENTS), "metadata")
+        told = an_object(event.get(kind))
+        index = told.get("contentBlockIndex")
+        if kind == "messageStart":
+            message.update(told)
+        elif kind == "contentBlockStart":
+            blocks.open(index).start(an_object(told.get("start")))
+        elif kind == "contentBlockDelta":
+            blocks.at(index).add(an_object(told.get("delta")))
+        elif kind == "contentBlockStop":
+            blocks.at(index).ended = True
+        else:  # messageStop and metadata
+            body.update(told)
+    ended = is_text(body.get("stopReason"))
+    message["content"] = [block.whole(ended=ended) for block in blocks.all]
+    return body
+
+
+_ERRORS = {
+    "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
+    "throttlingException", "validationException",
+}  # fmt: skip
+
+
+def error_in(body: Json) -> Any:
+    """The exception in a stream's event."""
+    return next((body[key] for key in body if key in _ERRORS), None)
+
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    error_in=error_in,
+    routes=(
+        Route(
+            NAME,
+            "litellm",
+            prefixes=frozenset({"bedrock"}),
+            as_chat=True,
+            takes=frozenset({anthropic.NAME}),
+            choices=NO_SUBSET - {"none"},
+            parallel=False,
+            forces_with_thinking=False,
+        ),
+    ),
+)

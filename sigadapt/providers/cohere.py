@@ -1,0 +1,135 @@
+"""Cohere's chat, version 2.
+
+Sources: Cohere's API reference (v2 chat, its stream events) and recorded answers.
+
+Reasoning is `message.tool_plan`, the plan the model writes before its calls, and `thinking` content
+parts: both are thought, not an answer to the user. A streamed call is finished by its `tool-call-end` or
+by `message-end`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sigadapt.providers.provider import NO_SUBSET, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import an_object, cut_last, is_text, joined, json_text, kind_of, objects, word
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.schemas.json_values import Json
+
+NAME = "cohere"
+
+_FINISH = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "TOOL_CALL": "tool_calls",
+    "MAX_TOKENS": "length",
+    "ERROR": "error",
+    "TIMEOUT": "error",
+}
+_EVENTS = {
+    "message-start", "message-end", "content-start", "content-delta", "content-end",
+    "tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end",
+}  # fmt: skip
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a version 2 chat response."""
+    return "finish_reason" in body and "message" in body
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a chat response."""
+    message = an_object(body.get("message"))
+    parts = objects(message.get("content"))
+    finish = word(body.get("finish_reason"), _FINISH)
+    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    text = joined(part.get("text") for part in parts)
+    thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
+    return [Reading(text, thinking, cut_last(calls, finish), finish)]
+
+
+def _call(call: Json) -> RawCall:
+    function = an_object(call.get("function"))
+    return (call.get("id"), function.get("name"), function.get("arguments"))
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is one of the version 2 chat stream."""
+    return kind_of(event) in _EVENTS
+
+
+class _Call:
+    """A tool call as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.start: Json = {}
+        self.pieces: list[Any] = []
+        self.ended = False
+
+    def add(self, fragment: Json) -> None:
+        self.start = self.start or fragment
+        self.pieces.append(an_object(fragment.get("function")).get("arguments"))
+
+    def whole(self, *, ended: bool) -> Json:
+        sent: Any = json_text(self.pieces)
+        function = an_object(self.start.get("function"))
+        whole = {**function, "arguments": sent if ended or self.ended else CutOff(sent)}
+        return {**self.start, "function": whole}
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The chat response that the stream's events amount to."""
+    body: Json = {"finish_reason": None}
+    plan: list[Any] = []
+    parts: Blocks[list[Json]] = Blocks(list)
+    calls = Blocks(_Call)
+    for event in events:
+        kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
+        message = an_object(delta.get("message"))
+        if kind == "message-start":
+            body["id"] = event.get("id")
+        elif kind == "tool-plan-delta":
+            plan.append(message.get("tool_plan"))
+        elif kind in {"content-start", "content-delta"}:
+            part = parts.open(index) if kind == "content-start" else parts.at(index)
+            part.append(an_object(message.get("content")))
+        elif kind in {"tool-call-start", "tool-call-delta"}:
+            call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
+            call.add(an_object(message.get("tool_calls")))
+        elif kind == "tool-call-end":
+            calls.at(index).ended = True
+        elif kind == "message-end":
+            body.update(delta)
+    ended = is_text(body.get("finish_reason"))
+    message = {
+        "role": "assistant",
+        "tool_plan": joined(plan),
+        "content": [_whole_part(pieces) for pieces in parts.all],
+        "tool_calls": [call.whole(ended=ended) for call in calls.all],
+    }
+    return {**body, "message": message}
+
+
+def _whole_part(pieces: list[Json]) -> Json:
+    part: Json = {"type": next((piece["type"] for piece in pieces if "type" in piece), "text")}
+    for key in ("text", "thinking"):
+        part[key] = joined(piece.get(key) for piece in pieces)
+    return part
+
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    routes=(
+        Route(
+            NAME,
+            "litellm",
+            prefixes=frozenset({NAME, "cohere_chat"}),
+            as_chat=True,
+            choices=NO_SUBSET,
+            parallel=False,
+        ),
+    ),
+)

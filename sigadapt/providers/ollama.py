@@ -1,0 +1,96 @@
+"""Ollama's native chat (`/api/chat`).
+
+Sources: Ollama's API documentation and the types of its Python SDK.
+
+Reasoning is `message.thinking`. Arguments are objects; a call has no id on older servers. Streamed, each
+event holds whole calls, and the one with `done` is the last.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sigadapt.providers import openai_chat
+from sigadapt.providers.provider import Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import an_object, cut_last, decoded, is_text, joined, objects, word
+from sigadapt.schemas.json_values import Json
+
+NAME = "ollama"
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a chat response."""
+    return "done" in body and "message" in body
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a chat response."""
+    message = an_object(body.get("message"))
+    finish = word(body.get("done_reason"), {})
+    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    text, thinking = message.get("content"), message.get("thinking")
+    return [
+        Reading(
+            text if is_text(text) else None,
+            thinking if is_text(thinking) else None,
+            cut_last(calls, finish),
+            finish,
+        )
+    ]
+
+
+def _call(call: Json) -> RawCall:
+    function = an_object(call.get("function"))
+    return (call.get("id"), function.get("name"), decoded(function.get("arguments")))
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is one of a streamed chat response."""
+    return is_body(event)
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The chat response that the stream's events amount to."""
+    body: Json = {"done": False}
+    messages: list[Json] = []
+    for event in events:
+        body.update(event)
+        messages.append(an_object(event.get("message")))
+    whole: Json = {}
+    for message in messages:
+        whole.update(message)
+    calls: list[Any] = [call for message in messages for call in objects(message.get("tool_calls"))]
+    for key in ("content", "thinking"):
+        whole[key] = joined(message.get(key) for message in messages)
+    return {**body, "message": {**whole, "tool_calls": calls}}
+
+
+_OVER_LITELLM = Route(
+    NAME,
+    "litellm",
+    prefixes=frozenset({NAME, "ollama_chat"}),
+    as_chat=True,
+    takes=frozenset({openai_chat.NAME}),
+    choices=frozenset(),
+    parallel=False,
+    formats_beside_tools=False,
+    replays_reasoning=True,
+)
+# Ollama's OpenAI-compatible door, which lm15 uses: it takes a tool choice and ignores it.
+_COMPATIBLE = replace(
+    openai_chat.PROVIDER.routes[0],
+    server=NAME,
+    choices=frozenset[str](),
+    parallel=False,
+    formats_beside_tools=False,
+    strict=False,
+)
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    routes=(_OVER_LITELLM, _COMPATIBLE),
+)

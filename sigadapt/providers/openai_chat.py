@@ -1,0 +1,213 @@
+"""OpenAI Chat Completions, and the many servers that speak it.
+
+Sources: OpenAI's API reference (the chat completion object and its chunk), and for what others add to it
+their recorded answers: Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake, Ollama.
+
+Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (OpenRouter, Groq, Ollama),
+else the texts of `reasoning_details` (OpenRouter, Snowflake); Mistral's `thinking` content parts are
+reasoning too. A `custom` tool call carries free text where a function carries JSON: it is a call, and the
+text its arguments. The deprecated `function_call` is a call without an id. Legacy text completions have
+`text` for a message.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from sigadapt.providers.provider import NO_SUBSET, ChatFields, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import (
+    an_object,
+    called,
+    cut_last,
+    is_text,
+    joined,
+    json_text,
+    objects,
+    said,
+    state,
+    word,
+)
+from sigadapt.providers.stream_parts import fold
+from sigadapt.schemas.json_values import Json
+
+NAME = "openai-chat"
+
+_FINISH = {
+    "function_call": "tool_calls",
+    "model_length": "length",  # Mistral: the model's context is full
+}
+_REASONED = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+)
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_LISTS = ("reasoning_details", "annotations")
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a chat completion."""
+    return "choices" in body
+
+
+StateFromChat: TypeAlias = Callable[[Json, str | None], Json | None]
+
+
+def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
+    """One reading a choice.
+
+    Args:
+        body: the chat completion.
+        carried: the `state_from_chat` of providers whose answers LiteLLM writes as chat completions.
+    """
+    return [_candidate(choice, carried) for choice in objects(body.get("choices"))]
+
+
+def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
+    message = an_object(choice.get("message")) or {"content": choice.get("text")}
+    finish = word(choice.get("finish_reason"), _FINISH)
+    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    if "function_call" in message:
+        calls += _function_call(message["function_call"])
+    text, thinking = message.get("content"), None
+    if isinstance(text, list):
+        parts = objects(cast("list[Any]", text))
+        text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
+    if message.get("refusal"):
+        text = joined([text, message["refusal"]])
+    text = text or None if isinstance(text, str) else None
+    calls = cut_last(calls, finish)
+    if _REASONED.isdisjoint(message):
+        return Reading(text, thinking, calls, finish)
+    return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
+
+
+def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:
+    """What the provider behind a chat message wants back; LiteLLM writes chat messages for all of them."""
+    for state_from_chat in carried:
+        found = state_from_chat(message, text)
+        if found is not None:
+            return found
+    if not is_text(message.get("reasoning_content")):
+        return None
+    # DeepSeek, Moonshot and Ollama want it back in the field it came in; their routes say so.
+    thinking = said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
+    calls = (called() for _ in objects(message.get("tool_calls")))
+    return state(NAME, [thinking, said("text", text), *calls])
+
+
+def state_to_chat(state: Json, route: Route) -> ChatFields:
+    """The reasoning, for servers that want it back in the field it came in."""
+    if not route.replays_reasoning:
+        return ChatFields({}, {})
+    thinking = [item["text"] for item in state["items"] if "continuation" in item]
+    return ChatFields({"reasoning_content": thinking[-1]} if thinking else {}, {})
+
+
+def _call(call: Json) -> RawCall:
+    function: Any = call.get("function")
+    try:
+        return call.get("id"), function.get("name"), function.get("arguments")
+    except AttributeError:  # no function: the faster question, and this is the most common wire
+        custom = an_object(call.get("custom"))
+        return call.get("id"), custom.get("name"), custom.get("input")
+
+
+def _function_call(value: Any) -> list[RawCall]:
+    """Snowflake sends an empty one beside the real calls."""
+    function = an_object(value)
+    name, arguments = function.get("name"), function.get("arguments")
+    return [(None, name, arguments)] if name or arguments else []
+
+
+def _part_text(part: Json) -> Any:
+    return part.get("refusal") if part.get("type") == "refusal" else part.get("text")
+
+
+def _part_thinking(part: Json) -> Any:
+    thinking = part.get("thinking")
+    return thinking if isinstance(thinking, str) else joined(piece.get("text") for piece in objects(thinking))
+
+
+def _reasoning(message: Json) -> str | None:
+    shown = message.get("reasoning_content") or message.get("reasoning")
+    if shown is None and "reasoning_details" in message:
+        return joined(
+            part.get("text") or part.get("summary") for part in objects(message["reasoning_details"])
+        )
+    return shown or None if isinstance(shown, str) else None
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is a chat completion chunk."""
+    return "choices" in event
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The chat completion that chunks amount to."""
+    body: Json = {}
+    choices: dict[int, list[Json]] = {}
+    for event in events:
+        body.update(event)
+        for choice in objects(event.get("choices")):
+            index = choice.get("index")
+            choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
+    return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
+
+
+def _whole_choice(chunks: list[Json]) -> Json:
+    whole: Json = {}
+    fields: dict[str, list[Any]] = {}
+    for chunk in chunks:
+        whole.update({key: value for key, value in chunk.items() if value is not None})
+        # A server that does not stream what was asked to stream sends the message itself.
+        delta = an_object(chunk.get("delta") or chunk.get("message")) or {"content": chunk.get("text")}
+        for key, value in delta.items():
+            if value is not None:
+                fields.setdefault(key, []).append(value)
+    ended = is_text(whole.get("finish_reason"))
+    message = {key: _whole_field(key, values) for key, values in fields.items()}
+    if "tool_calls" in fields:
+        fragments = [call for calls in fields["tool_calls"] for call in objects(calls)]
+        message["tool_calls"] = fold(fragments, ended=ended)
+    if "function_call" in fields:
+        message["function_call"] = _whole_function_call(objects(fields["function_call"]), ended=ended)
+    whole.pop("delta", None)
+    return {**whole, "message": message}
+
+
+def _whole_field(key: str, values: list[Any]) -> Any:
+    if key in _TEXTS and all(isinstance(value, str) for value in values):
+        return joined(values) or ""
+    if key in _LISTS or key in _TEXTS:
+        return [part for value in values for part in _parts(value)]
+    return values[-1]
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return [{"type": "text", "text": value}]
+
+
+def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
+    name = next((fragment["name"] for fragment in fragments if fragment.get("name")), None)
+    arguments = json_text(fragment.get("arguments") for fragment in fragments)
+    return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
+
+
+_ROUTE = Route(NAME, "lm15", adapter="OpenAIChatLM", takes=frozenset({NAME}), strict=True, longest_id=40)
+_OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    state_to_chat=state_to_chat,
+    routes=(
+        _ROUTE,
+        _OVER_LITELLM,
+        replace(_OVER_LITELLM, prefixes=frozenset({"deepseek", "moonshot"}), replays_reasoning=True),
+    ),
+)
+"""Its first routes are those of every server that has no other: most speak this format."""

@@ -1,0 +1,197 @@
+"""OpenAI Responses, and the servers that speak it.
+
+Sources: OpenAI's API reference (the response object, its output items, the streaming events) and recorded
+answers of OpenAI, DeepSeek and Bedrock's compatible door.
+
+Calls are `function_call` items, by their `call_id`, and `custom_tool_call` items, whose free text is the
+arguments. Every other item (web, file and tool search, code interpreter, MCP, computer, shell and patch
+calls) stays in `raw`: the provider ran it, or it is no function of the caller's. Reasoning is the
+`reasoning` items' content, else their summary. A stream ends with the whole response; what came before is
+read only where that is missing or empty.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sigadapt.providers.provider import NO_SUBSET, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import (
+    an_object,
+    called,
+    cut_last,
+    ends_in,
+    is_text,
+    joined,
+    json_text,
+    kind_of,
+    objects,
+    said,
+    state,
+    word,
+)
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.schemas.json_values import Json
+
+NAME = "openai-responses"
+
+_FINISH = {
+    "completed": "stop",
+    "failed": "error",
+    "max_output_tokens": "length",
+}
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+_TEXT_DELTAS = {  # the item's field, the part's type, the event's key of the part's position
+    "response.output_text.delta": ("content", "output_text", "content_index"),
+    "response.refusal.delta": ("content", "refusal", "content_index"),
+    "response.reasoning_text.delta": ("content", "reasoning_text", "content_index"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_text", "summary_index"),
+}
+_FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+
+
+def is_body(body: Json) -> bool:
+    """Whether a body is a response object."""
+    return body.get("object") == "response" or isinstance(body.get("output"), list)
+
+
+def read(body: Json) -> list[Reading]:
+    """The one reading of a response object."""
+    items = objects(body.get("output"))
+    finish = _finish(body)
+    calls = [_call(item) for item in items if _is_call(item)]
+    if ends_in(items, _is_call):
+        calls = cut_last(calls, finish)
+    parts = [part for item in items if item.get("type") == "message" for part in objects(item.get("content"))]
+    text = joined(
+        part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
+    )
+    thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
+    return [Reading(text, thinking, calls, finish, state(NAME, _items(items)))]
+
+
+def _items(items: list[Json]) -> Iterator[Json]:
+    for item in items:
+        if _is_call(item):
+            yield called()
+        elif item.get("type") == "message":
+            parts = objects(item.get("content"))
+            yield said("text", joined(part.get("text") or part.get("refusal") for part in parts))
+        elif item.get("type") == "reasoning":
+            kept = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
+            summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
+            yield said("thinking", summary, ["openai", "reasoning_item", kept])
+
+
+def _finish(body: Json) -> str | None:
+    status = body.get("status")
+    if status == "incomplete":
+        reason = an_object(body.get("incomplete_details")).get("reason")
+        return word(reason, _FINISH) or "incomplete"
+    return word(status, _FINISH)
+
+
+def _is_call(item: Json) -> bool:
+    return kind_of(item) in _ARGUMENTS
+
+
+def _call(item: Json) -> RawCall:
+    arguments = item.get(_ARGUMENTS[item["type"]])
+    if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
+        arguments = CutOff(arguments)
+    return (item.get("call_id"), item.get("name"), arguments)
+
+
+def _thinking(item: Json) -> str | None:
+    content = joined(part.get("text") for part in objects(item.get("content")))
+    return content or joined(part.get("text") for part in objects(item.get("summary")))
+
+
+def is_event(event: Json) -> bool:
+    """Whether an event is one of the Responses stream."""
+    return kind_of(event).startswith("response.")
+
+
+class _Item:
+    """An output item as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.item: Json = {}
+        self.done = False
+        self.arguments: list[Any] = []
+        self.texts: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+
+    def take(self, kind: str, event: Json) -> None:
+        if kind == "response.output_item.done":
+            self.item, self.done = an_object(event.get("item")), True
+        elif kind in _ARGUMENT_DELTAS:
+            self.arguments.append(event.get("delta"))
+        elif kind in _TEXT_DELTAS:
+            field, part, index = _TEXT_DELTAS[kind]
+            self.texts[field, part, str(event.get(index))].append(event.get("delta"))
+
+    def whole(self, *, ended: bool) -> Json:
+        if self.done:
+            return self.item
+        item: Json = {"type": self._kind(), **self.item, "status": "completed" if ended else "in_progress"}
+        key = _ARGUMENTS.get(kind_of(item))
+        if key is not None:
+            item[key] = json_text([item.get(key), *self.arguments])
+        for (field, part, _), deltas in self.texts.items():
+            whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
+            item[field] = [*objects(item.get(field)), whole]
+        return item
+
+    def _kind(self) -> str:
+        if self.arguments:
+            return "function_call"
+        return (
+            "reasoning"
+            if any(part.startswith(("reasoning", "summary")) for _, part, _ in self.texts)
+            else "message"
+        )
+
+
+def assemble(events: Iterable[Json]) -> Json:
+    """The response object that the stream's events amount to."""
+    body: Json = {"object": "response"}
+    items = Blocks(_Item)
+    ended = False
+    for event in events:
+        kind, index = kind_of(event), event.get("output_index")
+        if "response" in event:
+            body.update(an_object(event["response"]))
+            ended = ended or kind in _FINAL
+        elif kind == "response.output_item.added":
+            items.open(index).item = an_object(event.get("item"))
+        elif index is not None:
+            items.at(index).take(kind, event)
+    if not ended:
+        body["status"] = None
+    if not (ended and objects(body.get("output"))):
+        body["output"] = [item.whole(ended=ended) for item in items.all]
+    return body
+
+
+def tools(given: list[Json]) -> list[Json]:
+    """Canonical tools as Responses takes them; OpenAI's own as they are.
+
+    Example:
+        >>> tools([{"type": "function", "function": {"name": "now"}}])
+        [{'type': 'function', 'name': 'now'}]
+    """
+    return [{"type": "function", **tool["function"]} if "function" in tool else tool for tool in given]
+
+
+_ROUTE = Route(NAME, "lm15", adapter="OpenAILM", takes=frozenset({NAME}), strict=True, longest_id=64)
+
+PROVIDER = Provider(
+    name=NAME,
+    is_body=is_body,
+    read=read,
+    is_event=is_event,
+    assemble=assemble,
+    tools=tools,
+    routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
+)

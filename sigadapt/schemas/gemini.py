@@ -1,0 +1,72 @@
+"""Gemini's own schema words to JSON Schema's: what its `parameters` write and JSON Schema does not have.
+
+Types in capitals, `nullable`, sizes as text (64-bit numbers in protobuf's JSON), and the SDK's snake case.
+The field `parametersJsonSchema` needs none of this. Source: `Schema` of the Gemini API, v1beta.
+"""
+
+from typing import Any, cast
+
+from sigadapt.schemas.json_values import Json
+
+_CAMEL = {
+    "any_of": "anyOf",
+    "additional_properties": "additionalProperties",
+    "defs": "$defs",
+    "max_items": "maxItems",
+    "max_length": "maxLength",
+    "max_properties": "maxProperties",
+    "min_items": "minItems",
+    "min_length": "minLength",
+    "min_properties": "minProperties",
+    "property_ordering": "propertyOrdering",
+    "ref": "$ref",
+}
+_SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties")
+
+
+def in_json_schema(schema: Any) -> Any:
+    """The schema in JSON Schema's words; the same object where it was in those already.
+
+    Args:
+        schema: a schema of bounded depth.
+
+    Example:
+        >>> in_json_schema({"type": "STRING", "nullable": True, "minLength": "1"})
+        {'type': ['string', 'null'], 'minLength': 1}
+    """
+    if not isinstance(schema, dict):
+        return schema
+    given = cast("Json", schema)
+    words = {_CAMEL.get(key, key): _value(_CAMEL.get(key, key), value) for key, value in given.items()}
+    if words.pop("nullable", None) is True:
+        _allow_null(words)
+    unchanged = words.keys() == given.keys() and all(words[key] is given[key] for key in given)
+    return given if unchanged else words
+
+
+def _value(key: str, value: Any) -> Any:
+    if key == "type" and type(value) is str and value.isupper():
+        return value.lower()
+    if key in _SIZES and type(value) is str and value.isdecimal():
+        return int(value)
+    if key in ("items", "additionalProperties"):
+        return in_json_schema(value)
+    if key in ("properties", "$defs") and isinstance(value, dict):
+        named = cast("Json", value)
+        return _same_or({name: in_json_schema(schema) for name, schema in named.items()}, named)
+    if key == "anyOf" and isinstance(value, list):
+        return [in_json_schema(schema) for schema in cast("list[Any]", value)]
+    return value
+
+
+def _same_or(changed: Json, given: Json) -> Json:
+    return given if all(changed[name] is given[name] for name in given) else changed
+
+
+def _allow_null(schema: Json) -> None:
+    if type(schema.get("type")) is str:
+        schema["type"] = [schema["type"], "null"]
+    if type(schema.get("anyOf")) is list:
+        schema["anyOf"] = [*schema["anyOf"], {"type": "null"}]
+    if type(schema.get("enum")) is list and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]

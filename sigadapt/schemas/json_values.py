@@ -1,0 +1,238 @@
+"""What JSON is and how it is shown: a walk over values, pointers, compact text, cut text, close words.
+
+Everything above this file works on JSON values. This file says which Python values those are, and writes them
+for a request (`compact`) or for an error message (`spelled`, `cut`, `pointer`, `closest`).
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import orjson
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+ARGUMENT_LEVELS = 201
+"""How many objects and arrays a call's arguments may nest; jiter, which decodes their text, stops there."""
+
+SCHEMA_LEVELS = 101
+"""How many objects and arrays a schema may nest."""
+
+_LONGEST_SHOWN = 120
+_LONGEST_WORD = 200
+_MOST_BITS = 14_000  # of an integer: Python writes no more than 4,300 digits
+_PLAIN = frozenset((bool, type(None)))
+
+
+class Path(NamedTuple):
+    """A place in a value, linked to the place that holds it: only an error pays for writing it out.
+
+    Example:
+        >>> Path(Path(None, "properties"), "a/b").pointer()
+        '/properties/a~1b'
+    """
+
+    parent: "Path | None"
+    key: object
+
+    def pointer(self) -> str:
+        """Write the place as a JSON Pointer (RFC 6901)."""
+        keys: list[object] = []
+        place: Path | None = self
+        while place is not None:
+            keys.append(place.key)
+            place = place.parent
+        return pointer(reversed(keys))
+
+
+def pointer(keys: Iterable[object]) -> str:
+    """Write keys as a JSON Pointer (RFC 6901).
+
+    Example:
+        >>> pointer(["properties", "a~b", 0])
+        '/properties/a~0b/0'
+    """
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)
+
+
+class Fault(NamedTuple):
+    """Why a Python value is not a JSON value: the reason, and the JSON Pointer of the place."""
+
+    reason: str
+    path: str
+
+
+def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | None:
+    """Find the first place where a Python value is not JSON, or goes over a limit.
+
+    Args:
+        value: any value; one that holds itself has too many levels.
+        levels: how many objects and arrays may be nested, the outermost included.
+        most: how many values there may be in all; None sets no limit.
+
+    Returns:
+        None for a JSON value within the limits.
+
+    Example:
+        >>> fault_in({"a": [1, float("nan")]}, levels=5)
+        Fault(reason='nan is not a JSON number', path='/a/1')
+        >>> fault_in({"a": [1, None, "x"]}, levels=5)
+    """
+    pending: list[tuple[Any, Path | None, int]] = [(value, None, 1)]
+    count = 1
+    while pending:
+        item, path, level = pending.pop()
+        members = _members(item)
+        if members is None:
+            reason = _scalar_fault(item)
+        elif level > levels:
+            reason = f"nested deeper than {levels - 1} levels"
+        else:
+            reason = _key_fault(item)
+        if reason:
+            return Fault(reason, path.pointer() if path else "")
+        for key, member in members or ():
+            count += 1
+            if not _is_plain(member):
+                pending.append((member, Path(path, key), level + 1))
+        if most is not None and count > most:
+            return Fault(f"more than {most} values", path.pointer() if path else "")
+    return None
+
+
+def _is_plain(item: Any) -> bool:
+    kind = cast("type", type(item))
+    if kind is str:
+        return item.isascii()
+    return kind in _PLAIN or (kind is int and item.bit_length() <= _MOST_BITS)
+
+
+def _members(item: object) -> Iterable[tuple[object, Any]] | None:
+    if isinstance(item, dict):
+        return cast("dict[Any, Any]", item).items()
+    return enumerate(cast("list[Any]", item)) if isinstance(item, list) else None
+
+
+def _key_fault(item: object) -> str | None:
+    if isinstance(item, dict):
+        for key in cast("dict[Any, Any]", item):
+            if not isinstance(key, str):
+                return f"the key {cut(repr(key))} is not a string"
+            if not _is_unicode(key):
+                return "a key with half of a surrogate pair"
+    return None
+
+
+def _scalar_fault(item: Any) -> str | None:
+    if isinstance(item, str):
+        return None if _is_unicode(item) else "half of a surrogate pair"
+    if isinstance(item, float):
+        return None if math.isfinite(item) else f"{item} is not a JSON number"
+    if isinstance(item, int):
+        return None if item.bit_length() <= _MOST_BITS else "an integer of more than 4,300 digits"
+    return None if item is None else f"a Python {type(item).__name__} is not a JSON value"
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def compact(value: Any) -> str:
+    """Write a value as compact JSON text, with its keys in their order.
+
+    Example:
+        >>> compact({"city": "Zürich", "days": [1, 2]})
+        '{"city":"Zürich","days":[1,2]}'
+    """
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer over 64 bits, or half of a surrogate pair
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def cut(text: str, *, from_end: bool = False) -> str:
+    """Cut text to what a message can carry; the object keeps the whole of it.
+
+    Example:
+        >>> cut("x" * 500).endswith("… (500 characters)")
+        True
+    """
+    if len(text) <= _LONGEST_SHOWN:
+        return text or "(nothing)"
+    part = f"…{text[-_LONGEST_SHOWN:]}" if from_end else f"{text[:_LONGEST_SHOWN]}…"
+    return f"{part} ({len(text)} characters)"
+
+
+def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
+    """Join the first items and count the rest.
+
+    Example:
+        >>> listed(["a", "b", "c"], 2, ", ")
+        'a, b, and 1 more'
+    """
+    every = list(items)
+    rest = [f"and {len(every) - most} more"] if len(every) > most else []
+    return separator.join([*every[:most], *rest])
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word closest to a misspelt one; None where none is close.
+
+    Example:
+        >>> closest("serach", ["search", "fetch"])
+        'search'
+        >>> closest("x", ["search", "fetch"])
+    """
+    import difflib  # noqa: PLC0415  (only errors need it, and it costs every import a millisecond)
+
+    return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1)), None)
+
+
+def spelled(value: Any) -> str:
+    r"""Write any value as JSON-like text, also one that JSON cannot hold or that no encoder can nest.
+
+    Example:
+        >>> spelled({"a": [float("nan"), b"x"]})
+        '{"a":[NaN,"b\'x\'"]}'
+    """
+    pieces: list[str] = []
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        if type(item) is _Verbatim:
+            pieces.append(item)
+        elif isinstance(item, dict):
+            members = [(f"{_scalar(key)}:", child) for key, child in cast("dict[Any, Any]", item).items()]
+            pending.extend(reversed(_enclosed("{", members, "}")))
+        elif isinstance(item, list):
+            pending.extend(reversed(_enclosed("[", [("", child) for child in cast("list[Any]", item)], "]")))
+        else:
+            pieces.append(_scalar(item))
+    return "".join(pieces)
+
+
+class _Verbatim(str):
+    __slots__ = ()
+
+
+def _enclosed(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
+    parts: list[Any] = [_Verbatim(opening)]
+    for n, (label, child) in enumerate(members):
+        parts += [_Verbatim(("," if n else "") + label), child]
+    return [*parts, _Verbatim(closing)]
+
+
+def _scalar(item: Any) -> str:
+    if isinstance(item, int) and item.bit_length() > _MOST_BITS:
+        return hex(item)
+    if item is None or isinstance(item, (str, int, float)):
+        return json.dumps(item, ensure_ascii=False)
+    return json.dumps(repr(item), ensure_ascii=False)

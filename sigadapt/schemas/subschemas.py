@@ -1,0 +1,66 @@
+"""Where JSON Schema keeps schemas inside a schema: the one table of keywords, and a walk over them.
+
+The table covers Draft 2020-12 and, because servers still send them, the keywords that Drafts 4 to 2019-09 had
+in their place. What stands under any other keyword (`default`, `enum`, `examples`, extensions) is data.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from sigadapt.schemas.json_values import Json, Path
+
+SAME_VALUE = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
+"""Keywords whose schemas apply to the same value, not to a part of it."""
+
+_ONE = (
+    frozenset(("additionalProperties", "unevaluatedProperties", "propertyNames", "contentSchema"))
+    | frozenset(("items", "additionalItems", "unevaluatedItems", "contains"))
+    | frozenset(("not", "if", "then", "else"))
+)
+_LIST = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
+_NAMED = frozenset(("$defs", "definitions", "dependentSchemas", "patternProperties", "properties"))
+
+
+class Place(NamedTuple):
+    """A schema inside a schema, with the schema and the keyword that hold it."""
+
+    schema: Json
+    path: Path | None
+    holder: Json | None
+    keyword: str
+
+
+def subschemas(root: Json) -> Iterator[Place]:
+    """Walk over every schema object of a document, the root first; `true` and `false` are left out.
+
+    Args:
+        root: a JSON Schema without cycles between its Python objects.
+
+    Example:
+        >>> [place.path.pointer() for place in subschemas({"properties": {"a": {"items": {}}}}) if place.path]
+        ['/properties/a', '/properties/a/items']
+    """
+    pending = [Place(root, None, None, "")]
+    while pending:
+        place = pending.pop()
+        yield place
+        pending.extend(_children(place.schema, place.path))
+
+
+def _children(schema: Json, path: Path | None) -> Iterator[Place]:
+    for keyword, value in schema.items():
+        if isinstance(value, dict):
+            held = cast("Json", value)
+            if keyword in _NAMED:
+                yield from _places(held.items(), Path(path, keyword), schema, keyword)
+            elif keyword in _ONE:
+                yield Place(held, Path(path, keyword), schema, keyword)
+        elif keyword in _LIST and type(value) is list:
+            members = enumerate(cast("list[Any]", value))
+            yield from _places(members, Path(path, keyword), schema, keyword)
+
+
+def _places(members: Any, here: Path, holder: Json, keyword: str) -> Iterator[Place]:
+    for key, member in members:
+        if isinstance(member, dict):
+            yield Place(cast("Json", member), Path(here, key), holder, keyword)

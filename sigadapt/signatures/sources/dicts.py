@@ -1,0 +1,231 @@
+"""Dicts as a source of tools: the shapes that providers and MCP use, each told by a key that only it has.
+
+| shape | told by | function under | schema under |
+|---|---|---|---|
+| OpenAI chat | `function` | `function` | `parameters` |
+| OpenAI responses | `"type": "function"` | | `parameters` |
+| Anthropic | `input_schema` | | `input_schema` |
+| MCP | `inputSchema` | | `inputSchema` |
+| Bedrock Converse | `toolSpec` | `toolSpec` | `inputSchema.json` |
+| Gemini | `functionDeclarations` | each of the list | `parametersJsonSchema` or `parameters` |
+| bare | `name` | | `parameters` |
+
+A schema passes through as the same object. One in Gemini's words becomes one in JSON Schema's
+(`schemas/gemini.py`): Gemini's own `parameters`, and in any shape a schema of type `OBJECT`, in capitals.
+
+What a dict says beside the function (`cache_control`, `defer_loading`, `annotations`) is kept as `extras`.
+The bare shape is what a declaration is saved as, and nobody's protocol, so an unknown key in it is an error.
+Any of these shapes may also come as JSON text, one dict or a list of them.
+"""
+
+from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
+
+import jiter
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.check import check_json
+from sigadapt.schemas.gemini import in_json_schema
+from sigadapt.schemas.json_values import Json, closest, cut
+from sigadapt.signatures.sources.raw_decl import RawDecl
+
+
+class _Shape(NamedTuple):
+    schema: str = "parameters"
+    returns: str = ""
+    under: str = ""
+    schema_in: str = ""
+
+
+_SHAPES = {
+    "function": _Shape(under="function"),
+    "input_schema": _Shape("input_schema"),
+    "inputSchema": _Shape("inputSchema", "outputSchema"),
+    "toolSpec": _Shape("inputSchema", under="toolSpec", schema_in="json"),
+    "parametersJsonSchema": _Shape("parametersJsonSchema", "responseJsonSchema"),
+    "parameters_json_schema": _Shape("parameters_json_schema", "response_json_schema"),
+    "parameters": _Shape(),
+}
+_GEMINI_LISTS = ("functionDeclarations", "function_declarations")
+
+GEMINI_SEARCHES = frozenset(
+    {"google_search", "google_search_retrieval", "enterprise_web_search", "url_context"}
+) | {"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch", "urlContext"}
+"""The keys of Gemini's own tools that search."""
+
+_GEMINI_OTHERS = frozenset({"google_maps", "code_execution", "file_search", "computer_use", "retrieval"}) | {
+    *("mcp_servers", "googleMaps", "codeExecution", "fileSearch", "computerUse", "mcpServers")
+}
+
+PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoint"}
+"""The keys by which Gemini's and Bedrock's lists of tools hold tools that the provider runs itself."""
+
+_GEMINI_OWN = _Shape(returns="response")
+_MARKS = (*_SHAPES, *_GEMINI_LISTS)
+_BARE = (
+    "name",
+    "description",
+    "parameters",
+    "returns",
+    "strict",
+    "long_running",
+    "requires_confirmation",
+    "extras",
+)
+
+
+def accepts(source: object) -> TypeGuard[Json]:
+    """Whether the source is a dict that some shape of declaration could be."""
+    return isinstance(source, dict) and any(key in source for key in ("name", "type", *_MARKS))
+
+
+def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
+    """Say what a dict declares: one tool, or in Gemini's shape any number.
+
+    Args:
+        source: the dict; not changed.
+        parameters: a schema to use in place of its own.
+
+    Raises:
+        InvalidToolDecl: `unknown_source` for no shape, several shapes, or a tool that its provider runs.
+
+    Example:
+        >>> schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+        >>> [raw] = describe({"name": "search", "input_schema": schema}, None)
+        >>> raw.parameters is schema
+        True
+    """
+    marks = [mark for mark in _MARKS if mark in source]
+    _check_kind(source, marks)
+    if marks and marks[0] in _GEMINI_LISTS:
+        raw = _gemini(source, marks[0])
+    elif marks in ([], ["parameters"]) and source.get("type") is None:
+        raw = [_bare(source)]
+    else:
+        raw = [_raw_decl(source, _SHAPES[marks[0] if marks else "parameters"])]
+    return raw if parameters is None else [one._replace(parameters=parameters) for one in raw]
+
+
+def _check_kind(source: Json, marks: list[str]) -> None:
+    kind = source.get("type")
+    if kind == "object":
+        _refuse(
+            source, "a JSON Schema alone declares no tool", fix="Give {'name': …, 'parameters': the schema}."
+        )
+    if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
+        reason = f"a tool of type {cut(repr(kind))}, which its provider runs, is no function"
+        _refuse(source, reason, fix="Give it to ToolDecls as it is, beside the functions.")
+    if len(marks) > 1:
+        _refuse(source, f"it is of several shapes at once ({', '.join(map(repr, marks))})")
+
+
+def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
+    function = _part(source, shape.under) if shape.under else source
+    schema = function.get(shape.schema)
+    if shape.schema_in and schema is not None:
+        schema = _part(function, shape.schema).get(shape.schema_in)
+    if _is_gemini(schema):
+        schema = _translated(schema, function)
+    beside = _rest(source, "type", shape.under) if shape.under else {}
+    extras = beside | _rest(function, "type", "name", "description", "strict", shape.schema, shape.returns)
+    return RawDecl(
+        function.get("name"),
+        function.get("description"),
+        schema,
+        function.get(shape.returns),
+        function.get("strict"),
+        extras=extras or None,
+    )
+
+
+def _bare(source: Json) -> RawDecl:
+    unknown = _rest(source, *_BARE)
+    if unknown:
+        key = next(iter(unknown))
+        near = closest(str(key), _BARE)
+        fix = f"Did you mean {near!r}?" if near else None
+        _refuse(source, f"a bare declaration has no key {cut(repr(key))}", fix=fix)
+    return _raw_decl(source, _Shape(returns="returns"))._replace(
+        extras=source.get("extras"),
+        long_running=source.get("long_running") or False,
+        requires_confirmation=source.get("requires_confirmation") or False,
+    )
+
+
+def _gemini(source: Json, key: str) -> list[RawDecl]:
+    others = ", ".join(map(repr, _rest(source, key)))
+    if others:
+        _refuse(source, f"beside functions it holds {others}, which its provider runs", fix="Part them.")
+    declarations: object = source[key]
+    if not isinstance(declarations, list):
+        _refuse(source, f"{key!r} is not a list")
+    return [_gemini_function(source, one) for one in cast("list[object]", declarations)]
+
+
+def _gemini_function(source: Json, declaration: object) -> RawDecl:
+    if not isinstance(declaration, dict):
+        _refuse(source, "one of its function declarations is not an object")
+    function = cast("Json", declaration)
+    marks = [mark for mark in _SHAPES if function.get(mark) is not None]
+    if len(marks) > 1:
+        _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})")
+    if marks and marks != ["parameters"]:
+        return _raw_decl(function, _SHAPES[marks[0]])
+    raw = _raw_decl(function, _GEMINI_OWN)
+    return raw._replace(
+        parameters=_translated(raw.parameters, function), returns=_translated(raw.returns, function)
+    )
+
+
+def _is_gemini(schema: object) -> bool:
+    return isinstance(schema, dict) and cast("Json", schema).get("type") == "OBJECT"
+
+
+def _translated(schema: object, function: Json) -> Any:
+    name = function.get("name")
+    check_json(schema, tool=name if isinstance(name, str) else None)  # so that translating comes to an end
+    return in_json_schema(schema)
+
+
+def _part(source: Json, key: str) -> Json:
+    part: object = source[key]
+    if not isinstance(part, dict):
+        _refuse(source, f"{key!r} is not an object")
+    return cast("Json", part)
+
+
+def _rest(source: Json, *known: str) -> Json:
+    return {key: value for key, value in source.items() if key not in known}
+
+
+def _refuse(source: Json, reason: str, *, fix: str | None = None) -> NoReturn:
+    name: Any = source.get("name")
+    tool = name if isinstance(name, str) else None
+    raise InvalidToolDecl(reason, code="unknown_source", tool=tool, fix=fix)
+
+
+def is_json_text(source: object) -> TypeGuard[str]:
+    """Whether a value is text that can only be a JSON object or array.
+
+    Example:
+        >>> is_json_text(' [{"name": "f"}]'), is_json_text("search")
+        (True, False)
+    """
+    return isinstance(source, str) and source.lstrip()[:1] in ("{", "[")
+
+
+def decode(text: str) -> Any:
+    """Decode JSON text.
+
+    Raises:
+        InvalidToolDecl: `invalid_json`, also for a key that is given twice.
+
+    Example:
+        >>> decode('{"name": "f", "name": "g"}')
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidToolDecl: not JSON (Detected duplicate key "name" at line 1 column 22): \
+{"name": "f", "name": "g"}.
+    """
+    try:
+        return jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise InvalidToolDecl(f"not JSON ({error}): {cut(text)}", code="invalid_json") from error

@@ -1,0 +1,270 @@
+"""ToolDecls: the collection of declarations that a signature's field takes."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
+
+import pydantic
+from pydantic_core import core_schema
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
+from sigadapt.signatures.native_tools import NativeTool, is_native
+from sigadapt.signatures.sources import describe_source, is_source, unknown_source
+from sigadapt.signatures.sources.dicts import decode, is_json_text
+from sigadapt.signatures.tool_decl import ToolDecl, declare, saved
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(pydantic.BaseModel)
+
+_MOST_NESTED = 16
+_MOST_NAMES = 20
+_END = object()
+
+
+@runtime_checkable
+class _Resolvable(Protocol):
+    """A toolset: what gives declarations when it is asked."""
+
+    def resolve(self) -> "ToolDecls": ...
+
+    async def aresolve(self) -> "ToolDecls": ...
+
+
+class _TakesSources(ModelMetaclass):
+    """What makes `isinstance(value, ToolDecls)` true for everything that a ToolDecls field takes.
+
+    DSPy's Predict asks this of every input before any adapter runs and logs a warning where the answer is no.
+    For a list of functions that would be a warning on every call, and there is no other hook. So the class
+    says yes to itself, to a source, and to lists and other iterables of sources; and no to the rest, which it
+    refuses as an input as well. Code that must know whether a value is a ToolDecls asks for its type, as this
+    file does. Pydantic does not ask, because ToolDecls brings its own core schema.
+    """
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return issubclass(type(instance), self) or _could_be_tools(instance, _MOST_NESTED)
+
+
+def _could_be_tools(value: object, levels: int) -> bool:
+    if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
+        return True
+    if isinstance(value, (list, tuple)):
+        return levels > 0 and all(
+            _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
+        )
+    # An iterator would be used up by a look inside, and text is as long as it is.
+    return is_iterable(value) or is_json_text(value) or isinstance(value, _Resolvable)
+
+
+def is_iterable(value: object) -> bool:
+    """Whether a value that is no source is one that may hold sources."""
+    refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
+    return isinstance(value, Iterable) and not isinstance(value, refused)
+
+
+class CanonicalTools(list[Json]):
+    """The tools of one ToolDecls in a request, the same object each time, so that caches can go by it."""
+
+
+class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
+    """The tools declared for a turn, in order. Immutable.
+
+    A signature's input field of this type takes a ToolDecls, one source, or an iterable of sources; iterables
+    may hold iterables and other ToolDecls. Saved, it is a list of dicts, which it takes back.
+
+    It may hold toolsets too, and tools that the provider runs (`native_tools.py`). A signature's field asks a
+    toolset with the request; made by itself, a ToolDecls asks it without one. Native tools stand in `entries`
+    and in `to_openai`; `len`, iteration, names and validation are of functions alone.
+
+    Args:
+        sources: one source (see `ToolDecl.of`; a dict in Gemini's shape may declare several tools), or an
+            iterable of them. A set is refused: it has no order, and the same tools are to give the same
+            request.
+
+    Raises:
+        InvalidToolDecl: as ToolDecl and ToolDecl.of; `duplicate_name` for two tools of one name. It is this
+            error in a pydantic model's field too, not a ValidationError.
+
+    Example:
+        >>> decls = ToolDecls([{"name": "now"}, {"name": "search", "parameters": {"type": "object"}}])
+        >>> len(decls), decls["now"].description, "search" in decls
+        (2, '', True)
+        >>> ToolDecls.model_validate_json(decls.model_dump_json()) == decls
+        True
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    tools: tuple[ToolDecl, ...]
+    """The declarations, in order."""
+    entries: tuple[ToolDecl | NativeTool, ...]
+    """The declarations and the provider's own tools, in order."""
+
+    def __init__(self, sources: object = (), /) -> None:
+        entries = tuple(_flat(sources))
+        tools = tuple(entry for entry in entries if isinstance(entry, ToolDecl))
+        if len({decl.name for decl in tools}) != len(tools):
+            _refuse_duplicate(tools)
+        # BaseModel's own constructor would validate and copy what was just made.
+        object.__setattr__(self, "__dict__", {"tools": tools, "entries": entries})
+        object.__setattr__(self, "__pydantic_fields_set__", {"tools", "entries"})
+        object.__setattr__(self, "__pydantic_extra__", None)
+        object.__setattr__(self, "__pydantic_private__", None)
+
+    @cached_property
+    def _by_name(self) -> dict[str, ToolDecl]:
+        return {decl.name: decl for decl in self.tools}
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __iter__(self) -> Iterator[ToolDecl]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return iter(self.tools)
+
+    def __getitem__(self, name: str) -> ToolDecl:
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def to_openai(self) -> list[Json]:
+        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` has it; native ones as given.
+
+        Example:
+            >>> [tool["function"]["name"] for tool in ToolDecls([{"name": "now"}]).to_openai()]
+            ['now']
+        """
+        return [entry.to_openai() for entry in self.entries]
+
+    def fingerprint(self) -> str:
+        """A text that is the same, in every process, if and only if the same bytes go out.
+
+        Returns:
+            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because a
+            provider's prompt cache goes by the bytes.
+
+        Example:
+            >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
+            '98e1bbb6'
+        """
+        return hashlib.sha256(compact(self.to_openai()).encode()).hexdigest()
+
+    @cached_property
+    def canonical(self) -> "CanonicalTools":
+        """`to_openai`, made once: for requests, which do not change it."""
+        return CanonicalTools(self.to_openai())
+
+    def flaw_of(self, name: str, args: Json) -> Flaw | None:
+        """Say why a call of a tool by that name with those arguments cannot be used, without running it.
+
+        Args:
+            name: the name that the model gave.
+            args: the decoded arguments.
+
+        Returns:
+            None for a good call; else a Flaw `unknown_tool`, which names what is declared, or
+            `schema_mismatch`, which tells every error and the path of the first.
+
+        Example:
+            >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
+            "no tool 'serach' is declared, only 'search'. Did the model mean 'search'?"
+        """
+        decl = self._by_name.get(name)
+        if decl is None:
+            return Flaw("unknown_tool", _unknown(name, list(self._by_name)))
+        return decl.flaw_of(args)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
+        """The same object, which cannot change; with `update={"tools": ...}`, a new one of those."""
+        return type(self)(update["tools"]) if update else self
+
+    def __copy__(self) -> "ToolDecls":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "ToolDecls":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.entries,)
+
+    def __eq__(self, other: object) -> bool:
+        return issubclass(type(other), ToolDecls) and self.entries == cast("ToolDecls", other).entries
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
+
+    def __repr__(self) -> str:
+        names = (repr(entry.name) if isinstance(entry, ToolDecl) else str(entry) for entry in self.entries)
+        return f"ToolDecls([{', '.join(names)}])"
+
+    __str__ = __repr__
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: pydantic.GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        dicts = core_schema.list_schema(core_schema.dict_schema(core_schema.str_schema()))
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if issubclass(type(value), cls) else cls(value),
+            json_schema_input_schema=dicts,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda decls: [_saved(entry) for entry in decls.entries], return_schema=dicts
+            ),
+        )
+
+
+def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
+    pending: list[Iterator[object]] = [iter((sources,))]
+    while pending:
+        item = next(pending[-1], _END)
+        if item is _END:
+            pending.pop()
+        elif isinstance(item, (ToolDecl, NativeTool)):
+            yield item
+        elif issubclass(type(item), ToolDecls):
+            yield from cast("ToolDecls", item).entries
+        elif is_native(item):
+            yield NativeTool(item)
+        elif is_json_text(item):
+            pending.append(iter((decode(item),)))
+        elif (raw := describe_source(item)) is not None:
+            yield from map(declare, raw)
+        elif not is_iterable(item):
+            yield from _resolved(item)
+        elif len(pending) > _MOST_NESTED:
+            raise InvalidToolDecl(f"sources nested deeper than {_MOST_NESTED} levels", code="unknown_source")
+        else:
+            pending.append(iter(cast("Iterable[object]", item)))
+
+
+def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
+    if not isinstance(item, _Resolvable):
+        raise unknown_source(item)
+    return item.resolve().entries
+
+
+def _saved(entry: ToolDecl | NativeTool) -> Json:
+    return saved(entry) if isinstance(entry, ToolDecl) else entry.to_openai()
+
+
+def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:
+    seen: set[str] = set()
+    name = next(decl.name for decl in tools if decl.name in seen or seen.add(decl.name))
+    count = sum(decl.name == name for decl in tools)
+    fix = "Rename one: ToolDecl.of(source, name=...)."
+    raise InvalidToolDecl(f"is declared {count} times", code="duplicate_name", tool=name, fix=fix)
+
+
+def _unknown(name: str, declared: list[str]) -> str:
+    if not declared:
+        return f"no tool {cut(repr(name))} is declared, nor any other"
+    names = listed(map(repr, declared), _MOST_NAMES, ", ")
+    near = closest(name, declared)
+    hint = f". Did the model mean {near!r}?" if near else ""
+    return f"no tool {cut(repr(name))} is declared, only {names}{hint}"

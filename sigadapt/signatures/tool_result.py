@@ -1,0 +1,43 @@
+"""ToolResult: what one call gave, or why it failed."""
+
+from typing import Any, Protocol
+
+import pydantic
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+class ToolResult(pydantic.BaseModel):
+    """What one call gave.
+
+    Args:
+        call_id: the id of the call it answers.
+        name: the tool's name.
+        value: text, or any value that has a JSON form.
+        is_error: whether the call failed; `value` then says why.
+        is_mcp: whether `value` is what an MCP server's result said; Gemini gets it under a key of its own.
+
+    Example:
+        >>> from sigadapt import ToolCall
+        >>> ToolResult.unanswered(ToolCall(id="call_1", name="search", args={})).is_error
+        True
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    call_id: str
+    name: str
+    value: Any
+    is_error: bool = False
+    is_mcp: bool = False
+
+    @classmethod
+    def unanswered(cls, call: _Named) -> "ToolResult":
+        """Mark a call as not answered: no provider takes a call without a result."""
+        return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)

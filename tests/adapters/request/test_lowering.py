@@ -1,0 +1,167 @@
+"""The canonical request made fit for a wire, and the record of every change."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import LITELLM, NATIVE, NATIVE_OLLAMA
+
+from sigadapt.adapters.request.canonical import Request, canonical_choice
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.errors import InvalidOption
+from sigadapt.providers.provider import OWN_ENGINE, Route
+from sigadapt.signatures.calls import Turn
+from sigadapt.signatures.tool_decls import ToolDecls
+
+PROFILES = {
+    **{f"native-{name}": profile for name, profile in NATIVE.items()},
+    **{f"litellm-{name}": profile for name, profile in LITELLM.items()},
+    "native-ollama": NATIVE_OLLAMA,
+}
+EMPTY: Any = {"type": "object", "properties": {}}
+DECLS = ToolDecls([{"name": name, "parameters": EMPTY} for name in ("one", "two", "three")])
+CHOICES = {"auto": "auto", "required": "required", "none": "none", "named": "two", "subset": ["one", "two"]}
+
+
+def request(**more: Any) -> Request:
+    rows = [{"role": "user", "content": "Hi."}]
+    made: Any = {"model": "m", "messages": rows, "tools": DECLS.to_openai(), **more}
+    return made
+
+
+def chosen(form: str) -> Request:
+    return request(tool_choice=canonical_choice(CHOICES[form], DECLS))
+
+
+def whats(sent: Any) -> list[tuple[str, str]]:
+    return [(change.where, change.what) for change in sent.changes]
+
+
+def names(sent: Any) -> list[str]:
+    return [tool["function"]["name"] for tool in sent.request.get("tools", ())]
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("form", CHOICES)
+def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
+    """request-shaping: What a wire cannot take is recorded."""
+    given_request = chosen(form)
+    before = copy.deepcopy(given_request)
+    sent = lowered(given_request, profile)
+    assert given_request == before, "the given request is not changed"
+    if form in profile.choices:
+        assert sent.request == given_request
+        assert sent.changes == ()
+    elif form == "none":
+        assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
+        assert "tool_choice" not in sent.request
+    else:
+        narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
+        assert names(sent) == narrowed
+        lost = [] if "required" in profile.choices else [("/tool_choice", "dropped")]
+        assert whats(sent) == [("/tools", "lowered")] * (form in ("named", "subset")) + lost
+        assert sent.request.get("tool_choice") == (None if lost else "required")
+    assert all(change.why for change in sent.changes)
+
+
+@pytest.mark.parametrize("form", ["required", "named", "subset"])
+def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
+    """request-shaping: What a provider refuses in combination is refused."""
+    thinking: Any = {**chosen(form), "reasoning_effort": "low"}
+    for profile in PROFILES.values():
+        if profile.forces_with_thinking:
+            lowered(thinking, profile)
+            continue
+        with pytest.raises(InvalidOption, match="thinking is on") as caught:
+            lowered(thinking, profile)
+        assert caught.value.field == "tool_choice"
+
+
+@pytest.mark.parametrize("effort", [None, "none", "off"])
+def test_a_forced_choice_with_thinking_off_leaves(effort: str | None):
+    """request-shaping: What a provider refuses in combination is refused."""
+    quiet: Any = {**chosen("required"), "reasoning_effort": effort}
+    assert lowered(quiet, NATIVE["anthropic"]).changes == ()
+
+
+def test_a_free_choice_goes_with_thinking():
+    """request-shaping: What a provider refuses in combination is refused."""
+    for form in ("auto", "none"):
+        thinking: Any = {**chosen(form), "reasoning_effort": "high"}
+        assert lowered(thinking, NATIVE["anthropic"]).changes == ()
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_parallel_calls_get_through_or_are_recorded(profile: Route):
+    """request-shaping: What a wire cannot take is recorded."""
+    sent = lowered(request(parallel_tool_calls=False), profile)
+    assert ("parallel_tool_calls" in sent.request) is profile.parallel
+    assert whats(sent) == ([] if profile.parallel else [("/parallel_tool_calls", "dropped")])
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Route):
+    """request-shaping: What a wire cannot take is recorded."""
+    form = {"type": "json_object"}
+    sent = lowered(request(response_format=form), profile)
+    assert ("response_format" in sent.request) is profile.formats_beside_tools
+    assert whats(sent) == ([] if profile.formats_beside_tools else [("/response_format", "dropped")])
+    alone: Any = {key: value for key, value in request(response_format=form).items() if key != "tools"}
+    assert lowered(alone, profile).changes == ()
+
+
+def test_a_renamed_tool_is_recorded():
+    """request-shaping: A name that a provider would refuse goes out under an alias."""
+    odd = ToolDecls([{"name": "files.read", "parameters": EMPTY}])
+    sent = lowered(request(tools=odd.to_openai()), NATIVE["anthropic"])
+    (change,) = sent.changes
+    (alias,) = sent.names.values()
+    assert (change.where, change.what) == ("/tools/0/function/name", "renamed")
+    assert "'files.read'" in change.why
+    assert f"'{alias}'" in change.why
+    assert names(sent) == [alias]
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_failed_result_is_recorded_where_there_is_no_flag(profile: Route):
+    """request-shaping: What a wire cannot take is recorded."""
+    rows = [{"role": "tool", "tool_call_id": "c", "name": "one", "content": "down", "is_error": True}]
+    sent = lowered(request(messages=rows), profile)
+    assert whats(sent) == ([] if profile.marks_failed_results else [("/messages/0/is_error", "lowered")])
+
+
+@pytest.mark.parametrize("profile", NATIVE.values(), ids=NATIVE)
+@pytest.mark.parametrize("dialect", NATIVE)
+def test_foreign_state_is_recorded(dialect: str, profile: Route):
+    """conversations: Foreign state stays behind and is recorded."""
+    state = {"dialect": dialect, "items": [{"type": "text", "text": "Hi."}]}
+    rows = [{"role": "assistant", "content": "Hi.", "turn": Turn(text="Hi.", state=state)}]
+    sent = lowered(request(messages=rows), profile)
+    assert whats(sent) == ([] if dialect == profile.dialect else [("/messages/0/turn/state", "dropped")])
+    assert all(dialect in change.why for change in sent.changes)
+
+
+def test_an_engine_of_the_users_own_gets_everything():
+    """request-shaping: An engine of the user's own gets the request as it is."""
+    odd = request(
+        tools=[{"type": "function", "function": {"name": "läs fil", "parameters": {}}}],
+        tool_choice="required",
+        parallel_tool_calls=False,
+        response_format={"type": "json_object"},
+    )
+    sent = lowered(odd, OWN_ENGINE)
+    assert sent.request == odd
+    assert (sent.names, sent.changes) == ({}, ())
+
+
+@given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
+def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
+    """What was lowered fits its wire."""
+    profile = replace(PROFILES[key], marks_failed_results=True)
+    once = lowered({**chosen(form), "parallel_tool_calls": parallel}, profile)
+    twice = lowered(once.request, profile)
+    assert twice.changes == ()
+    assert twice.request == once.request

@@ -1,0 +1,444 @@
+"""Conversations: any sequence of turns survives JSON, goes to any provider, and never leaves unpaired."""
+
+import datetime as dt
+import enum
+import json
+import pickle
+import re
+from typing import Any, cast
+
+import dspy
+import pydantic
+import pytest
+from dspy.adapters import utils
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import LITELLM, NATIVE
+from wire_bodies import part, said_text, serving
+from wire_matrix import COLUMNS, REASONING, declared
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.adapters.request.messages import messages_of, result_message
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import compact
+from sigadapt.signatures.calls import InvalidToolCall, Turn
+from sigadapt.signatures.results import result_text
+from sigadapt.testing import Answer, LoopbackProvider
+
+
+class Chat(dspy.Signature):
+    """Help."""
+
+    question: str | None = dspy.InputField(default=None)
+    history: dspy.History | None = dspy.InputField(default=None)
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+TOOLS = ToolDecls([declared("get_weather")])
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+
+
+def ask(lm: Any, **inputs: Any) -> Any:
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+        return dspy.Predict(Chat)(tools=inputs.pop("tools", TOOLS), **inputs)
+
+
+# ---- any sequence of turns ----
+
+words = st.text(min_size=1, max_size=20).filter(str.strip)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+arguments = st.dictionaries(st.text(max_size=8), json_values, max_size=3)
+signature = st.text("abcdefgh", min_size=4, max_size=8)
+
+
+@st.composite
+def states(draw: Any, ids: list[str]) -> dict[str, Any] | None:
+    """A provider's state for a turn with these calls, as the readers make it."""
+    token = draw(signature)
+    thought, calls = draw(words), [{"type": "call", "id": call_id} for call_id in ids]
+    kind = draw(st.sampled_from(["none", "anthropic", "gemini", "openai-responses"]))
+    if kind == "none":
+        return None
+    if kind == "gemini":
+        signed = ["gemini", "thought_signature", {"value": token}]
+        return {"dialect": kind, "items": [{**calls[0], "continuation": signed}, *calls[1:]]}
+    kept: Any = (
+        ["anthropic", "thinking_signature", {"signature": token}]
+        if kind == "anthropic"
+        else ["openai", "response_reasoning_item", {"type": "reasoning", "id": "rs_1", "summary": []}]
+    )
+    return {"dialect": kind, "items": [{"type": "thinking", "text": thought, "continuation": kept}, *calls]}
+
+
+@st.composite
+def rounds(draw: Any, number: int) -> ToolResults:
+    """A turn of calls, good and kept bad ones, and what they gave."""
+    ids = [f"call_{number}_{place}" for place in range(draw(st.integers(1, 3)))]
+    turn = Turn(text=draw(st.none() | words), reasoning=draw(st.none() | words), state=draw(states(ids)))
+    good: list[ToolCall] = []
+    bad: list[InvalidToolCall] = []
+    for place, call_id in enumerate(ids):
+        if place and draw(st.integers(0, 4)) == 0:
+            flaw: Any = {"code": "invalid_json", "message": "is no JSON", "arguments": draw(words)}
+            bad.append(InvalidToolCall(id=call_id, name="get_weather", index=place, **flaw))
+        else:
+            good.append(
+                ToolCall(id=call_id, name="get_weather", args=draw(arguments), index=place, turn=turn)
+            )
+    calls = ToolCalls(tool_calls=good, invalid=tuple(bad), turn=turn)
+    values = [draw(json_values) for _ in good]
+    return ToolResults.of(calls, values, errors=[draw(st.booleans()) for _ in good])
+
+
+@st.composite
+def histories(draw: Any) -> list[dict[str, Any]]:
+    """Events: a question with a text answer, or a question with calls and their results."""
+    events: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(1, 4))):
+        event: dict[str, Any] = {"question": draw(words)} if draw(st.booleans()) or number == 0 else {}
+        if draw(st.booleans()):
+            results = draw(rounds(number))
+            event |= {"calls": results.rounds[0].calls, "results": results}
+        elif event:
+            event["answer"] = draw(words)
+        if event:
+            events.append(event)
+    return events
+
+
+def request_of(events: list[dict[str, Any]], **inputs: Any) -> Request:
+    plan = plan_of(Chat)
+    assert plan is not None
+    given = {"history": dspy.History(messages=events), "question": "And now?", **inputs}
+    return {
+        "model": "m",
+        "messages": messages_of(sigadapt.ChatAdapter(), plan.rest, [], given),
+        "tools": TOOLS.to_openai(),
+    }
+
+
+def dumped(events: list[dict[str, Any]]) -> str:
+    return dspy.History(messages=events).model_dump_json()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories())
+def test_any_conversation_survives_json(events: list[dict[str, Any]]):
+    """conversations: Any sequence of turns survives JSON and gives the same request."""
+    request = request_of(events)
+    again = request_of(dspy.History.model_validate_json(dumped(events)).messages)
+    assert again == request
+    assert request_of(pickle.loads(pickle.dumps(events))) == request  # noqa: S301  (its own bytes)
+    for profile in (*NATIVE.values(), *LITELLM.values()):
+        one, two = lowered(request, profile), lowered(again, profile)
+        assert (one.changes, one.names) == (two.changes, two.names)
+        assert to_lm15(one.request, profile) == to_lm15(two.request, profile)
+
+
+OBJECTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"value": {"a": 1}}, {"a": 1}),
+    ({"value": {"a": 1}, "is_error": True}, {"error": {"a": 1}}),
+    ({"value": {"a": 1}, "is_mcp": True}, {"output": {"a": 1}}),
+    *(({"value": value}, {"result": value}) for value in ("", "{}", None, [1], 12, '{"a":1}')),
+]
+
+
+@pytest.mark.parametrize(("result", "expected"), OBJECTS)
+@pytest.mark.parametrize("route", [NATIVE["gemini"], LITELLM["gemini"]], ids=["native", "litellm"])
+def test_a_result_is_an_object_for_gemini(route: Route, result: dict[str, Any], expected: dict[str, Any]):
+    """toolsets: A result that is no object becomes one."""
+    call: Any = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call], "turn": Turn()}
+    row = result_message(ToolResult.model_validate({"call_id": "c", "name": "f", **result}))
+    typed: Any = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
+    if route.as_chat:
+        (part,) = typed.messages[1].parts
+        assert (json.loads(part.content[0].text), part.is_error) == (expected, False)
+    else:
+        (part,) = typed.config.extensions["contents"][1]["parts"]
+        assert part["functionResponse"]["response"] == expected
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories())
+def test_calls_and_results_are_always_paired(events: list[dict[str, Any]]):
+    """conversations: Results follow the calls they answer."""
+    rows = request_of(events)["messages"]
+    waiting: list[str] = []
+    for row in rows:
+        if row["role"] == "tool":
+            assert row["tool_call_id"] == waiting.pop(0)
+            continue
+        assert waiting == [], "nothing comes between a call and its result"
+        waiting = [call["id"] for call in row.get("tool_calls") or ()]
+    assert waiting == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(rounds(0))
+def test_calls_and_results_survive_json(results: ToolResults):
+    """conversations: Any sequence of turns survives JSON and gives the same request."""
+    calls = results.rounds[0].calls
+    assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+    assert ToolResults.model_validate_json(results.model_dump_json()) == results
+
+
+def test_what_react_rebuilds_keeps_the_turn():
+    """conversations: What must survive rides on each call."""
+    turn = Turn(text="Let me look.", state={"dialect": "anthropic", "items": []})
+    call = ToolCall(id="call_1", name="get_weather", args={}, turn=turn)
+    rebuilt = dspy.ToolCalls(tool_calls=[call])
+    assert ToolCalls.model_validate(rebuilt).turn == turn
+
+
+# ---- from one provider to another ----
+
+PROVIDERS = {
+    "responses": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "bedrock": "anthropic",  # a Claude model: its signatures are the same on every platform
+}
+"""Whose opaque state a turn of a form holds; the other forms hold none."""
+
+
+def pairs() -> list[Any]:
+    return [
+        pytest.param(source, target, id=f"{source}-to-{target}")
+        for source in COLUMNS
+        for target in COLUMNS
+        if COLUMNS[source].form in PROVIDERS
+    ]
+
+
+@pytest.mark.parametrize(("source", "target"), pairs())
+def test_a_history_goes_to_every_provider(source: str, target: str):
+    """conversations: A history of one provider is taken by every other.
+
+    conversations: Foreign state stays behind and is recorded.
+    """
+    with serving(source, REASONING.cells[source].heard) as served:
+        calls = ask(served.lm(), question="Weather?").calls
+    results = ToolResults.of(calls, ["backend down"], errors=[True])
+    event = {"question": "Weather?", "calls": calls, "results": results}
+    form = COLUMNS[target].form
+    with serving(target, said_text(form)) as served:
+        lm = served.lm()
+        ask(lm, history=dspy.History(messages=[event]))
+    # LiteLLM writes Gemini's signature into the call's id as well.
+    sent = json.dumps(part("said", form, served.sent[0])).replace("__thought__c2ln", "")
+    assert '"Paris' in sent.replace("\\", "")
+    assert "backend down" in json.dumps(part("results", form, served.sent[0]))
+    changes = lm.history[-1].get("changes") or ()
+    dropped = [change.what for change in changes if change.where.endswith("/turn/state")]
+    assert ("c2ln" in sent) is (dropped == []), "the state goes back, or its loss is on record"
+    if PROVIDERS[COLUMNS[source].form] != PROVIDERS.get(form):
+        assert dropped == ["dropped"]
+    if source == target:
+        assert dropped == []
+
+
+IDS = ["call.with:odd/chars and spaces", "x" * 200, "ünïcode-☀"]
+TAKEN = {
+    "chat": r"[\s\S]{1,40}",
+    "responses": r"[\s\S]{1,64}",
+    "anthropic": r"[a-zA-Z0-9_-]{1,64}",
+    "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
+}
+"""What an id may be: OpenAI's error messages, Anthropic's pattern, Bedrock's service model."""
+
+
+def takers() -> list[Any]:
+    """The columns whose ids have limits; LiteLLM keeps Bedrock's by itself."""
+    return [name for name, column in COLUMNS.items() if column.form in TAKEN]
+
+
+@pytest.mark.parametrize("column", takers())
+def test_ids_are_what_the_provider_accepts(column: str):
+    """conversations: Ids are mapped to what a provider accepts."""
+    form = COLUMNS[column].form
+    calls = ToolCalls(
+        tool_calls=[
+            ToolCall(id=call_id, name="get_weather", args={"city": "Paris"}, index=number)
+            for number, call_id in enumerate(IDS)
+        ]
+    )
+    event = {"question": "Weather?", "calls": calls, "results": ToolResults.of(calls, ["sunny"] * 3)}
+    with serving(column, said_text(form)) as served:
+        ask(served.lm(), history=dspy.History(messages=[event]))
+    made, answered = (ids_in(part(scope, form, served.sent[0])) for scope in ("said", "results"))
+    assert made == answered
+    assert len(set(made)) == len(IDS)
+    assert all(re.fullmatch(TAKEN[form], one) for one in made)
+
+
+ID_KEYS = {"tool_call_id", "tool_use_id", "toolUseId", "call_id", "id"}
+
+
+def ids_in(value: Any) -> list[str]:
+    """Every id of a call in a conversation, in order."""
+    if isinstance(value, list):
+        return [one for item in cast("list[Any]", value) for one in ids_in(item)]
+    if not isinstance(value, dict):
+        return []
+    row = cast("dict[str, Any]", value)
+    found = [row[key] for key in row if key in ID_KEYS]
+    return found + [one for item in row.values() for one in ids_in(item)]
+
+
+ODD_NAMES = ["files.read", "read files", "x" * 80, "läs_fil", "files_read", "files/read", "9lives", "日本"]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_names_travel_through_a_conversation(column: str):
+    """conversations: Names are aliased on the way out and restored on the way in."""
+    form = COLUMNS[column].form
+    tools = ToolDecls([declared(name) for name in ODD_NAMES])
+    calls = ToolCalls(
+        tool_calls=[
+            ToolCall(id=f"call_{number}", name=name, args={"city": "Paris"}, index=number)
+            for number, name in enumerate(ODD_NAMES)
+        ]
+    )
+    event = {"question": "Read.", "calls": calls, "results": ToolResults.of(calls, ["ok"] * len(calls))}
+    with serving(column, said_text(form)) as served:
+        ask(served.lm(), history=dspy.History(messages=[event]), tools=tools)
+    sent = names_of(form, served.sent[0])
+    assert len(set(sent)) == len(ODD_NAMES)
+    text = json.dumps(part("said", form, served.sent[0]))
+    assert all(f'"{name}"' in text for name in sent)
+    with serving(column, heard_call(form, sent[0])) as served:
+        out = ask(served.lm(), question="Read.", tools=tools)
+    assert [call.name for call in out.calls] == [ODD_NAMES[0]]
+
+
+def heard_call(form: str, name: str) -> Any:
+    """A turn that calls a tool by the name it went out under."""
+    said = json.dumps(REASONING.cells[{"chat": "openai"}.get(form, form)].heard)
+    return json.loads(said.replace("get_weather", name))
+
+
+def names_of(form: str, sent: dict[str, Any]) -> list[str]:
+    if form == "gemini":
+        (tools,) = sent["tools"]
+        return [tool["name"] for tool in tools.get("functionDeclarations") or tools["function_declarations"]]
+    if form == "bedrock":
+        return [tool["toolSpec"]["name"] for tool in sent["toolConfig"]["tools"]]
+    return [tool.get("function", tool)["name"] for tool in sent["tools"]]
+
+
+# ---- what no provider would take ----
+
+CALLS = ToolCalls(
+    tool_calls=[
+        ToolCall(id="call_a", name="get_weather", args={"city": "Paris"}, index=0),
+        ToolCall(id="call_b", name="get_weather", args={"city": "Rome"}, index=1),
+    ]
+)
+
+
+def refused(**inputs: Any) -> InvalidHistory:
+    with LoopbackProvider([Answer(text="never")]) as provider:
+        with pytest.raises(InvalidHistory) as caught:
+            ask(dspy.LM(**provider.lm_options("openai")), **inputs)
+        assert provider.received == ()
+    return caught.value
+
+
+def test_a_call_without_a_result_is_refused():
+    """conversations: A call without its result is refused before the request."""
+    error = refused(history=dspy.History(messages=[{"question": "Weather?", "calls": CALLS}]))
+    assert error.code == "unanswered_call"
+    assert "call_a" in str(error)
+    one = dspy.ToolCallResults.from_tool_calls_and_values(CALLS[:1], ["sunny"])  # pyright: ignore[reportArgumentType]
+    answered = CALLS.model_copy(update={"tool_call_results": one})
+    error = refused(history=dspy.History(messages=[{"question": "Weather?", "calls": answered}]))
+    assert (error.code, "call_b" in str(error)) == ("unanswered_call", True)
+
+
+def test_a_result_without_a_call_is_refused():
+    """conversations: A result without its call is refused before the request."""
+    other = ToolCalls(tool_calls=[ToolCall(id="call_z", name="get_weather", args={})])
+    results = ToolResults.of(other, ["sunny"])
+    error = refused(
+        history=dspy.History(messages=[{"question": "Weather?", "calls": CALLS, "results": results}])
+    )
+    assert (error.code, "call_z" in str(error)) == ("unknown_call", True)
+
+
+def test_a_call_can_be_marked_as_not_answered():
+    """conversations: A call can be marked as not answered."""
+    results = ToolResults.of(CALLS, ["sunny", ToolResult.unanswered(CALLS[1])])
+    event = {"question": "Weather?", "calls": CALLS, "results": results}
+    with LoopbackProvider([Answer(text="[[ ## answer ## ]]\nFine.")]) as provider:
+        ask(dspy.LM(**provider.lm_options("anthropic")), history=dspy.History(messages=[event]))
+    (last,) = (row for row in provider.received[0].body["messages"] if "tool_result" in json.dumps(row))
+    assert last["content"][1]["is_error"] is True
+
+
+def test_the_words_of_a_turn_come_before_what_the_user_asks_next():
+    """conversations: Results follow the calls they answer."""
+    results = ToolResults.of(CALLS, ["sunny", "rainy"])
+    rows = request_of([{"question": "Weather?", "calls": CALLS, "results": results}])["messages"]
+    assert [row["role"] for row in rows] == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert "And now?" in rows[-1]["content"]
+
+
+# ---- what a tool gave, as text ----
+
+
+class Note(pydantic.BaseModel):
+    when: dt.date
+
+
+class Level(enum.Enum):
+    HIGH = "high"
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.dates()
+    | st.uuids()
+    # DSPy's encoder leaves these to pydantic as well
+    | st.just(Note(when=dt.date(2026, 1, 2)))
+    | st.just(Level.HIGH)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(value=values)
+def test_a_value_is_the_text_that_dspy_makes_of_it(value: Any) -> None:
+    """conversations: A value is sent as text or compact JSON."""
+    try:
+        expected = value if isinstance(value, str) else compact(utils.serialize_for_json(value))
+    except Exception as error:  # noqa: BLE001  (whatever DSPy refuses)
+        with pytest.raises(type(error)):
+            result_text(value)
+    else:
+        assert result_text(value) == expected

@@ -1,0 +1,962 @@
+"""Choice, and what it is read from: bodies of every wire, SDK objects, DSPy's forms, errors and rubbish."""
+
+import copy
+import dataclasses
+import gzip
+import json
+import math
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import anthropic.types
+import litellm
+import ollama
+import pytest
+from dspy import lm15
+from dspy.clients import call_result
+from google.genai import types as google
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response as OpenAIResponse
+
+from sigadapt.adapters.response.choice import (
+    Choice,
+    choice_from_response,
+    choice_from_stream,
+    choices_from_response,
+)
+from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.providers import PROVIDERS
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+
+Json = dict[str, Any]
+
+TEXT, THOUGHT = "Let me look.", "Weather is asked."
+CITY: Json = {"city": "Zürich"}
+legacy: Any = call_result.attributes  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+ARGUMENTS = '{"city":"Zürich"}'
+HALVES = ARGUMENTS[:9], ARGUMENTS[9:]
+USAGE = {"input_tokens": 1, "output_tokens": 1}
+RESPONSE: Json = {
+    "id": "r",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "temperature": 1,
+    "top_p": 1,
+}
+
+# One answer on every wire: a thought, a text and a call, the wire's own id or none.
+BODIES: dict[str, Json] = {
+    "openai-chat": {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "content": TEXT,
+                    "reasoning_content": THOUGHT,
+                    "tool_calls": [
+                        {
+                            "id": "c1",
+                            "type": "function",
+                            "function": {"name": "get_weather", "arguments": ARGUMENTS},
+                        }
+                    ],
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    },
+    "openai-responses": {
+        **RESPONSE,
+        "status": "completed",
+        "output": [
+            {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": THOUGHT}]},
+            {
+                "type": "message",
+                "id": "m",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
+            },
+            {
+                "type": "function_call",
+                "id": "fc",
+                "call_id": "c1",
+                "name": "get_weather",
+                "arguments": ARGUMENTS,
+                "status": "completed",
+            },
+        ],
+    },
+    "anthropic": {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "content": [
+            {"type": "thinking", "thinking": THOUGHT, "signature": "SIG"},
+            {"type": "text", "text": TEXT},
+            {"type": "tool_use", "id": "c1", "name": "get_weather", "input": CITY},
+        ],
+        "usage": USAGE,
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": THOUGHT, "thought": True},
+                        {"text": TEXT},
+                        {
+                            "functionCall": {"id": "c1", "name": "get_weather", "args": CITY},
+                            "thoughtSignature": "U0lH",
+                        },
+                    ],
+                },
+                "finishReason": "STOP",
+                "index": 0,
+            }
+        ],
+        "modelVersion": "g",
+    },
+    "ollama": {
+        "model": "m",
+        "created_at": "2026-01-01T00:00:00Z",
+        "done": True,
+        "done_reason": "stop",
+        "message": {
+            "role": "assistant",
+            "content": TEXT,
+            "thinking": THOUGHT,
+            "tool_calls": [{"id": "c1", "function": {"name": "get_weather", "arguments": CITY}}],
+        },
+    },
+    "bedrock-converse": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": THOUGHT}}},
+                    {"text": TEXT},
+                    {"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": CITY}},
+                ],
+            }
+        },
+        "stopReason": "tool_use",
+        "usage": {"totalTokens": 2},
+    },
+    "cohere": {
+        "id": "x",
+        "finish_reason": "TOOL_CALL",
+        "usage": {},
+        "message": {
+            "role": "assistant",
+            "tool_plan": THOUGHT,
+            "content": [{"type": "text", "text": TEXT}],
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENTS}}
+            ],
+        },
+    },
+}
+
+STREAMS: dict[str, list[Json]] = {
+    "openai-chat": [
+        {
+            "id": "x",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        }
+        for delta, finish in [
+            ({"role": "assistant", "reasoning_content": THOUGHT}, None),
+            ({"content": TEXT}, None),
+            (
+                {
+                    "tool_calls": [
+                        {
+                            "index": 0,
+                            "id": "c1",
+                            "type": "function",
+                            "function": {"name": "get_weather", "arguments": HALVES[0]},
+                        }
+                    ]
+                },
+                None,
+            ),
+            ({"tool_calls": [{"index": 0, "function": {"arguments": HALVES[1]}}]}, None),
+            ({}, "tool_calls"),
+        ]
+    ],
+    "openai-responses": [
+        {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"type": "reasoning", "id": "rs", "summary": []},
+        },
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "output_index": 0,
+            "summary_index": 0,
+            "delta": THOUGHT,
+        },
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": TEXT},
+        {
+            "type": "response.output_item.added",
+            "output_index": 2,
+            "item": {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": ""},
+        },
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[0]},
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[1]},
+        {"type": "response.completed", "response": BODIES["openai-responses"]},
+    ],
+    "anthropic": [
+        {"type": "message_start", "message": {**BODIES["anthropic"], "content": [], "stop_reason": None}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": THOUGHT}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "signature_delta", "signature": "SIG"},
+        },
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT}},
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": HALVES[0]},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": HALVES[1]},
+        },
+        {"type": "content_block_stop", "index": 2},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+            "usage": USAGE,
+        },
+        {"type": "message_stop"},
+    ],
+    "gemini": [
+        {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}], "modelVersion": "g"}
+        for part in BODIES["gemini"]["candidates"][0]["content"]["parts"]
+    ]
+    + [
+        {
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}
+            ]
+        }
+    ],
+    "ollama": [
+        {"model": "m", "message": {"role": "assistant", "content": "", "thinking": THOUGHT}, "done": False},
+        {"model": "m", "message": {"role": "assistant", "content": TEXT}, "done": False},
+        {
+            "model": "m",
+            "message": {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": BODIES["ollama"]["message"]["tool_calls"],
+            },
+            "done": False,
+        },
+        {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"},
+    ],
+    "bedrock-converse": [
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"delta": {"reasoningContent": {"text": THOUGHT}}, "contentBlockIndex": 0}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"contentBlockDelta": {"delta": {"text": TEXT}, "contentBlockIndex": 1}},
+        {"contentBlockStop": {"contentBlockIndex": 1}},
+        {
+            "contentBlockStart": {
+                "start": {"toolUse": {"toolUseId": "c1", "name": "get_weather"}},
+                "contentBlockIndex": 2,
+            }
+        },
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[0]}}, "contentBlockIndex": 2}},
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[1]}}, "contentBlockIndex": 2}},
+        {"contentBlockStop": {"contentBlockIndex": 2}},
+        {"messageStop": {"stopReason": "tool_use"}},
+    ],
+    "cohere": [
+        {"type": "message-start", "id": "x", "delta": {"message": {"role": "assistant"}}},
+        {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": THOUGHT}}},
+        {
+            "type": "content-start",
+            "index": 0,
+            "delta": {"message": {"content": {"type": "text", "text": ""}}},
+        },
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": TEXT}}}},
+        {
+            "type": "tool-call-start",
+            "index": 0,
+            "delta": {
+                "message": {
+                    "tool_calls": {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": ""},
+                    }
+                }
+            },
+        },
+        {
+            "type": "tool-call-delta",
+            "index": 0,
+            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[0]}}}},
+        },
+        {
+            "type": "tool-call-delta",
+            "index": 0,
+            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[1]}}}},
+        },
+        {"type": "tool-call-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {}}},
+    ],
+}
+
+WIRES = sorted(BODIES)
+EXPECTED = Choice(
+    TEXT,
+    ToolCalls.model_validate(
+        {
+            "tool_calls": [{"id": "c1", "name": "get_weather", "args": CITY, "arguments": ARGUMENTS}],
+            "turn": {"text": TEXT, "reasoning": THOUGHT},
+        }
+    ),
+    THOUGHT,
+    "tool_calls",
+)
+
+
+def same(choice: Choice, expected: Choice = EXPECTED) -> bool:
+    """Whether two choices say the same, apart from what their providers want back on the next turn."""
+
+    def stateless(choice: Choice) -> Choice:
+        calls = choice.tool_calls
+        if calls is None:
+            return choice
+        turn = calls.turn.model_copy(update={"state": None})
+        good = [call.model_copy(update={"turn": turn}) for call in calls]
+        return dataclasses.replace(
+            choice, tool_calls=calls.model_copy(update={"tool_calls": good, "turn": turn})
+        )
+
+    return stateless(choice) == stateless(expected)
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_every_reader_is_tested() -> None:
+    assert {provider.name for provider in PROVIDERS} == set(WIRES) == set(STREAMS)
+
+
+def test_the_same_answer_reads_the_same_on_every_wire(wire: str) -> None:
+    """response-choice: The same answer reads the same on every wire"""
+    before = copy.deepcopy(BODIES[wire])
+    choice = choice_from_response(BODIES[wire])
+    assert same(choice)
+    assert choice.raw is BODIES[wire]
+    assert BODIES[wire] == before
+    assert choices_from_response(BODIES[wire]) == [choice]
+
+
+def test_a_stream_gives_the_choice_of_the_whole_answer(wire: str) -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    before = copy.deepcopy(STREAMS[wire])
+    choice = choice_from_stream(STREAMS[wire])
+    assert same(choice)
+    assert choice == choice_from_response(BODIES[wire])  # and what the provider wants back is the same too
+    assert STREAMS[wire] == before
+
+
+def test_a_named_dialect_is_used(wire: str) -> None:
+    """response-choice: A named dialect is used"""
+    assert same(choice_from_response(BODIES[wire], dialect=wire))
+    assert same(choice_from_stream(STREAMS[wire], dialect=wire))
+    for other in set(WIRES) - {wire}:
+        with pytest.raises(UnreadableResponse):
+            choice_from_response(BODIES[wire], dialect=other)
+        with pytest.raises(UnreadableResponse):
+            choice_from_stream(STREAMS[wire], dialect=other)
+
+
+def test_an_unknown_dialect_is_refused_with_the_list_of_the_known() -> None:
+    """response-choice: A named dialect is used"""
+    for read in (choice_from_response, choices_from_response, choice_from_stream):
+        with pytest.raises(
+            InvalidOption, match="openai-chat, openai-responses, anthropic, gemini, ollama"
+        ) as caught:
+            read(BODIES["gemini"] if read is not choice_from_stream else [BODIES["gemini"]], dialect="gpt")
+        assert caught.value.field == "dialect"
+
+
+def ended(wire: str, word: Any) -> Json:
+    """The wire's text answer with that reason for its end."""
+    said: Json = {"role": "assistant", "content": TEXT}
+    bodies: dict[str, Json] = {
+        "openai-chat": {"choices": [{"message": said, "finish_reason": word}]},
+        "openai-responses": {"object": "response", "output": [], "status": word},
+        "anthropic": {"type": "message", "content": [], "stop_reason": word},
+        "gemini": {"candidates": [{"content": {"parts": []}, "finishReason": word}]},
+        "ollama": {"message": said, "done": True, "done_reason": word},
+        "bedrock-converse": {"output": {"message": {"content": []}}, "stopReason": word},
+        "cohere": {"message": {"content": []}, "finish_reason": word},
+    }
+    return bodies[wire]
+
+
+FINISHES: dict[str, dict[str, str]] = {
+    "openai-chat": {
+        "stop": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls",
+        "function_call": "tool_calls",
+        "content_filter": "content_filter",
+        "model_length": "length",
+        "insufficient_system_resource": "insufficient_system_resource",
+    },
+    "openai-responses": {
+        "completed": "stop",
+        "failed": "error",
+        "cancelled": "cancelled",
+        "queued": "queued",
+    },
+    "anthropic": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "refusal": "content_filter",
+        "pause_turn": "pause_turn",
+    },
+    "gemini": {
+        "STOP": "stop",
+        "MAX_TOKENS": "length",
+        "CONTINUATION": "length",
+        "SAFETY": "content_filter",
+        "RECITATION": "content_filter",
+        "BLOCKLIST": "content_filter",
+        "PROHIBITED_CONTENT": "content_filter",
+        "SPII": "content_filter",
+        "MODEL_ARMOR": "content_filter",
+        "MALFORMED_FUNCTION_CALL": "MALFORMED_FUNCTION_CALL",
+        "OTHER": "OTHER",
+    },
+    "ollama": {"stop": "stop", "length": "length", "unload": "unload"},
+    "bedrock-converse": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "guardrail_intervened": "content_filter",
+        "content_filtered": "content_filter",
+        "malformed_model_output": "malformed_model_output",
+    },
+    "cohere": {
+        "COMPLETE": "stop",
+        "STOP_SEQUENCE": "stop",
+        "TOOL_CALL": "tool_calls",
+        "MAX_TOKENS": "length",
+        "ERROR": "error",
+        "TIMEOUT": "error",
+    },
+}
+
+
+def test_finish_reasons_are_canonical_words(wire: str) -> None:
+    """response-choice: Finish reasons are canonical words"""
+    words = FINISHES[wire]
+    assert {word: choice_from_response(ended(wire, word)).finish_reason for word in words} == words
+    for nothing in (None, "", 3, ["stop"]):
+        assert choice_from_response(ended(wire, nothing)).finish_reason is None
+
+
+def test_a_whole_call_of_a_cut_off_answer_stays_good() -> None:
+    """response-choice: A whole call of a cut-off answer stays good"""
+    body = copy.deepcopy(BODIES["openai-chat"])
+    body["choices"][0]["finish_reason"] = "length"
+    assert same(choice_from_response(body), dataclasses.replace(EXPECTED, finish_reason="length"))
+    events = [*STREAMS["anthropic"][:-2], {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}]
+    assert same(choice_from_stream(events), dataclasses.replace(EXPECTED, finish_reason="length"))
+
+
+# SDK objects
+
+
+def sdk_object(wire: str) -> Any:
+    body = BODIES[wire]
+    if wire == "openai-chat":
+        return ChatCompletion.model_validate(body)
+    if wire == "openai-responses":
+        return OpenAIResponse.model_validate(body)
+    if wire == "anthropic":
+        return anthropic.types.Message.model_validate(body)
+    if wire == "gemini":
+        return google.GenerateContentResponse.model_validate(body)
+    return ollama.ChatResponse.model_validate(body)
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.filterwarnings("error")
+def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
+    """response-choice: An SDK's object reads as its body"""
+    thing = sdk_object(wire)
+    choice = choice_from_response(thing)
+    assert choice.raw is thing
+    if wire == "ollama":  # whose SDK has no place for an id
+        assert choice.tool_calls is not None
+        assert [(call.id, call.args) for call in choice.tool_calls] == [("call_1", CITY)]
+    else:
+        assert choice == choice_from_response(BODIES[wire])  # what the provider wants back is the same too
+
+
+def test_litellm_objects_read_as_their_bodies() -> None:
+    """response-choice: An SDK's object reads as its body"""
+    assert same(choice_from_response(litellm.ModelResponse(**BODIES["openai-chat"])))
+    responses = litellm.ResponsesAPIResponse(**BODIES["openai-responses"])
+    assert same(choice_from_response(responses))
+
+
+def sdk_events(wire: str) -> Iterator[Any]:
+    for event in STREAMS[wire]:
+        if wire == "openai-chat":
+            yield ChatCompletionChunk.model_validate(event)
+        elif wire == "gemini":
+            yield google.GenerateContentResponse.model_validate(event)
+        elif wire == "anthropic":
+            kinds = {
+                "message_start": anthropic.types.RawMessageStartEvent,
+                "message_delta": anthropic.types.RawMessageDeltaEvent,
+                "message_stop": anthropic.types.RawMessageStopEvent,
+                "content_block_start": anthropic.types.RawContentBlockStartEvent,
+                "content_block_delta": anthropic.types.RawContentBlockDeltaEvent,
+                "content_block_stop": anthropic.types.RawContentBlockStopEvent,
+            }
+            yield kinds[event["type"]].model_validate(event)
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic", "gemini"])
+def test_a_stream_of_sdk_objects(wire: str) -> None:
+    """response-choice: A stream may come as events, SDK objects or SSE text"""
+    choice = choice_from_stream(sdk_events(wire))
+    assert same(choice)
+    assert len(choice.raw) == len(STREAMS[wire])
+
+
+def test_litellm_chunks() -> None:
+    """response-choice: A stream may come as events, SDK objects or SSE text"""
+    chunks = [litellm.ModelResponseStream(**event) for event in STREAMS["openai-chat"]]
+    assert same(choice_from_stream(chunks))
+
+
+# DSPy's forms
+
+
+def lm15_response(finish: Any = "tool_call", body: Json | None = None, *parts: Any) -> lm15.Response:
+    parts = parts or (
+        lm15.ThinkingPart(THOUGHT),
+        lm15.TextPart(TEXT),
+        lm15.ToolCallPart(id="c1", name="get_weather", input=CITY),
+    )
+    message = lm15.Message(role="assistant", parts=parts)
+    return lm15.Response(
+        id="r", model="m", message=message, finish_reason=finish, usage=lm15.Usage(), provider_data=body
+    )
+
+
+def test_an_lm15_response_is_read_from_the_providers_body() -> None:
+    """response-choice: An lm15 Response is read from the provider's body"""
+    response = lm15_response("tool_call", BODIES["openai-chat"])
+    choice = choice_from_response(response)
+    assert same(choice)
+    assert choice.raw is response
+    body = copy.deepcopy(BODIES["openai-chat"])
+    body["choices"][0]["finish_reason"] = "length"
+    body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = '{"city": "Zü'
+    part = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": '{"city": "Zü'})
+    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(TEXT), part))
+    assert choice.finish_reason == "length"
+    assert choice.tool_calls is not None
+    assert choice.tool_calls.invalid[0].code == "truncated"
+
+
+def test_an_lm15_response_without_a_body_is_read_from_its_parts() -> None:
+    """response-choice: An lm15 Response is read from the provider's body"""
+    assert same(choice_from_response(lm15_response()))
+    raw = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": "not json"})
+    asked = lm15.ToolCallPart(id="c2", name="get_weather", input={"partial_json": '{"a": 1}'})
+    choice = choice_from_response(lm15_response("tool_call", None, lm15.RefusalPart("No."), raw, asked))
+    assert choice.text == "No."
+    assert choice.tool_calls is not None
+    assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [("invalid_json", "not json")]
+    assert [call.args for call in choice.tool_calls] == [{"partial_json": '{"a": 1}'}]
+
+
+LAST_EVENTS: dict[str, tuple[Json, str]] = {
+    "chat, usage": ({"object": "chat.completion.chunk", "choices": [], "usage": {}}, "tool_calls"),
+    "chat, finish": ({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}, "length"),
+    "Anthropic": ({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {}}, "length"),
+    "Gemini": (
+        {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "MAX_TOKENS"}]},
+        "length",
+    ),
+    "Gemini, with the same call but not the text": (
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "get_weather", "args": CITY}}]}}]},
+        "tool_calls",
+    ),
+    "of no known wire": ({"step": 3}, "tool_calls"),
+}
+
+
+@pytest.mark.parametrize(("body", "finish"), LAST_EVENTS.values(), ids=LAST_EVENTS)
+def test_an_lm15_response_that_was_streamed_keeps_only_the_last_event(body: Json, finish: str) -> None:
+    """response-choice: An lm15 Response is read from the provider's body"""
+    half = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": '{"city"'})
+    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(TEXT), half))
+    assert (choice.text, choice.finish_reason) == (TEXT, finish)
+    assert choice.tool_calls is not None
+    code = "truncated" if finish == "length" else "invalid_json"
+    assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [(code, '{"city"')]
+
+
+def test_an_lm15_text_cut_at_a_stop_sequence_stays_cut() -> None:
+    """response-choice: An lm15 Response is read from the provider's body"""
+    body = {"choices": [{"message": {"content": "One. STOP Two."}, "finish_reason": "stop"}]}
+    choice = choice_from_response(lm15_response("stop", body, lm15.TextPart("One. ")))
+    assert choice.text == "One. "
+
+
+def test_dspys_own_outputs_are_read() -> None:
+    """response-choice: DSPy's own outputs are read"""
+    assert choice_from_response("It is sunny.") == Choice("It is sunny.")
+    message = BODIES["openai-chat"]["choices"][0]["message"]
+    output: Json = {
+        "text": TEXT,
+        "reasoning_content": THOUGHT,
+        "tool_calls": message["tool_calls"],
+        "citations": [],
+    }
+    litellms: Any = litellm.ModelResponse(**BODIES["openai-chat"])
+    objects = litellms.choices[0].message.tool_calls
+    outputs: list[Any] = [output, legacy(output), {**output, "tool_calls": objects}]
+    for given_output in outputs:
+        choice = choice_from_response(given_output)
+        assert same(choice, dataclasses.replace(EXPECTED, finish_reason=None))
+        assert choice.raw is given_output
+    assert choice_from_response({"text": None}) == Choice()
+
+
+# What is no answer
+
+ERRORS: dict[str, tuple[Json, str]] = {
+    "OpenAI": (
+        {"error": {"message": "No such model", "type": "invalid_request_error", "code": None}},
+        "No such model",
+    ),
+    "Anthropic": (
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        "Overloaded",
+    ),
+    "Gemini": ({"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}, "Quota"),
+    "Ollama": ({"error": "model not found"}, "model not found"),
+    "Bedrock": ({"throttlingException": {"message": "Too many"}}, "Too many"),
+    "Cohere": ({"id": "x", "message": "invalid api token"}, "invalid api token"),
+    "a server's detail": ({"detail": "Not Found"}, "Not Found"),
+    "OpenAI Responses' event": ({"type": "error", "code": "x", "message": "Sorry", "param": None}, "Sorry"),
+    "a failed response": (
+        {**RESPONSE, "status": "failed", "output": [], "error": {"code": "x", "message": "Sorry"}},
+        "Sorry",
+    ),
+    "OpenRouter": ({"error": {"message": "Upstream", "code": 502}, "choices": []}, "Upstream"),
+    "of no known shape": ({"error": {"why": 3}}, '{"why":3}'),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), ERRORS.values(), ids=ERRORS)
+def test_a_providers_error_is_unreadable_and_says_why(body: Json, message: str) -> None:
+    """response-choice: A provider's error body is unreadable"""
+    for read, thing in [
+        (choice_from_response, body),
+        (choice_from_stream, [body]),
+        (choice_from_stream, json.dumps(body, indent=2)),
+        (choice_from_stream, f"event: error\ndata: {json.dumps(body)}\n\n"),
+    ]:
+        with pytest.raises(UnreadableResponse) as caught:
+            read(thing)
+        assert message in str(caught.value)
+        assert caught.value.code == "provider_error"
+
+
+def test_a_stream_that_fails_before_it_says_anything(wire: str) -> None:
+    """response-choice: A provider's error body is unreadable"""
+    with pytest.raises(UnreadableResponse, match="Overloaded"):
+        choice_from_stream(
+            [
+                STREAMS[wire][0] if wire in {"anthropic", "cohere"} else {},
+                {"error": {"message": "Overloaded"}},
+            ]
+        )
+
+
+NOT_ANSWERS: list[Any] = [
+    None,
+    3,
+    1.5,
+    True,
+    b"{}",
+    [],
+    [{"choices": []}],
+    object(),
+    {},
+    {"a": 1},
+    {"choices": []},
+    {"choices": [None]},
+    {"candidates": []},
+    Choice(),
+]
+
+
+@pytest.mark.parametrize("thing", NOT_ANSWERS, ids=repr)
+def test_something_that_is_no_response_is_unreadable(thing: Any) -> None:
+    """response-choice: Something that is no response is unreadable"""
+    for read in (choice_from_response, choices_from_response):
+        with pytest.raises(UnreadableResponse):
+            read(thing)
+    with pytest.raises(UnreadableResponse):
+        choice_from_stream(thing)
+
+
+def test_an_answer_that_was_not_streamed_is_read_all_the_same(wire: str) -> None:
+    """response-choice: A stream may come as events, SDK objects or SSE text"""
+    choice = choice_from_response(BODIES[wire])
+    assert choice_from_stream([BODIES[wire]]) == choice
+    assert choice_from_stream(json.dumps(BODIES[wire], indent=2)) == choice
+
+
+# Choice itself
+
+
+def test_a_choice_is_frozen_and_survives_copying() -> None:
+    """response-choice: Text and reasoning are kept beside calls"""
+    choice = choice_from_response(BODIES["anthropic"])
+    for same in (
+        pickle.loads(pickle.dumps(choice)),  # noqa: S301
+        copy.copy(choice),
+        copy.deepcopy(choice),
+        dataclasses.replace(choice),
+    ):
+        assert same == choice
+        assert same.raw == BODIES["anthropic"]
+    assert repr(choice_from_response(BODIES["cohere"])) == repr(EXPECTED)
+    assert choice.tool_calls is choice.tool_calls
+    assert dataclasses.replace(choice, text="x").text == "x"
+    assert choice != dataclasses.replace(choice, text="x")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        choice.text = "x"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_choice_of_ones_own() -> None:
+    """response-choice: Text and reasoning are kept beside calls"""
+    calls = ToolCalls(tool_calls=[ToolCall(id="a", name="now", args={})])
+    choice = Choice(tool_calls=calls)
+    assert choice.tool_calls is calls
+    assert Choice(text="Hi.").tool_calls is None
+    assert copy.copy(choice) == choice
+
+
+# Any input at all
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["\ud800", "", "{}", "stop", "length", "max_tokens", math.nan, 10**30]),
+    lambda children: (
+        st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=6), children, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each field of a JSON value."""
+    members: Any = ()
+    if isinstance(value, dict):
+        members = cast("Json", value).items()
+    elif isinstance(value, list):
+        members = enumerate(cast("list[Any]", value))
+    for key, child in members:
+        yield (*at, key)
+        yield from places(child, (*at, key))
+
+
+def mutated(draw: st.DrawFn, value: Any, places_in: list[tuple[Any, ...]]) -> Any:
+    value = copy.deepcopy(value)
+    *way, last = draw(st.sampled_from(places_in))
+    at = value
+    for key in way:
+        at = at[key]
+    if draw(st.integers(0, 4)) == 0:
+        del at[last]
+    else:
+        at[last] = draw(json_values)
+    return value
+
+
+@st.composite
+def mutants(draw: st.DrawFn, samples: dict[str, Any]) -> Any:
+    sample = samples[draw(st.sampled_from(WIRES))]
+    for _ in range(draw(st.integers(1, 2))):
+        everywhere = list(places(sample))
+        if everywhere:
+            sample = mutated(draw, sample, everywhere)
+    return sample
+
+
+def check_any(read: Callable[[Any], list[Choice]], thing: Any) -> None:
+    try:
+        choices = read(thing)
+    except UnreadableResponse:
+        return
+    for choice in choices:
+        assert choice.text is None or (isinstance(choice.text, str) and choice.text)
+        assert choice.reasoning is None or isinstance(choice.reasoning, str)
+        assert choice.finish_reason is None or isinstance(choice.finish_reason, str)
+        calls = choice.tool_calls
+        if calls is None:
+            continue
+        every = [*calls, *calls.invalid]
+        assert every
+        assert len({call.id for call in every}) == len(every)
+        assert sorted(call.index for call in every) == list(range(len(every)))
+        assert all(isinstance(call.arguments, str) for call in every)
+        assert all(isinstance(call.name, str) and call.name and isinstance(call.args, dict) for call in calls)
+
+
+@settings(max_examples=600)
+@given(mutants(BODIES))
+def test_any_json_in_any_field_of_a_body(body: Any) -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse"""
+    before = copy.deepcopy(body)
+    check_any(choices_from_response, body)
+    assert repr(body) == repr(before)
+
+
+@settings(max_examples=600)
+@given(mutants(STREAMS), st.sampled_from([list, iter, json.dumps]))
+def test_any_json_in_any_field_of_a_stream(events: Any, form: Any) -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse"""
+    check_any(lambda stream: [choice_from_stream(stream)], form(events))
+
+
+@given(json_values)
+def test_any_json_at_all(value: Any) -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse"""
+    check_any(choices_from_response, value)
+    check_any(lambda stream: [choice_from_stream(stream)], value)
+
+
+def good(choice: Choice) -> list[tuple[str, str, Json]]:
+    return [(call.id, call.name, call.args) for call in choice.tool_calls or ()]
+
+
+def test_a_stream_cut_anywhere_holds_no_call_that_the_whole_one_does_not(wire: str) -> None:
+    """response-choice: A stream that breaks off leaves what was said"""
+    text = "".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in STREAMS[wire]).encode()
+    before = ""
+    for end in range(len(text)):
+        try:
+            choice = choice_from_stream(text[:end])
+        except UnreadableResponse:
+            continue
+        assert good(choice) in ([], good(EXPECTED))
+        assert len(choice.text or "") >= len(before)
+        before = choice.text or ""
+        assert TEXT.startswith(before)
+    assert before == TEXT
+
+
+def test_a_long_stream_that_repeats_the_name_ends() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    piece = {"function": {"name": "f", "arguments": '"x",'}}
+    pieces = [
+        {"function": {"name": "f", "arguments": '{"a":['}},
+        *[piece] * 50_000,
+        {"function": {"arguments": "1]}"}},
+    ]
+    choice = choice_from_stream([{"choices": [{"delta": {"tool_calls": [call]}}]} for call in pieces])
+    assert [len(args["a"]) for _, _, args in good(choice)] == [50_001]
+
+
+# Recorded traffic
+
+CORPUS = os.environ.get("SIGADAPT_CORPUS")
+RECORDINGS = sorted(Path(CORPUS, "wire").glob("*.jsonl.gz")) if CORPUS else []
+
+
+@pytest.mark.skipif(not RECORDINGS, reason="SIGADAPT_CORPUS names no corpus")
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
+def test_recorded_traffic(path: Path) -> None:
+    """response-choice: Arguments come out as they were sent"""
+    with gzip.open(path, "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    assert rows
+    for row in rows:
+        read: Any = choice_from_stream if row["stream"] else choice_from_response
+        choice = read(row["response"])
+        calls = choice.tool_calls
+        assert calls is None or not calls.invalid, row["id"]
+        assert [(call.name, call.args) for call in calls or ()] == [
+            (call["name"], call["args"]) for call in row["expected"]["calls"]
+        ], row["id"]
+        assert all(
+            want["id"] in (None, call.id)
+            for call, want in zip(calls or (), row["expected"]["calls"], strict=True)
+        )
+        assert choice.text == row["expected"]["text"], row["id"]
+        assert choice == read(row["response"], dialect=row["dialect"]), row["id"]

@@ -1,0 +1,502 @@
+"""Real answers, cut and altered at many places: nothing is invented, nothing is lost, nothing else is raised.
+
+What can be claimed depends on what was done to the answer:
+
+ a. Cut where a provider may stop, in the arguments, at a stream's event or at one of its bytes: every call
+    that comes out as good is one that the whole answer holds, and the text of every call is the part that was
+    left.
+ b. Altered, which may well make another object of the arguments: every call that comes out as good is the
+    object its text is, and the text is the altered one.
+
+Positions are tried all where an answer is small, else as many as a budget of characters allows, the same ones
+on every run. The answers are recorded ones (SIGADAPT_CORPUS) and the loopback provider's.
+"""
+
+import copy
+import gzip
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response, choice_from_stream
+from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.testing import WIRES, Answer, Call, Received
+
+Json = dict[str, Any]
+
+SEED = 20_261_120
+BUDGET = 1_500_000  # characters read of one answer in one way; smaller than every position of a large one
+CORPUS = os.environ.get("SIGADAPT_CORPUS")
+
+tried: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _report(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    plugins: Any = request.config.pluginmanager
+    told = ", ".join(f"{count:,} {what}" for what, count in tried.items())
+    with plugins.get_plugin("capturemanager").global_and_fixture_disabled():
+        line = f"\n{Path(__file__).name}: {sum(tried.values()):,} inputs tried: {told}"
+        plugins.get_plugin("terminalreporter").write_line(line)
+
+
+# The answers
+
+
+class Sample(NamedTuple):
+    """One answer: a body, or the events of a stream."""
+
+    name: str
+    dialect: str
+    body: Json | None
+    events: list[Json]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ARGS: list[Json] = [
+    {"city": "Zürich", "days": 120, "deep": {"a": [1, {"b": 'quote " and \\'}], "n": -1.5e3}},
+    {},
+    {"text": "two words, }]", "flag": True, "none": None},
+]
+CALLS = [Call(f"tool_{n}", args) for n, args in enumerate(ARGS)]
+ANSWER = Answer(text="Let me look.", reasoning="Weather.", calls=CALLS)
+DIALECTS = {"openai": "openai-chat", "responses": "openai-responses"}
+
+
+def own() -> Iterator[Sample]:
+    for name, wire in WIRES.items():
+        asked = Received(1, name, "", {}, {"messages": []}, "m", stream=False)
+        body = json.loads(json.dumps(wire.format.render(ANSWER, asked)))
+        events = [json.loads(json.dumps(event)) for event in wire.format.stream(ANSWER, asked)]
+        dialect = DIALECTS.get(name, name)
+        yield Sample(f"{name} body", dialect, body, [])
+        yield Sample(f"{name} stream", dialect, None, events)
+    uses = [
+        {"toolUse": {"toolUseId": f"t{n}", "name": f"tool_{n}", "input": args}} for n, args in enumerate(ARGS)
+    ]
+    message = {"role": "assistant", "content": [{"text": "Let me look."}, *uses]}
+    body = {"output": {"message": message}, "stopReason": "tool_use"}
+    yield Sample("bedrock body", "bedrock-converse", body, [])
+    yield Sample("bedrock stream", "bedrock-converse", None, list(bedrock_events(uses)))
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": f"tool_{n}", "arguments": json.dumps(args)}}
+        for n, args in enumerate(ARGS)
+    ]
+    message = {"role": "assistant", "tool_plan": "Look.", "tool_calls": calls}
+    yield Sample("cohere body", "cohere", {"id": "x", "finish_reason": "TOOL_CALL", "message": message}, [])
+    yield Sample("cohere stream", "cohere", None, list(cohere_events(calls)))
+
+
+def bedrock_events(uses: list[Json]) -> Iterator[Json]:
+    yield {"messageStart": {"role": "assistant"}}
+    yield {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Let me look."}}}
+    yield {"contentBlockStop": {"contentBlockIndex": 0}}
+    for n, use in enumerate(uses, 1):
+        text, head = json.dumps(use["toolUse"].pop("input")), use
+        yield {"contentBlockStart": {"contentBlockIndex": n, "start": head}}
+        for piece in pieces(text):
+            delta = {"toolUse": {"input": piece}}
+            yield {"contentBlockDelta": {"contentBlockIndex": n, "delta": delta}}
+        yield {"contentBlockStop": {"contentBlockIndex": n}}
+    yield {"messageStop": {"stopReason": "tool_use"}}
+
+
+def cohere_events(calls: list[Json]) -> Iterator[Json]:
+    yield {"type": "message-start", "id": "x", "delta": {"message": {"role": "assistant"}}}
+    for n, call in enumerate(calls):
+        function = call["function"]
+        head = {**call, "function": {**function, "arguments": ""}}
+        yield {"type": "tool-call-start", "index": n, "delta": {"message": {"tool_calls": head}}}
+        for piece in pieces(function["arguments"]):
+            delta = {"message": {"tool_calls": {"function": {"arguments": piece}}}}
+            yield {"type": "tool-call-delta", "index": n, "delta": delta}
+        yield {"type": "tool-call-end", "index": n}
+    yield {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}}
+
+
+def pieces(text: str) -> list[str]:
+    return [text[at : at + 8] for at in range(0, len(text), 8)]
+
+
+def recorded() -> Iterator[Sample]:
+    for path in sorted(Path(CORPUS, "wire").glob("*.jsonl.gz")) if CORPUS else []:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                if row["stream"]:
+                    yield Sample(row["id"], row["dialect"], None, events_of(row["response"]))
+                else:
+                    yield Sample(row["id"], row["dialect"], row["response"], [])
+
+
+SAMPLES = [*own(), *recorded()]
+BODIES = [(sample, sample.body) for sample in SAMPLES if sample.body is not None]
+STREAMS = [sample for sample in SAMPLES if sample.events]
+
+
+# Where each wire keeps its calls; written out here, so that the readers do not check themselves
+
+
+def at(value: Any, *way: str | int) -> Any:
+    """What stands at a place, None where there is no such place."""
+    try:
+        for key in way:
+            value = value[key]
+    except (LookupError, TypeError):
+        return None
+    return value
+
+
+LISTS: dict[str, tuple[str | int, ...]] = {
+    "openai-chat": ("choices", 0, "message", "tool_calls"),
+    "openai-responses": ("output",),
+    "anthropic": ("content",),
+    "gemini": ("candidates", 0, "content", "parts"),
+    "ollama": ("message", "tool_calls"),
+    "bedrock-converse": ("output", "message", "content"),
+    "cohere": ("message", "tool_calls"),
+}
+HOLDERS: dict[str, Callable[[Json], tuple[Any, str]]] = {
+    "openai-chat": lambda item: (at(item, "function"), "arguments"),
+    "openai-responses": lambda item: (item if item.get("type") == "function_call" else None, "arguments"),
+    "anthropic": lambda item: (item if item.get("type") == "tool_use" else None, "input"),
+    "gemini": lambda item: (at(item, "functionCall"), "args"),
+    "ollama": lambda item: (at(item, "function"), "arguments"),
+    "bedrock-converse": lambda item: (at(item, "toolUse"), "input"),
+    "cohere": lambda item: (at(item, "function"), "arguments"),
+}
+PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
+    "openai-chat": lambda event: [
+        (at(call, "function"), "arguments")
+        for choice in cast("list[Json]", event.get("choices") or [])
+        for call in cast("list[Json]", at(choice, "delta", "tool_calls") or [])
+    ],
+    "openai-responses": lambda event: (
+        [(event, "delta")] if event.get("type") == "response.function_call_arguments.delta" else []
+    ),
+    "anthropic": lambda event: [(event.get("delta"), "partial_json")],
+    "bedrock-converse": lambda event: [(at(event, "contentBlockDelta", "delta", "toolUse"), "input")],
+    "cohere": lambda event: [(at(event, "delta", "message", "tool_calls", "function"), "arguments")],
+}
+
+
+def ended_at_limit(body: Json, dialect: str) -> None:
+    """Make a body say that it ended at the length limit, in its wire's word."""
+    if dialect == "openai-chat":
+        body["choices"][0]["finish_reason"] = "length"
+    elif dialect == "openai-responses":
+        body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    elif dialect == "gemini":
+        body["candidates"][0]["finishReason"] = "MAX_TOKENS"
+    else:
+        word = {"anthropic": "stop_reason", "bedrock-converse": "stopReason", "cohere": "finish_reason"}
+        key, said = word.get(dialect, "done_reason"), "MAX_TOKENS" if dialect == "cohere" else "max_tokens"
+        body[key] = "length" if dialect == "ollama" else said
+
+
+class Place(NamedTuple):
+    """A call in a body: the place of its item in the list of items, and what it sent."""
+
+    number: int
+    sent: Any
+
+
+def calls_in(body: Json, dialect: str) -> list[Place]:
+    found: list[Place] = []
+    for number, item in enumerate(at(body, *LISTS[dialect]) or []):
+        holder, key = HOLDERS[dialect](item)
+        if holder is not None:
+            found.append(Place(number, holder.get(key)))
+    return found
+
+
+def with_arguments(body: Json, dialect: str, place: Place, sent: Any) -> Json:
+    """The body with other arguments in one of its calls."""
+    body = copy.deepcopy(body)
+    holder, key = HOLDERS[dialect](at(body, *LISTS[dialect])[place.number])
+    holder[key] = sent
+    return body
+
+
+def ending_in(body: Json, dialect: str, place: Place, sent: Any) -> Json:
+    """The body of an answer that ended inside a call: part of its arguments, and nothing after it."""
+    body = with_arguments(body, dialect, place, sent)
+    del at(body, *LISTS[dialect])[place.number + 1 :]
+    ended_at_limit(body, dialect)
+    return body
+
+
+# What must hold
+
+
+def every(choice: Choice) -> list[Any]:
+    calls = choice.tool_calls
+    return calls.in_order() if calls is not None else []
+
+
+def good(choice: Choice) -> list[tuple[str, Json]]:
+    return [(call.name, call.args) for call in choice.tool_calls or ()]
+
+
+def read(reader: Callable[[Any], Choice], thing: Any, what: str) -> Choice | None:
+    """The choice, well formed; None where there is none. No error but sigadapt's own gets past this."""
+    tried[what] += 1
+    try:
+        choice = reader(thing)
+    except SigadaptError:
+        return None
+    calls = every(choice)
+    assert [call.index for call in calls] == list(range(len(calls)))
+    assert len({call.id for call in calls}) == len(calls)
+    assert all(isinstance(call.arguments, str) for call in calls)
+    return choice
+
+
+def is_what_its_text_is(calls: ToolCalls | None) -> bool:
+    """Whether each good call is the object that its text is, by another parser than the one under test."""
+    return all(call.args == strict(call.arguments) for call in calls or ())
+
+
+def strict(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=once, parse_constant=refused) if text.strip() else {}
+
+
+def once(pairs: list[tuple[str, Any]]) -> Json:
+    assert len({key for key, _ in pairs}) == len(pairs), "a key twice"
+    return dict(pairs)
+
+
+def refused(constant: str) -> Any:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def seeded() -> random.Random:
+    return random.Random(SEED)  # noqa: S311  (for the same positions on every run)
+
+
+def positions(count: int, cost: int, rng: random.Random) -> Sequence[int]:
+    """All of `count` positions where reading them costs no more than the budget, else a sample of them."""
+    most = max(8, BUDGET // max(cost, 1))
+    return range(count) if count <= most else sorted(rng.sample(range(count), most))
+
+
+def size(thing: Any) -> int:
+    return len(json.dumps(thing))
+
+
+# Whole bodies
+
+
+def test_the_tables_of_this_file_know_every_call() -> None:
+    for sample, body in BODIES:
+        found = [place.sent for place in calls_in(body, sample.dialect)]
+        assert len(found) == len(every(choice_from_response(body))), sample.name
+    assert {sample.dialect for sample, _ in BODIES} == set(LISTS)
+    assert {sample.dialect for sample in STREAMS} == set(LISTS)
+
+
+def test_a_body_cut_inside_a_call_invents_nothing() -> None:
+    """response-choice: A cut answer holds no call that the whole one does not.
+
+    response-choice: A cut or altered answer loses no text.
+    """
+    rng = seeded()
+    for sample, body in BODIES:
+        whole = good(choice_from_response(body))
+        for place in calls_in(body, sample.dialect):
+            for left in parts(place.sent, size(body), rng):
+                cut = ending_in(body, sample.dialect, place, left)
+                choice = read(choice_from_response, cut, "bodies cut")
+                assert choice is not None
+                assert all(call in whole for call in good(choice)), (sample.name, cut)
+                if isinstance(left, str):
+                    assert every(choice)[-1].arguments == left
+
+
+def parts(sent: Any, cost: int, rng: random.Random) -> Iterator[Any]:
+    """What may be left of arguments that were cut: of a text its prefixes, of an object its first members."""
+    if isinstance(sent, str):
+        yield from (sent[:end] for end in positions(len(sent) + 1, cost, rng))
+    elif isinstance(sent, dict):
+        members = list(cast("Json", sent).items())
+        yield from (dict(members[:end]) for end in positions(len(members) + 1, cost, rng))
+
+
+def test_text_that_breaks_off_is_no_call_even_where_the_answer_says_it_is_whole() -> None:
+    """response-choice: A cut answer holds no call that the whole one does not."""
+    rng = seeded()
+    for sample, body in BODIES:
+        for place in calls_in(body, sample.dialect):
+            if not isinstance(place.sent, str):
+                continue
+            whole = good(choice_from_response(body))
+            for end in positions(len(place.sent), size(body), rng):
+                left = place.sent[:end]
+                if not left.strip():
+                    continue  # no text at all is what providers send for a call without arguments
+                cut = with_arguments(body, sample.dialect, place, left)
+                choice = read(choice_from_response, cut, "bodies cut, finish unchanged")
+                assert choice is not None
+                assert all(call in whole for call in good(choice)), (sample.name, left)
+                assert left in [call.arguments for call in every(choice)]
+
+
+def test_altered_arguments_are_what_their_text_is() -> None:
+    """response-choice: A cut or altered answer loses no text."""
+    rng = seeded()
+    for sample, body in BODIES:
+        for number, place in enumerate(calls_in(body, sample.dialect)):
+            if not isinstance(place.sent, str):
+                continue
+            for text in altered(place.sent, 2 * size(body), rng):
+                choice = read(
+                    choice_from_response, with_arguments(body, sample.dialect, place, text), "bodies altered"
+                )
+                assert choice is not None
+                assert every(choice)[number].arguments == text
+                assert is_what_its_text_is(choice.tool_calls), (sample.name, text)
+
+
+def altered(text: str, cost: int, rng: random.Random) -> Iterator[str]:
+    """A text with one character replaced, taken out, put in or doubled, at many places."""
+    for place in positions(len(text) + 1, cost, rng):
+        odd = rng.choice('{}[]",:\\ 0-.eNu\x00\x7f\ud800é𝄞')
+        before, here, after = text[:place], text[place : place + 1], text[place + 1 :]
+        ways = [f"{before}{odd}{after}", f"{before}{after}", f"{before}{odd}{here}{after}", before + text]
+        yield rng.choice(ways)
+
+
+def test_a_body_altered_anywhere_raises_nothing_else() -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse."""
+    rng = seeded()
+    for _, body in BODIES:
+        text = json.dumps(body, ensure_ascii=False)
+        for changed in altered(text, 4 * len(text), rng):
+            try:
+                thing = json.loads(changed)
+            except ValueError:
+                continue  # an SDK never gives such a body
+            choice = read(choice_from_response, thing, "bodies altered anywhere")
+            assert choice is None or is_what_its_text_is(choice.tool_calls)
+
+
+# Streams
+
+
+def test_a_stream_cut_between_its_events_invents_and_loses_nothing() -> None:
+    """response-choice: A cut answer holds no call that the whole one does not.
+
+    response-choice: A cut or altered answer loses no text.
+    """
+    rng = seeded()
+    for sample in STREAMS:
+        whole = choice_from_stream(sample.events)
+        for end in positions(len(sample.events) + 1, size(sample.events) // 2, rng):
+            check_cut(sample, sample.events[:end], whole, "streams cut at an event")
+
+
+def test_a_stream_cut_inside_an_events_text_invents_and_loses_nothing() -> None:
+    """response-choice: A cut answer holds no call that the whole one does not.
+
+    response-choice: A cut or altered answer loses no text.
+    """
+    rng = seeded()
+    for sample in STREAMS:
+        whole = choice_from_stream(sample.events)
+        found = list(argument_pieces(sample.events, sample.dialect))
+        cuts = [(piece, end) for piece, (_, _, text) in enumerate(found) for end in range(len(text))]
+        for chosen in positions(len(cuts), size(sample.events) // 2, rng):
+            piece, end = cuts[chosen]
+            events = copy.deepcopy(sample.events[: found[piece].number + 1])
+            _, (holder, key), text = list(argument_pieces(events, sample.dialect))[piece]
+            holder[key] = text[:end]
+            check_cut(sample, events, whole, "streams cut inside an event")
+
+
+class Piece(NamedTuple):
+    """A piece of argument text in a stream: the number of its event, where it stands, and what it says."""
+
+    number: int
+    place: tuple[Json, str]
+    text: str
+
+
+def argument_pieces(events: list[Json], dialect: str) -> Iterator[Piece]:
+    calls: set[Any] = set()
+    for number, event in enumerate(events):
+        if at(event, "content_block", "type") == "tool_use":
+            calls.add(event["index"])
+        if dialect == "anthropic" and event.get("index") not in calls:
+            continue  # a tool that the provider runs has pieces of the same kind
+        for holder, key in PIECES.get(dialect, lambda _: [])(event):
+            if isinstance(text := at(holder, key), str):
+                yield Piece(number, (holder, key), text)
+
+
+def check_cut(sample: Sample, events: list[Json], whole: Choice, what: str) -> None:
+    choice = read(choice_from_stream, events, what)
+    sent = "".join(piece.text for piece in argument_pieces(events, sample.dialect))
+    if choice is None:
+        assert not sent
+        return
+    calls = every(choice)
+    assert all(call in good(whole) for call in good(choice)), (sample.name, len(events))
+    for call, entire in zip(calls, every(whole), strict=False):
+        assert entire.arguments.startswith(call.arguments), (sample.name, len(events))
+    if sent:
+        assert "".join(call.arguments for call in calls) == sent, (sample.name, len(events))
+
+
+def test_a_stream_cut_at_any_byte_invents_nothing() -> None:
+    """response-choice: A cut answer holds no call that the whole one does not."""
+    rng = seeded()
+    for sample in STREAMS:
+        whole = choice_from_stream(sample.events)
+        for stream in (sse(sample.events), json_lines(sample.events)):
+            for end in positions(len(stream), len(stream) // 2, rng):
+                choice = read(choice_from_stream, stream[:end], "streams cut at a byte")
+                assert choice is None or all(call in good(whole) for call in good(choice)), (sample.name, end)
+
+
+def sse(events: list[Json]) -> bytes:
+    return "".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in events).encode()
+
+
+def json_lines(events: list[Json]) -> bytes:
+    return "\n".join(json.dumps(event, ensure_ascii=False) for event in events).encode()
+
+
+def test_a_stream_altered_anywhere_raises_nothing_else() -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse."""
+    rng = seeded()
+    for sample in STREAMS:
+        stream = sse(sample.events)
+        for place in positions(len(stream), 2 * len(stream), rng):
+            odd = bytes([rng.choice(b'{}[]",:\\ \n\r0-.eNu\x00\xff\xc3')])
+            for changed in (stream[:place] + odd + stream[place + 1 :], stream[:place] + stream[place + 1 :]):
+                choice = read(choice_from_stream, changed, "streams altered at a byte")
+                assert choice is None or is_what_its_text_is(choice.tool_calls), (sample.name, place)
+
+
+def test_events_lost_doubled_or_out_of_order_raise_nothing_else() -> None:
+    """response-choice: Any JSON gives a Choice or UnreadableResponse."""
+    rng = seeded()
+    for sample in STREAMS:
+        for place in positions(len(sample.events), size(sample.events), rng):
+            before, here, after = (
+                sample.events[:place],
+                sample.events[place : place + 1],
+                sample.events[place + 1 :],
+            )
+            shuffled = rng.sample(sample.events, len(sample.events))
+            for events in ([*before, *after], [*before, *here, *here, *after], shuffled):
+                choice = read(choice_from_stream, events, "streams out of order")
+                assert choice is None or is_what_its_text_is(choice.tool_calls), (sample.name, place)

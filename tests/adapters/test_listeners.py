@@ -1,0 +1,646 @@
+"""Streaming through `dspy.streamify`: the real dspy.LM over loopback HTTP, both engines, sync and async."""
+
+import asyncio
+import gc
+import json
+import weakref
+from collections.abc import Callable
+from typing import Any, cast
+
+import dspy
+import pytest
+from dspy.streaming import StreamListener
+
+import sigadapt
+from sigadapt import (
+    InvalidToolCall,
+    MissingToolCalls,
+    ToolCall,
+    ToolCallParseError,
+    ToolCalls,
+    ToolDecls,
+    ToolResults,
+)
+from sigadapt.adapters.listeners import CallListener, PartialCall
+from sigadapt.adapters.lm import transport
+from sigadapt.signatures.calls import Turn
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+NATIVE = [(wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")]
+ROUTES = [*NATIVE, *((wire, "litellm") for wire in ("openai", "anthropic", "gemini", "ollama"))]
+PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})
+SAID = "It is sunny today in Paris."
+TEXTS = {
+    sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
+    sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
+    sigadapt.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
+}
+
+
+class May(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Must(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class Plain(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+def get_weather(city: str, days: int = 3) -> str:
+    """Weather for a city."""
+    raise AssertionError("nothing is executed")
+
+
+class Streamed:
+    """What one streamed run gave: the chunks of each field, and the prediction."""
+
+    def __init__(self) -> None:
+        self.prediction: Any = None
+        self.chunks: dict[str, list[Any]] = {}
+        self.last: dict[str, list[bool]] = {}
+
+    def take(self, item: Any) -> None:
+        if isinstance(item, dspy.Prediction):
+            self.prediction = item
+        else:
+            self.chunks.setdefault(item.signature_field_name, []).append(item.chunk)
+            self.last.setdefault(item.signature_field_name, []).append(item.is_last_chunk)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks.get("answer", []))
+
+    @property
+    def calls(self) -> list[ToolCall | InvalidToolCall]:
+        whole = [chunk for chunk in self.chunks.get("calls", []) if isinstance(chunk, ToolCalls)]
+        return [call for chunk in whole for call in chunk.in_order()]
+
+    @property
+    def partial(self) -> list[PartialCall]:
+        return [chunk for chunk in self.chunks.get("calls", []) if isinstance(chunk, PartialCall)]
+
+
+def lm_of(provider: LoopbackProvider, wire: str = "openai", engine: str = "auto", **changes: Any) -> dspy.LM:
+    options = {} if wire == "ollama" else {"engine": engine}
+    return dspy.LM(**provider.lm_options(wire, **options, **changes))
+
+
+def given(signature: Any) -> dict[str, Any]:
+    tools = {} if signature is Plain else {"tools": ToolDecls([get_weather])}
+    return {"question": "weather?", **tools}
+
+
+def stream(
+    lm: dspy.LM,
+    signature: Any = May,
+    adapter: Any = None,
+    *listeners: StreamListener,
+    is_final_sent: bool = True,
+    **inputs: Any,
+) -> Streamed:
+    heard = listeners or [
+        StreamListener(name) for name in ("answer", "calls") if name in signature.output_fields
+    ]
+    run = Streamed()
+    with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter(tool_calling="native")):
+        program = dspy.streamify(
+            dspy.Predict(signature),
+            stream_listeners=list(heard),
+            async_streaming=False,
+            include_final_prediction_in_output_stream=is_final_sent,
+        )
+        for item in cast("Any", program)(**given(signature), **inputs):
+            run.take(item)
+    return run
+
+
+def ask(lm: dspy.LM, signature: Any = May, adapter: Any = None) -> Any:
+    with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter(tool_calling="native")):
+        return dspy.Predict(signature)(**given(signature))
+
+
+def both(
+    script: list[Any], wire: str, engine: str, signature: Any = May, **options: Any
+) -> tuple[Streamed, Any]:
+    """The same script streamed and not."""
+    adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
+    with LoopbackProvider(script) as provider:
+        run = stream(lm_of(provider, wire, engine), signature, adapter)
+    with LoopbackProvider(script) as provider:
+        return run, ask(lm_of(provider, wire, engine), signature, adapter)
+
+
+def same(streamed: Any, whole: Any) -> bool:
+    """Equality but for the ids that LiteLLM makes up anew each time, and its spelling of arguments."""
+    ids = not any(len(call.id) > 20 for call in whole.calls.in_order()) if whole.calls is not None else True
+    return comparable(streamed, ids=ids) == comparable(whole, ids=ids)
+
+
+def comparable(prediction: Any, *, ids: bool) -> Any:
+    calls: ToolCalls | None = prediction.calls
+    shown = [comparable_call(call, ids=ids) for call in calls.in_order()] if calls is not None else None
+    said = None if calls is None else (calls.text, calls.reasoning)
+    return prediction.toDict().get("answer"), shown, said
+
+
+def comparable_call(call: ToolCall | InvalidToolCall, *, ids: bool) -> Any:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = call.arguments
+    code = None if isinstance(call, ToolCall) else call.code
+    return call.id if ids else None, call.name, arguments, call.index, code
+
+
+# --- text fields -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+@pytest.mark.parametrize("adapter", TEXTS, ids=lambda kind: kind.__name__)
+def test_a_text_field_streams(adapter: Any, wire: str, engine: str) -> None:
+    """streaming: A listener on a text field works as under DSPy's adapters."""
+    with LoopbackProvider([Answer(text=TEXTS[adapter], calls=[PARIS])]) as provider:
+        run = stream(lm_of(provider, wire, engine), May, adapter(tool_calling="native"))
+    assert run.text.strip().strip('"') == SAID  # DSPy streams a JSON value with its quotes
+    assert len(run.chunks["answer"]) > 1
+    assert run.prediction.answer == SAID
+    assert [call.name for call in run.prediction.calls] == ["get_weather"]
+
+
+@pytest.mark.parametrize("adapter", TEXTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_signature_without_tool_fields_streams_as_under_dspy(adapter: Any, engine: str) -> None:
+    """streaming: A signature without tool fields streams as under DSPy's adapters."""
+    theirs = getattr(dspy, adapter.__name__)
+    runs: list[Streamed] = []
+    for kind in (adapter, theirs):
+        with LoopbackProvider([Answer(text=TEXTS[adapter])]) as provider:
+            runs.append(stream(lm_of(provider, "openai", engine), Plain, kind()))
+    ours, original = runs
+    assert ours.chunks == original.chunks
+    assert ours.last == original.last
+    assert ours.prediction.answer == original.prediction.answer == SAID
+
+
+# --- the prediction ----------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "one": Answer(calls=[PARIS]),
+    "parallel": Answer(calls=[PARIS, ROME, PARIS]),
+    "text beside": Answer(text=TEXTS[sigadapt.ChatAdapter], calls=[PARIS]),
+    "text only": Answer(text=TEXTS[sigadapt.ChatAdapter]),
+    "plain text": Answer(text="Sunny."),
+    "an undeclared tool": Answer(calls=[Call("rm_rf", {}), ROME]),
+    "arguments refused": Answer(calls=[Call("get_weather", {"city": 42}), ROME]),
+    "cut off after a call": Answer(calls=[PARIS, ROME], finish="length"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "wire", "engine"),
+    # Claude's whole body does not show whether the last arguments were whole; its stream does.
+    [
+        (name, *route)
+        for name in ANSWERS
+        for route in ROUTES
+        if (name, *route) != ("cut off after a call", "anthropic", "auto")
+    ],
+)
+def test_the_prediction_is_the_unstreamed_one(name: str, wire: str, engine: str) -> None:
+    """streaming: The prediction equals the unstreamed one."""
+    run, whole = both([ANSWERS[name]], wire, engine, on_invalid="keep")
+    assert same(run.prediction, whole)
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine"),  # DSPy does not stream OpenAI responses over LiteLLM
+    [("openai", "auto"), ("responses", "auto"), ("openai", "litellm")],
+)
+@pytest.mark.parametrize(
+    ("arguments", "finish", "code"),
+    [
+        ('{"city": not', None, "invalid_json"),
+        ('{"city": "Ro', "length", "truncated"),
+        ("[1, 2]", None, "not_an_object"),
+        ("null", None, "schema_mismatch"),  # which is no arguments
+        ('{"city": "a", "city": "b"}', None, "duplicate_key"),
+        ('{"value": [1]}', None, "schema_mismatch"),
+        ('{"partial_json": "x"}', None, "schema_mismatch"),
+        ("", None, "schema_mismatch"),
+    ],
+)
+def test_bad_calls_are_the_unstreamed_ones(
+    wire: str, engine: str, arguments: str, finish: str | None, code: str
+) -> None:
+    """streaming: A bad call keeps its text and its code."""
+    script = [Answer(calls=[PARIS, Call("get_weather", arguments)], finish=finish)]
+    run, whole = both(script, wire, engine, on_invalid="keep")
+    assert same(run.prediction, whole)
+    (bad,) = run.prediction.calls.invalid
+    assert (bad.code, bad.arguments) == (code, arguments)
+    assert run.calls[-1] == bad
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_claudes_stream_shows_the_text_of_the_arguments(engine: str) -> None:
+    """streaming: A bad call keeps its text and its code."""
+    texts = ['{"city": not', "[1]", '{"city": "a", "city": "b"}', '{"city": "Ro']
+    script = [Answer(calls=[Call("get_weather", text) for text in texts], finish="length")]
+    with LoopbackProvider(script) as provider:
+        run = stream(lm_of(provider, "anthropic", engine), May, sigadapt.ChatAdapter(on_invalid="keep"))
+    bad = run.prediction.calls.invalid
+    assert [call.arguments for call in bad] == texts
+    assert [call.code for call in bad] == ["invalid_json", "not_an_object", "duplicate_key", "truncated"]
+    with LoopbackProvider([Answer(calls=[PARIS], finish="length")]) as provider:
+        (call,) = stream(lm_of(provider, "anthropic", engine)).prediction.calls
+    assert call.args == {"city": "Paris"}
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_provider_state_survives_a_stream(wire: str, engine: str) -> None:
+    """streaming: Provider state survives a stream."""
+    answer = Answer(text=TEXTS[sigadapt.ChatAdapter], calls=[PARIS, ROME], reasoning="Hm.", signature="c2ln")
+    run, whole = both([answer], wire, engine)
+    assert same(run.prediction, whole)
+    assert run.text == SAID
+    if engine == "auto":
+        assert run.prediction.calls == whole.calls
+    assert wire in ("openai", "ollama") or "c2ln" in run.prediction.calls.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("wire", "engine"), [route for route in ROUTES if route[0] not in ("openai", "ollama")]
+)
+def test_the_next_turn_streams_with_the_state(wire: str, engine: str) -> None:
+    """streaming: Provider state survives a stream."""
+
+    class GoOn(May):
+        results: ToolResults = dspy.InputField()
+
+    said = Answer(calls=[PARIS], reasoning="Hm.", signature="c2ln")
+    done = Answer(text=TEXTS[sigadapt.ChatAdapter], reasoning="So.", signature="ZG9uZQ==")
+    with LoopbackProvider([said, done]) as provider:
+        lm = lm_of(provider, wire, engine)
+        results = ToolResults.of(stream(lm).prediction.calls, ["sunny"])
+        run = stream(lm, GoOn, results=results)
+        assert "c2ln" in json.dumps(provider.received[1].body)
+    assert run.text == SAID
+    assert run.prediction.answer == SAID
+
+
+def test_geminis_calls_in_an_event_each_stay_apart() -> None:
+    """streaming: Fragments of two calls are never merged."""
+
+    def event(part: dict[str, Any], **rest: Any) -> str:
+        body = {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0, **rest}]}
+        return f"data: {json.dumps(body)}\n\n"
+
+    call: Callable[[str], Any] = lambda city: {"name": "get_weather", "args": {"city": city}}  # noqa: E731
+    text = event({"functionCall": call("Paris"), "thoughtSignature": "c2ln"})
+    text += event({"functionCall": call("Rome")}, finishReason="STOP")
+    with LoopbackProvider([text.encode()]) as provider:
+        run = stream(lm_of(provider, "gemini"))
+    assert [item.args["city"] for item in run.prediction.calls] == ["Paris", "Rome"]
+    assert [(item.id, item.args) for item in cast("Any", run.calls)] == [
+        (item.id, item.args) for item in run.prediction.calls
+    ]
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_bad_calls_raise_as_unstreamed(engine: str) -> None:
+    """streaming: The prediction equals the unstreamed one."""
+    with (
+        LoopbackProvider([Answer(calls=[PARIS, Call("get_weather", "[1]")])]) as provider,
+        pytest.raises(ToolCallParseError) as raised,
+    ):
+        stream(lm_of(provider, "openai", engine))
+    assert raised.value.code == "not_an_object"
+    assert len(raised.value.choice.tool_calls or ()) == 1
+    with LoopbackProvider([Answer(text="No.")]) as provider, pytest.raises(MissingToolCalls):
+        stream(lm_of(provider, "openai", engine), Must)
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
+def test_a_reask_streams_too(wire: str) -> None:
+    """streaming: A reask streams into the same listener."""
+    bad = Call("get_weather", '{"city": ')
+    script = [Answer(calls=[PARIS, bad]), Answer(calls=[ROME])]
+    adapter = sigadapt.ChatAdapter(on_invalid="reask", tool_calling="native")
+    with LoopbackProvider(script) as provider:
+        run = stream(lm_of(provider, wire), May, adapter)
+    assert [call.args for call in run.prediction.calls] == [{"city": "Paris"}, {"city": "Rome"}]
+    assert [isinstance(call, ToolCall) for call in run.calls] == [True, False, True]
+    assert run.last["calls"] == [False, True, True]
+
+
+def test_a_cached_stream_is_the_same_prediction() -> None:
+    """streaming: A streamed answer from the cache is the same."""
+    arguments = '{"city": "a", "city": "b"}'
+    adapter = sigadapt.ChatAdapter(on_invalid="keep")
+    with LoopbackProvider([Answer(calls=[Call("get_weather", arguments), ROME])]) as provider:
+        lm = lm_of(provider, cache=True)
+        first, again = (stream(lm, May, adapter) for _ in range(2))
+        assert len(provider.received) == 1
+    assert first.prediction.calls == again.prediction.calls
+    assert first.prediction.calls.invalid[0].code == "duplicate_key"
+    assert again.calls == first.calls
+
+
+def test_what_dspy_knows_of_the_call_stays() -> None:
+    """streaming: The prediction equals the unstreamed one."""
+    entries: list[dict[str, Any]] = []
+    for streamed in (True, False):
+        with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+            lm = lm_of(provider, "anthropic")
+            stream(lm) if streamed else ask(lm)
+            entries += cast("Any", lm).history
+    kept, original = entries
+    assert kept["usage"] == original["usage"]
+    assert kept["cost"] == original["cost"]
+
+
+# --- the calls field ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signature", [May, Must])
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_each_call_comes_whole_and_once(signature: Any, wire: str, engine: str) -> None:
+    """streaming: A listener on the calls field gets whole calls."""
+    listener = StreamListener("calls")
+    with LoopbackProvider([Answer(calls=[PARIS, ROME])]) as provider:
+        run = stream(lm_of(provider, wire, engine), signature, None, listener)
+    bare = [call.model_copy(update={"turn": Turn()}) for call in run.prediction.calls]
+    assert run.calls == bare
+    assert all(len(chunk.in_order()) == 1 for chunk in run.chunks["calls"])
+    assert run.last["calls"] == [False, True]
+
+
+def test_a_call_is_sent_before_the_answer_ends() -> None:
+    """streaming: A call is sent as soon as the answer has gone on."""
+    with LoopbackProvider([Answer(calls=[PARIS, ROME], chunk=2)]) as provider:
+        listeners = [CallListener("calls", partial=True)]
+        run = stream(lm_of(provider), May, None, *listeners)
+    order = [
+        f"part {chunk.index}" if isinstance(chunk, PartialCall) else f"call {chunk[0].index}"
+        for chunk in run.chunks["calls"]
+    ]
+    assert order.index("call 0") < order.index("part 1") + 2
+    assert order[-1] == "call 1"
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_partial_calls_only_for_whom_they_were_asked_for(wire: str, engine: str) -> None:
+    """streaming: Partial calls come only where asked for, and marked."""
+    with LoopbackProvider([Answer(calls=[PARIS, ROME])]) as provider:
+        run = stream(lm_of(provider, wire, engine), May, None, CallListener("calls", partial=True))
+    for call in cast("list[ToolCall]", run.calls):
+        parts = [part for part in run.partial if part.index == call.index]
+        assert [len(part.arguments) for part in parts] == sorted(len(part.arguments) for part in parts)
+        assert json.loads(parts[-1].arguments) == call.args
+        assert (parts[-1].id or call.id, parts[-1].name) == (call.id, call.name)
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        run = stream(lm_of(provider, wire, engine), May, None, CallListener("calls"))
+    assert run.partial == []
+    assert len(run.calls) == 1
+
+
+def test_two_listeners_each_get_what_they_asked_for() -> None:
+    """streaming: Partial calls come only where asked for, and marked."""
+    listeners = [StreamListener("calls"), CallListener("calls", partial=True)]
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        run = stream(lm_of(provider), May, None, *listeners)
+    assert len(run.calls) == 2
+    assert {part.arguments for part in run.partial} <= {"", '{"city":', '{"city":"Paris"}'}
+
+
+def test_streamed_calls_are_checked_and_named_as_declared() -> None:
+    """streaming: Streamed calls are checked and named as the prediction's are."""
+
+    def weather(city: str) -> str:
+        """Weather."""
+        raise AssertionError
+
+    decls = ToolDecls([sigadapt.ToolDecl.of(weather, name="weather.get now")])
+    listener = CallListener("calls", partial=True)
+
+    def answer(received: Any) -> Answer:
+        alias = received.body["tools"][0]["function"]["name"]
+        assert alias != "weather.get now"
+        return Answer(calls=[Call(alias, {"city": 42}), Call(alias, {"city": "Rome"})])
+
+    with LoopbackProvider(answer) as provider:
+        adapter = sigadapt.ChatAdapter(on_invalid="keep")
+        run = Streamed()
+        with dspy.context(lm=lm_of(provider), adapter=adapter):
+            program = dspy.streamify(dspy.Predict(May), stream_listeners=[listener], async_streaming=False)
+            for item in cast("Any", program)(question="q", tools=decls):
+                run.take(item)
+    assert {call.name for call in run.calls} == {"weather.get now"}
+    assert {part.name for part in run.partial} == {"weather.get now"}
+    assert cast("Any", run.calls[0]).code == "schema_mismatch"
+
+
+def test_the_prediction_can_be_left_out() -> None:
+    """streaming: A listener on the calls field gets whole calls."""
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        run = stream(lm_of(provider), May, None, StreamListener("calls"), is_final_sent=False)
+    assert run.prediction is None
+    assert len(run.calls) == 1
+
+
+# --- fragments ---------------------------------------------------------------------------------------------
+
+
+def sse(*fragments: dict[str, Any], finish: str = "tool_calls") -> bytes:
+    """A chat completion's stream of these `tool_calls` fragments, one a chunk."""
+    deltas: list[dict[str, Any]] = [{"role": "assistant"}, *({"tool_calls": [one]} for one in fragments), {}]
+    events = [
+        {
+            "id": "c",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {"index": 0, "delta": delta, "finish_reason": finish if at == len(deltas) - 1 else None}
+            ],
+        }
+        for at, delta in enumerate(deltas)
+    ]
+    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events) + b"data: [DONE]\n\n"
+
+
+def fragment(arguments: str, index: int | None = None, **head: str) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": head.pop("name")} if "name" in head else {})}
+    return {**({} if index is None else {"index": index}), **head, "type": "function", "function": function}
+
+
+FRAGMENTS = {
+    "interleaved": (
+        fragment('{"ci', 0, id="a", name="get_weather"),
+        fragment('{"city"', 1, id="b", name="get_weather"),
+        fragment('ty":"Paris"}', 0),
+        fragment(':"Rome"}', 1),
+    ),
+    "without an index": (
+        fragment('{"ci', id="a", name="get_weather"),
+        fragment('ty":"Paris"}'),
+        fragment('{"city"', id="b", name="get_weather"),
+        fragment(':"Rome"}'),
+    ),
+    "the same index": (
+        fragment('{"ci', 0, id="a", name="get_weather"),
+        fragment('ty":"Paris"}', 0),
+        fragment('{"city"', 0, id="b", name="get_weather"),
+        fragment(':"Rome"}', 0),
+    ),
+    "whole, without an id": (
+        fragment('{"city":"Paris"}', 0, name="get_weather"),
+        fragment('{"city":"Rome"}', 0, name="get_weather"),
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_fragments_are_never_merged(name: str, engine: str) -> None:
+    """streaming: Fragments of two calls are never merged."""
+    with LoopbackProvider([sse(*FRAGMENTS[name])]) as provider:
+        run = stream(lm_of(provider, "openai", engine), May, sigadapt.ChatAdapter(on_invalid="keep"))
+    calls = run.prediction.calls
+    assert [(call.id, call.args["city"]) for call in calls] == [
+        (calls[0].id, "Paris"),
+        (calls[1].id, "Rome"),
+    ]
+    assert calls.invalid == ()
+    assert run.calls == [call.model_copy(update={"turn": Turn()}) for call in calls]
+
+
+def test_a_call_that_goes_wrong_later_is_sent_again() -> None:
+    """streaming: A call that later fragments spoil is sent again as a bad one."""
+    spoilt = (
+        fragment('{"city":"Paris"}', 0, id="a", name="get_weather"),
+        fragment('{"city":"Rome"}', 1, id="b", name="get_weather"),
+        fragment('{"city":"Oslo"}', 0),
+    )
+    with LoopbackProvider([sse(*spoilt)]) as provider:
+        run = stream(lm_of(provider), May, sigadapt.ChatAdapter(on_invalid="keep"))
+    sent = [(call.id, isinstance(call, ToolCall)) for call in run.calls]
+    assert sent == [("a", True), ("a", False), ("b", True)]
+    assert [call.code for call in run.prediction.calls.invalid] == ["invalid_json"]
+
+
+# --- many streams at once ----------------------------------------------------------------------------------
+
+
+def _city(received: Any) -> Answer:
+    asked = json.dumps(received.body["messages"])
+    city = asked.partition("<<")[2].partition(">>")[0]
+    return Answer(calls=[Call("get_weather", {"city": f"{city}-{n}"}) for n in range(5)], chunk=1)
+
+
+async def test_concurrent_tasks_do_not_mix() -> None:
+    """streaming: Concurrent streams do not mix."""
+    with LoopbackProvider(_city) as provider:
+        lm = lm_of(provider)
+        adapter = sigadapt.ChatAdapter()
+        predict = dspy.Predict(May)
+        for is_async in (True, False):
+            program = cast(
+                "Any",
+                dspy.streamify(
+                    predict,
+                    stream_listeners=[CallListener("calls", partial=True)],
+                    is_async_program=is_async,
+                ),
+            )
+
+            async def run(name: str, program: Any = program) -> Streamed:
+                streamed = Streamed()
+                with dspy.context(lm=lm, adapter=adapter):
+                    async for item in program(question=f"<<{name}>>", tools=ToolDecls([get_weather])):
+                        streamed.take(item)
+                return streamed
+
+            names = [f"town{n}" for n in range(8)]
+            runs = await asyncio.gather(*map(run, names))
+            for name, streamed in zip(names, runs, strict=True):
+                cities = [f"{name}-{n}" for n in range(5)]
+                assert [call.args["city"] for call in cast("Any", streamed.calls)] == cities
+                assert [call.args["city"] for call in streamed.prediction.calls] == cities
+                assert {
+                    json.loads(part.arguments)["city"]
+                    for part in streamed.partial
+                    if part.arguments.endswith("}")
+                } == set(cities)
+
+
+def test_a_stream_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """streaming: Concurrent streams do not mix."""
+    made: list[weakref.ref[Any]] = []
+    original = transport.CallTap
+
+    def counted(*arguments: Any) -> Any:
+        ear = original(*arguments)
+        made.append(weakref.ref(ear))
+        return ear
+
+    monkeypatch.setattr(transport, "CallTap", counted)
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        stream(lm_of(provider))
+    gc.collect()
+    assert [ear() for ear in made] == [None]
+
+
+def test_only_the_listened_predictor_is_heard() -> None:
+    """streaming: A listener hears its own predictor alone."""
+
+    class Two(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = dspy.Predict(May)
+            self.second = dspy.Predict(Must)
+
+        def forward(self, **inputs: Any) -> Any:
+            self.first(**inputs)
+            return self.second(**inputs)
+
+    program = Two()
+    listener = StreamListener("calls", predict=program.second, predict_name="second")
+    with LoopbackProvider([Answer(calls=[PARIS]), Answer(calls=[ROME])]) as provider:
+        run = Streamed()
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
+            streamed = dspy.streamify(program, stream_listeners=[listener], async_streaming=False)
+            for item in cast("Any", streamed)(**given(May)):
+                run.take(item)
+    assert [call.args for call in cast("Any", run.calls)] == [{"city": "Rome"}]
+
+
+def test_of_several_candidates_the_first_is_heard() -> None:
+    """streaming: Of several candidates the first is heard."""
+    with LoopbackProvider([Answer(calls=[PARIS]), Answer(calls=[ROME])]) as provider:
+        run = Streamed()
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
+            program = dspy.streamify(
+                dspy.Predict(May), stream_listeners=[StreamListener("calls")], async_streaming=False
+            )
+            for item in cast("Any", program)(**given(May), config={"n": 2, "temperature": 1.0}):
+                run.take(item)
+    assert [call.args for call in cast("Any", run.calls)] == [{"city": "Paris"}]
+    assert len(run.prediction.completions) == 2

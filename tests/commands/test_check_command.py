@@ -1,0 +1,141 @@
+"""The linter of declarations, as functions and as the command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigadapt import ToolDecls
+from sigadapt.commands import cli
+from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, loaded
+from sigadapt.errors import InvalidOption
+from sigadapt.signatures.toolset import RequestContext, Toolset
+
+
+def described(city: str) -> str:
+    """Tell the weather.
+
+    Args:
+        city: Where.
+    """
+    raise AssertionError
+
+
+async def found(tools: object) -> list[Finding]:
+    return list((await checked(tools)).findings)
+
+
+async def test_a_good_tool_has_no_errors():
+    """tool-check: What is wrong with declarations is reported for each provider."""
+    (closed,) = await found([described])
+    assert (closed.level, closed.wires) == ("note", ("litellm/gemini",))
+    assert "additionalProperties" in closed.why
+
+
+async def test_a_tool_that_goes_everywhere_whole_has_no_findings():
+    assert await found([{"name": "now", "description": "The time."}]) == []
+
+
+async def test_names_that_a_provider_would_refuse_are_notes():
+    """tool-check: What is wrong with declarations is reported for each provider."""
+    (long,) = await found([{"name": "x" * 70, "description": "X."}])
+    assert (long.level, set(long.wires)) == ("note", set(ROUTE_NAMES))
+    (dotted,) = await found({"name": "a.b", "description": "X."})
+    assert "renamed" in dotted.why
+    assert "gemini" not in dotted.wires
+    assert {"openai-chat", "anthropic", "litellm/bedrock-converse"} <= set(dotted.wires)
+
+
+async def test_what_is_not_described_is_found():
+    """tool-check: What is wrong with declarations is reported for each provider."""
+
+    def f(a: int, b: str) -> None: ...
+
+    error, note, _ = await found(f)
+    assert (error.level, error.tool, error.wires) == ("error", "f", ())
+    assert (note.level, note.why) == ("note", "not described: a, b")
+
+
+async def test_every_refused_declaration_is_told():
+    """tool-check: Every refused declaration is told."""
+    bad = [{"name": f"f{n}", "parameters": {"type": "dict"}} for n in range(3)]
+    findings = await found([described, *bad, 5])
+    refused = [finding.tool for finding in findings if finding.level == "error"]
+    assert refused == ["f0", "f1", "f2", None]
+    report = await checked([described, *bad])
+    assert [decl.name for decl in report.decls] == ["described"]
+    (duplicate,) = await found([described, described])
+    assert "more than once" in duplicate.why
+    (both,) = await found([described, Toolset("t", [described])])
+    assert "toolset 't'" in both.why
+
+
+async def test_strict_tools_that_cannot_be_are_errors():
+    """tool-check: What is wrong with declarations is reported for each provider."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "description": "A."}}}
+    findings = await found({"name": "f", "description": "F.", "parameters": schema, "strict": True})
+    errors = {wire for finding in findings if finding.level == "error" for wire in finding.wires}
+    assert {"openai-chat", "openai-responses"} <= errors
+    assert "anthropic" not in errors
+
+
+async def test_toolsets_are_asked():
+    async def tools(context: RequestContext) -> list[Any]:
+        return [described]
+
+    report = await checked([Toolset("t", tools).prefixed("x_")])
+    assert [decl.name for decl in report.decls] == ["x_described"]
+
+
+async def test_the_report_tells_every_tool_and_its_size():
+    """tool-check: The size of every tool is told."""
+    decls = ToolDecls([described, {"name": "a.b"}])
+    first, *rest = lines(await checked([decls, {"name": "g", "parameters": 5}]))
+    assert first == f"2 tools, {sum(decl.size for decl in decls)} bytes, fingerprint {decls.fingerprint()}"
+    assert f"described: {decls['described'].size} bytes" in rest
+    assert "  error: nothing says what it is for" in rest
+    assert rest[-2] == "not declared:"
+    assert "'g'" in rest[-1]
+
+
+@pytest.mark.parametrize("place", ["nowhere:x", "json:nothing", "json", "", ":x"])
+def test_a_place_that_is_none_is_refused(place: str):
+    with pytest.raises(InvalidOption):
+        loaded(place)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "told"),
+    [
+        ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tools"),
+        ("TOOLS = [{'name': 'f'}]", 1, "error: nothing says"),
+        ("TOOLS = [5]", 1, "not declared"),
+    ],
+)
+def test_the_exit_code_is_for_ci(
+    body: str, *, code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    """tool-check: The exit code says whether anything is wrong."""
+    name = f"tools_{code}_{abs(hash(body))}"
+    (tmp_path / f"{name}.py").write_text(body, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert cli.main(["check", f"{name}:TOOLS"]) == code
+    assert told in capsys.readouterr().out
+
+
+def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[str]):
+    """tool-check: The exit code says whether anything is wrong."""
+    assert cli.main(["check", "nowhere:TOOLS"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_the_command_runs_from_a_shell(tmp_path: Path):
+    (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
+    command = [sys.executable, "-m", "sigadapt.commands.cli", "check", "mine:TOOLS"]
+    out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
+    assert out.startswith("1 tools")

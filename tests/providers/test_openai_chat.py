@@ -1,0 +1,515 @@
+"""OpenAI Chat Completions, whole and streamed, and what compatible servers make of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wire_cases import Case, Json, check_case, params
+
+from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream, choices_from_response
+
+PARIS = ("c1", "get_weather", {"city": "Paris"})
+ROME = ("c2", "get_weather", {"city": "Rome"})
+
+
+def body(message: Json, finish: Any = "tool_calls", **more: Any) -> Json:
+    message = {"role": "assistant", "content": None, "refusal": None, **message}
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
+
+
+def chunks(*deltas: Json, finish: Any = "tool_calls") -> list[Json]:
+    """OpenAI's chunks: a role first, the finish reason on an empty delta, the usage last."""
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    every = [{"role": "assistant", "content": ""}, *deltas]
+    events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in every]
+    if finish is not None:
+        events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    return [*events, {**head, "choices": [], "usage": {"total_tokens": 2}}]
+
+
+def call(arguments: Any, name: Any = "get_weather", call_id: Any = "c1", **more: Any) -> Json:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+def fragment(arguments: str, **more: Any) -> Json:
+    return {"tool_calls": [{**more, "function": {"arguments": arguments}}]}
+
+
+def opening(index: Any, call_id: Any, name: str = "get_weather", arguments: str = "") -> Json:
+    return {"tool_calls": [call(arguments, name, call_id, **({} if index is None else {"index": index}))]}
+
+
+CASES = [
+    Case(
+        "text",
+        body({"content": "It is sunny."}, "stop"),
+        chunks({"content": "It is "}, {"content": "sunny."}, finish="stop"),
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "text and a call",
+        body({"content": "Let me look.", "tool_calls": [call('{"city":"Paris"}')]}),
+        chunks(
+            {"content": "Let me "},
+            {"content": "look."},
+            opening(0, "c1"),
+            fragment('{"city":', index=0),
+            fragment('"Paris"}', index=0),
+        ),
+        text="Let me look.",
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "two calls, their fragments in turn",
+        body({"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Rome"}', call_id="c2")]}),
+        chunks(
+            opening(0, "c1"),
+            opening(1, "c2"),
+            fragment('{"city":', index=1),
+            fragment('{"city":', index=0),
+            fragment('"Rome"}', index=1),
+            fragment('"Paris"}', index=0),
+        ),
+        calls=(PARIS, ROME),
+        finish="tool_calls",
+    ),
+    Case(
+        "plain stop with a call",
+        body({"tool_calls": [call('{"city":"Paris"}')]}, "stop"),
+        chunks(opening(0, "c1", arguments='{"city":"Paris"}'), finish="stop"),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "cut off inside the arguments",
+        body({"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Ro', call_id="c2")]}, "length"),
+        chunks(
+            opening(0, "c1", arguments='{"city":"Paris"}'),
+            opening(1, "c2", arguments='{"city":"Ro'),
+            finish="length",
+        ),
+        calls=(PARIS,),
+        bad=("truncated",),
+        finish="length",
+    ),
+    Case(
+        "cut off before the arguments",
+        body({"tool_calls": [call("", "now")]}, "length"),
+        chunks(opening(0, "c1", "now"), finish="length"),
+        bad=("truncated",),
+        finish="length",
+    ),
+    Case(
+        "cut off after a whole call",
+        body({"tool_calls": [call('{"city":"Paris"}')]}, "length"),
+        chunks(opening(0, "c1"), fragment('{"city":"Paris"}', index=0), finish="length"),
+        calls=(PARIS,),
+        finish="length",
+    ),
+    Case(
+        "stopped by the filter inside a call",
+        body({"tool_calls": [call("", "now")]}, "content_filter"),
+        chunks(opening(0, "c1", "now"), finish="content_filter"),
+        bad=("truncated",),
+        finish="content_filter",
+    ),
+    Case(
+        "no arguments",
+        body({"tool_calls": [call("", "now")]}),
+        chunks(opening(0, "c1", "now")),
+        calls=(("c1", "now", {}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "a refusal",
+        body({"refusal": "I cannot help with that."}, "stop"),
+        chunks({"refusal": "I cannot "}, {"refusal": "help with that."}, finish="stop"),
+        text="I cannot help with that.",
+        finish="stop",
+    ),
+    Case(
+        "DeepSeek's reasoning",
+        body({"reasoning_content": "Weather is asked.", "content": "Sunny."}, "stop"),
+        chunks(
+            {"reasoning_content": "Weather "},
+            {"reasoning_content": "is asked."},
+            {"content": "Sunny."},
+            finish="stop",
+        ),
+        text="Sunny.",
+        reasoning="Weather is asked.",
+        finish="stop",
+    ),
+    Case(
+        "OpenRouter's reasoning, which comes twice",
+        body(
+            {
+                "content": "Sunny.",
+                "reasoning": "Weather is asked.",
+                "reasoning_details": [{"type": "reasoning.text", "text": "Weather is asked."}],
+            },
+            "stop",
+        ),
+        chunks(
+            {
+                "reasoning": "Weather is asked.",
+                "reasoning_details": [{"type": "reasoning.text", "text": "Weather is asked."}],
+            },
+            {"content": "Sunny."},
+            finish="stop",
+        ),
+        text="Sunny.",
+        reasoning="Weather is asked.",
+        finish="stop",
+    ),
+    Case(
+        "reasoning in details only",
+        body(
+            {
+                "content": "Sunny.",
+                "reasoning_details": [{"summary": "Weather "}, {"text": "is asked."}, {"data": "x"}],
+            },
+            "stop",
+        ),
+        chunks(
+            {"reasoning_details": [{"summary": "Weather "}]},
+            {"reasoning_details": [{"text": "is asked."}, {"data": "x"}]},
+            {"content": "Sunny."},
+            finish="stop",
+        ),
+        text="Sunny.",
+        reasoning="Weather is asked.",
+        finish="stop",
+    ),
+    Case(
+        "Mistral's content parts",
+        body(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "Weather is asked."}]},
+                    {"type": "text", "text": "Sunny."},
+                ]
+            },
+            "stop",
+        ),
+        chunks(
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Weather "}]}]},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "is asked."}]}]},
+            {"content": "Sun"},
+            {"content": "ny."},
+            finish="stop",
+        ),
+        text="Sunny.",
+        reasoning="Weather is asked.",
+        finish="stop",
+    ),
+    Case("Mistral's full context", body({"content": "It is"}, "model_length"), text="It is", finish="length"),
+    Case(
+        "a custom tool's call",
+        body({"tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls -l"}}]}),
+        chunks(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+                ]
+            },
+            {"tool_calls": [{"index": 0, "custom": {"input": " -l"}}]},
+        ),
+        bad=("invalid_json",),
+        finish="tool_calls",
+    ),
+    Case(
+        "the deprecated function_call",
+        body({"function_call": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}, "function_call"),
+        chunks(
+            {"function_call": {"name": "get_weather", "arguments": ""}},
+            {"function_call": {"arguments": '{"city":'}},
+            {"function_call": {"arguments": '"Paris"}'}},
+            finish="function_call",
+        ),
+        calls=(("call_1", "get_weather", {"city": "Paris"}),),
+        finish="tool_calls",
+    ),
+    Case(
+        "Snowflake's fillers",
+        body(
+            {
+                "content": "Sunny.",
+                "refusal": "",
+                "annotations": None,
+                "function_call": {"name": "", "arguments": ""},
+                "tool_calls": [call('{"city":"Paris"}', custom={"name": "", "input": ""})],
+            },
+            "",
+        ),
+        text="Sunny.",
+        calls=(PARIS,),
+    ),
+    Case(
+        "arguments as an object",
+        body({"tool_calls": [call({"city": "Paris"})]}),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case("nothing said", body({}, "stop"), chunks(finish="stop"), finish="stop"),
+    Case(
+        "another provider's word",
+        body({"content": "x"}, "insufficient_system_resource"),
+        text="x",
+        finish="insufficient_system_resource",
+    ),
+    Case(
+        "a legacy text completion",
+        {"choices": [{"text": "Sunny.", "finish_reason": "stop"}]},
+        [{"choices": [{"text": "Sun"}]}, {"choices": [{"text": "ny.", "finish_reason": "stop"}]}],
+        text="Sunny.",
+        finish="stop",
+    ),
+    Case(
+        "not streamed although asked",
+        None,
+        [body({"content": "Sunny."}, "stop")],
+        text="Sunny.",
+        finish="stop",
+    ),
+    Case(
+        "a stream that ends without a finish reason",
+        None,
+        chunks(
+            opening(0, "c1", arguments='{"city":"Paris"}'),
+            opening(1, "c2", arguments='{"city":'),
+            finish=None,
+        ),
+        calls=(PARIS,),
+        bad=("truncated",),
+    ),
+    Case(
+        "a stream that ends before a call's arguments",
+        None,
+        chunks(opening(0, "c1", "now"), finish=None),
+        bad=("truncated",),
+    ),
+    Case(
+        "a stream an error breaks into",
+        None,
+        [
+            *chunks({"content": "Let me "}, opening(0, "c1", "now"), finish=None),
+            {"error": {"message": "Overloaded", "code": 503}},
+        ],
+        text="Let me ",
+        bad=("truncated",),
+        finish="error",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(CASES))
+def test_case(case: Case) -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    check_case(case)
+
+
+# Fragments of `get_weather(Paris)` and `get_weather(Rome)` as servers send them that leave the standard.
+ODD_FRAGMENTS = {
+    "no index": [
+        opening(None, "c1"),
+        fragment('{"city":'),
+        fragment('"Paris"}'),
+        opening(None, "c2"),
+        fragment('{"city":'),
+        fragment('"Rome"}'),
+    ],
+    "index 0 for both, other ids": [
+        opening(0, "c1"),
+        fragment('{"city":"Paris"}', index=0),
+        opening(0, "c2"),
+        fragment('{"city":"Rome"}', index=0),
+    ],
+    "index 0 and the id in each, in turn": [
+        opening(0, "c1"),
+        opening(0, "c2"),
+        fragment('{"city":', index=0, id="c1"),
+        fragment('{"city":', index=0, id="c2"),
+        fragment('"Paris"}', index=0, id="c1"),
+        fragment('"Rome"}', index=0, id="c2"),
+    ],
+    "id and name in each, no index": [
+        opening(None, "c1", arguments='{"city":'),
+        opening(None, "c1", arguments='"Paris"}'),
+        opening(None, "c2", arguments='{"city":'),
+        opening(None, "c2", arguments='"Rome"}'),
+    ],
+    "id and name in each": [
+        opening(0, "c1", arguments='{"city":'),
+        opening(0, "c1", arguments='"Paris"}'),
+        opening(1, "c2", arguments='{"city":'),
+        opening(1, "c2", arguments='"Rome"}'),
+    ],
+    "both in one chunk, no index": [
+        {"tool_calls": [call('{"city":"Paris"}'), call('{"city":"Rome"}', call_id="c2")]},
+    ],
+    "the index counts up within a call": [
+        opening(0, "c1"),
+        fragment('{"city":', index=1),
+        fragment('"Paris"}', index=2),
+        opening(3, "c2"),
+        fragment('{"city":"Rome"}', index=4),
+    ],
+    "the second call's index first": [
+        opening(1, "c1"),
+        fragment('{"city":"Paris"}', index=1),
+        opening(0, "c2"),
+        fragment('{"city":"Rome"}', index=0),
+    ],
+    "the id comes late": [
+        opening(0, None),
+        fragment('{"city":', index=0, id="c1"),
+        fragment('"Paris"}', index=0),
+        opening(1, "c2"),
+        fragment('{"city":"Rome"}', index=1),
+    ],
+    "null and empty fields": [
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "get_weather", "arguments": None},
+                }
+            ]
+        },
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "",
+                    "type": None,
+                    "function": {"name": "", "arguments": '{"city":"Paris"}'},
+                }
+            ]
+        },
+        {"tool_calls": [{"index": 0, "id": None, "function": None}]},
+        opening(1, "c2"),
+        {"tool_calls": None},
+        fragment('{"city":"Rome"}', index=1),
+    ],
+}
+
+
+@pytest.mark.parametrize("fragments", ODD_FRAGMENTS.values(), ids=ODD_FRAGMENTS)
+def test_odd_fragments(fragments: list[Json]) -> None:
+    """response-choice: Interleaved fragments of two calls are kept apart"""
+    check_case(Case("", None, chunks(*fragments), calls=(PARIS, ROME), finish="tool_calls"))
+
+
+WITHOUT_IDS = {
+    "whole calls of one tool": [
+        opening(None, None, arguments='{"a":1}'),
+        opening(None, None, arguments='{"a":2}'),
+    ],
+    "whole calls at index 0": [opening(0, None, arguments='{"a":1}'), opening(0, None, arguments='{"a":2}')],
+    "whole calls, the second with an id": [
+        opening(0, None, arguments='{"a":1}'),
+        opening(0, "call_2", arguments='{"a":2}'),
+    ],
+}
+
+
+@pytest.mark.parametrize("fragments", WITHOUT_IDS.values(), ids=WITHOUT_IDS)
+def test_whole_calls_without_ids(fragments: list[Json]) -> None:
+    """response-choice: A missing id is synthesised"""
+    calls = (("call_1", "get_weather", {"a": 1}), ("call_2", "get_weather", {"a": 2}))
+    check_case(Case("", None, chunks(*fragments), calls=calls, finish="tool_calls"))
+
+
+def test_a_known_id_continues_its_call_behind_one_without_an_id() -> None:
+    """response-choice: Interleaved fragments of two calls are kept apart"""
+    deltas = [
+        opening(None, "c1", arguments='{"city":'),
+        opening(None, None, "now"),
+        fragment('"Paris"}', id="c1"),
+    ]
+    check_case(Case("", None, chunks(*deltas), calls=(PARIS, ("call_2", "now", {})), finish="tool_calls"))
+
+
+def test_other_tools_at_one_index_are_two_calls() -> None:
+    """response-choice: Interleaved fragments of two calls are kept apart"""
+    events = chunks(opening(0, None, "now"), opening(0, None, "today"))
+    check_case(
+        Case("", None, events, calls=(("call_1", "now", {}), ("call_2", "today", {})), finish="tool_calls")
+    )
+
+
+def test_fragments_nobody_could_tell_apart_make_a_bad_call_that_keeps_them() -> None:
+    """response-choice: Arguments that are no object become a tagged bad call"""
+    choice = choice_from_stream(chunks(opening(None, "c1"), fragment('{"a":1}'), fragment('{"a":2}')))
+    assert choice.tool_calls is not None
+    assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [
+        ("invalid_json", '{"a":1}{"a":2}')
+    ]
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=6), max_size=3), min_size=1, max_size=4),
+    st.data(),
+)
+def test_any_cutting_and_interleaving_gives_the_same_calls(all_args: list[Json], data: st.DataObject) -> None:
+    """response-choice: Interleaved fragments of two calls are kept apart"""
+    texts = [json.dumps(args) for args in all_args]
+    deltas = [opening(n, f"c{n}", f"tool_{n}") for n in range(len(texts))]
+    rest = dict(enumerate(texts))
+    while rest:
+        index = data.draw(st.sampled_from(sorted(rest)))
+        size = data.draw(st.integers(1, len(rest[index])))
+        deltas.append(fragment(rest[index][:size], index=index))
+        rest[index] = rest[index][size:]
+        if not rest[index]:
+            del rest[index]
+    choice = choice_from_stream(chunks(*deltas))
+    assert choice.tool_calls is not None
+    assert [(c.id, c.name, c.args, c.arguments) for c in choice.tool_calls] == [
+        (f"c{n}", f"tool_{n}", args, texts[n]) for n, args in enumerate(all_args)
+    ]
+
+
+def test_a_surrogate_pair_cut_in_two_is_made_whole() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    text = [{"content": "\ud83c"}, {"content": "\udf27"}]
+    call = [opening(0, "c1"), fragment('{"city":"\ud83c', index=0), fragment('\udf27"}', index=0)]
+    events = chunks(*text, *call)
+    calls = (("c1", "get_weather", {"city": "\U0001f327"}),)
+    case = Case("", None, events, text="\U0001f327", calls=calls, finish="tool_calls")
+    check_case(case, lambda events: [events, "".join(f"data: {json.dumps(event)}\n\n" for event in events)])
+
+
+def test_every_choice_is_read_whole_and_streamed() -> None:
+    """response-choice: Every candidate is read"""
+    both = [
+        {"index": n, "message": {"content": word}, "finish_reason": "stop"}
+        for n, word in enumerate(["Yes.", "No."])
+    ]
+    assert [choice.text for choice in choices_from_response({"choices": both})] == ["Yes.", "No."]
+    events = [
+        {"choices": [{"index": n, "delta": {"content": word}}]}
+        for n, word in [(1, "N"), (0, "Y"), (1, "o."), (0, "es.")]
+    ]
+    assert choice_from_stream(events).text == "Yes."
+
+
+def test_an_unknown_part_stays_in_raw() -> None:
+    """response-choice: An unknown block stays in raw"""
+    message = {
+        "content": [{"type": "hologram", "data": "x"}, {"type": "text", "text": "Hi."}],
+        "sparkles": [1],
+    }
+    whole = body(message, "stop")
+    choice = choice_from_response(whole)
+    assert choice.text == "Hi."
+    assert choice.raw is whole
+    assert choice.raw["choices"][0]["message"]["sparkles"] == [1]

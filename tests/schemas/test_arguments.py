@@ -1,0 +1,113 @@
+"""The one parser of arguments: an object as sent, or a flaw with its code."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.json_values import compact, cut
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ('{"city":"Paris"}', {"city": "Paris"}),
+        (' \n{"city":"Paris"} ', {"city": "Paris"}),
+        ("", {}),
+        ("  \n", {}),
+        ("null", {}),
+        ("{}", {}),
+        ('{"n":123456789012345678901234567890}', {"n": 123456789012345678901234567890}),
+        ('{"a":{"b":[1,{"c":null}]}}', {"a": {"b": [1, {"c": None}]}}),
+        ('{"text":"1e999"}', {"text": "1e999"}),
+    ],
+)
+def test_an_object_comes_out_as_it_was_sent(text: str, args: dict[str, Any]) -> None:
+    """response-choice: Arguments come out as they were sent."""
+    assert parse_arguments(text) == args
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"city":"Paris"', "invalid_json"),
+        ("not json", "invalid_json"),
+        ("{'city': 'Paris'}", "invalid_json"),
+        ('{"city":"Paris"} and more', "invalid_json"),
+        ('{"city":"Paris"}{}', "invalid_json"),
+        ('{"a":NaN}', "invalid_json"),
+        ('{"a":Infinity}', "invalid_json"),
+        ('{"a":1e999}', "invalid_json"),
+        ('{"a":[0,{"b":-1E+400}]}', "invalid_json"),
+        ('{"a":' + "1" * 400 + ".0}", "invalid_json"),
+        ('{"a":' + "1" * 250 + "e60}", "invalid_json"),
+        ('{"a":"\\ud800"}', "invalid_json"),
+        ('{"a":"\ud800"}', "invalid_json"),
+        ("\ufeff{}", "invalid_json"),
+        ('{"a":' + "[" * 100_000, "invalid_json"),
+        ('{"a":' * 100_000, "invalid_json"),
+        ("[1,2]", "not_an_object"),
+        ("42", "not_an_object"),
+        ("true", "not_an_object"),
+        ('"{}"', "not_an_object"),
+        ('{"city":"Paris","city":"Rome"}', "duplicate_key"),
+        ('{"a":{"b":1,"b":1}}', "duplicate_key"),
+    ],
+)
+def test_what_is_no_object_is_a_flaw_with_its_code(text: str, code: str) -> None:
+    """response-choice: Arguments that are no object become a tagged bad call."""
+    flaw = parse_arguments(text)
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == code
+    assert len(flaw.message) < 400
+
+
+@pytest.mark.parametrize("text", ["", '{"city":"Par', '{"city"', "{", " "])
+def test_text_cut_off_at_the_limit_is_truncated(text: str) -> None:
+    """response-choice: A call cut off at the length limit is truncated."""
+    flaw = parse_arguments(text, cut_off=True)
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "truncated"
+
+
+def test_a_whole_object_is_good_even_at_the_limit() -> None:
+    assert parse_arguments('{"city":"Paris"}', cut_off=True) == {"city": "Paris"}
+
+
+@given(st.dictionaries(st.text(), json_values))
+def test_any_object_round_trips(value: dict[str, Any]) -> None:
+    for text in (compact(value), json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
+        assert parse_arguments(text) == value
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")), st.booleans())
+def test_any_text_is_an_object_or_a_flaw(text: str, cut_off: bool) -> None:
+    result = parse_arguments(text, cut_off=cut_off)
+    if isinstance(result, dict):
+        assert not text.strip() or json.loads(text) in (result, None)
+
+
+@given(st.dictionaries(st.text(), json_values), st.data())
+def test_a_prefix_of_an_object_is_never_an_object(value: dict[str, Any], data: st.DataObject) -> None:
+    """response-choice: A call cut off at the length limit is truncated."""
+    text = compact(value)
+    end = data.draw(st.integers(0, len(text) - 1))
+    flaw = parse_arguments(text[:end], cut_off=True)
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "truncated"
+
+
+def test_a_message_quotes_a_readable_length() -> None:
+    assert cut("x" * 100) == "x" * 100
+    assert cut("x" * 10_000).endswith("… (10000 characters)")
+    assert cut("abc" * 1000, from_end=True).startswith("…")
+    assert cut("") == "(nothing)"

@@ -1,0 +1,198 @@
+"""Dicts in every provider's shape."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.sources import dicts
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+NAMED: dict[str, Any] = {"name": "search", "description": "Search."}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "openai chat": {"type": "function", "function": {**NAMED, "parameters": SCHEMA}},
+    "openai chat without type": {"function": {**NAMED, "parameters": SCHEMA}},
+    "openai responses": {"type": "function", **NAMED, "parameters": SCHEMA},
+    "anthropic": {**NAMED, "input_schema": SCHEMA},
+    "anthropic custom": {"type": "custom", **NAMED, "input_schema": SCHEMA},
+    "gemini": {"functionDeclarations": [{**NAMED, "parametersJsonSchema": SCHEMA}]},
+    "gemini in snake case": {"function_declarations": [{**NAMED, "parameters_json_schema": SCHEMA}]},
+    "gemini's own": {"functionDeclarations": [{**NAMED, "parameters": SCHEMA}]},
+    "gemini alone": {**NAMED, "parametersJsonSchema": SCHEMA},
+    "bedrock": {"toolSpec": {**NAMED, "inputSchema": {"json": SCHEMA}}},
+    "mcp": {**NAMED, "inputSchema": SCHEMA},
+    "bare": {**NAMED, "parameters": SCHEMA},
+}
+
+
+def refusal(source: dict[str, Any]) -> InvalidToolDecl:
+    with pytest.raises(InvalidToolDecl) as caught:
+        dicts.describe(source, None)
+    return caught.value
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_gives_the_same(shape: str):
+    """tool-declarations: Every provider's dict shape is read."""
+    source = SHAPES[shape]
+    before = copy.deepcopy(source)
+    assert dicts.accepts(source)
+    [facts] = dicts.describe(source, None)
+    assert (facts.name, facts.description) == ("search", "Search.")
+    assert facts.parameters is SCHEMA
+    assert (facts.returns, facts.strict, facts.extras, facts.derived) == (None, None, None, False)
+    assert source == before
+
+
+@pytest.mark.parametrize(
+    "shape", ["openai chat", "openai responses", "anthropic", "gemini", "bedrock", "bare"]
+)
+def test_a_tool_without_parameters_gives_none(shape: str):
+    """tool-declarations: A tool without parameters takes none."""
+    without = {
+        "openai chat": {"type": "function", "function": NAMED},
+        "openai responses": {"type": "function", **NAMED},
+        "anthropic": {**NAMED, "input_schema": None},
+        "gemini": {"functionDeclarations": [NAMED]},
+        "bedrock": {"toolSpec": NAMED},
+        "bare": NAMED,
+    }
+    [facts] = dicts.describe(without[shape], None)
+    assert (facts.name, facts.parameters) == ("search", None)
+
+
+def test_a_list_of_functions_gives_each():
+    """tool-declarations: A shape that holds several tools gives all of them."""
+    told = dicts.describe({"functionDeclarations": [{"name": "b"}, {"name": "a"}]}, None)
+    assert [facts.name for facts in told] == ["b", "a"]
+    assert dicts.describe({"functionDeclarations": []}, None) == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gemini_s_words_are_translated_in_any_shape(shape: str):
+    """tool-declarations: Gemini's type words become JSON Schema's."""
+    theirs = {"type": "OBJECT", "properties": {"q": {"type": "STRING"}}, "required": ["q"]}
+
+    def replaced(value: Any) -> Any:
+        if value is SCHEMA:
+            return theirs
+        if isinstance(value, dict):
+            return {key: replaced(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return [replaced(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+    [facts] = dicts.describe(replaced(SHAPES[shape]), None)
+    assert facts.parameters == SCHEMA
+
+
+def test_strict_returns_and_what_stands_beside_are_kept():
+    chat = {
+        "type": "function",
+        "cache_control": {"type": "ephemeral"},
+        "function": {**NAMED, "strict": True, "x": 1},
+    }
+    [facts] = dicts.describe(chat, None)
+    assert (facts.strict, facts.extras) == (True, {"cache_control": {"type": "ephemeral"}, "x": 1})
+    [facts] = dicts.describe({**NAMED, "input_schema": SCHEMA, "strict": False, "defer_loading": True}, None)
+    assert (facts.strict, facts.extras) == (False, {"defer_loading": True})
+    [facts] = dicts.describe({**NAMED, "inputSchema": SCHEMA, "outputSchema": SCHEMA, "title": "S"}, None)
+    assert (facts.returns, facts.extras) == (SCHEMA, {"title": "S"})
+    [facts] = dicts.describe({"functionDeclarations": [{**NAMED, "response": {"type": "STRING"}}]}, None)
+    assert facts.returns == {"type": "string"}
+
+
+def test_a_saved_declaration_is_read_back():
+    """tool-declarations: Declarations survive JSON."""
+    saved = {
+        **NAMED,
+        "parameters": SCHEMA,
+        "returns": {"type": "string"},
+        "strict": True,
+        "long_running": True,
+        "requires_confirmation": True,
+        "extras": {"a": 1},
+    }
+    [facts] = dicts.describe(saved, None)
+    assert {key: getattr(facts, key) for key in saved} == saved
+
+
+def test_a_given_schema_replaces_the_dict_s():
+    given_schema = {"type": "object"}
+    assert dicts.describe(SHAPES["mcp"], given_schema)[0].parameters is given_schema
+
+
+NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "web_search"}, "'web_search'"),
+    ({"type": "web_search_20250305", "name": "web_search"}, "its provider runs"),
+    ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
+    ({"type": "custom", "name": "x", "format": {}}, "'custom'"),
+    ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
+    ({"type": "object", "properties": {}}, "JSON Schema alone"),
+    ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),
+    (
+        {"functionDeclarations": [{"name": "x", "parameters": {}, "parametersJsonSchema": {}}]},
+        "several schemas",
+    ),
+    ({"functionDeclarations": {}}, "not a list"),
+    ({"functionDeclarations": [1]}, "not an object"),
+    ({"function": "x"}, "'function' is not an object"),
+    ({"toolSpec": {"name": "x", "inputSchema": []}}, "'inputSchema' is not an object"),
+    ({"name": "x", "paramters": {}}, "'paramters'"),
+]
+
+
+@pytest.mark.parametrize(("source", "seen"), NO_FUNCTIONS)
+def test_what_declares_no_function_is_refused(source: dict[str, Any], seen: str):
+    """tool-declarations: Something that declares no tool is refused."""
+    error = refusal(source)
+    assert error.code == "unknown_source"
+    assert seen in str(error)
+
+
+def test_a_near_miss_is_named():
+    assert refusal({"name": "x", "paramters": {}}).fix == "Did you mean 'parameters'?"
+
+
+def test_hostile_depth_in_gemini_s_words_is_refused():
+    inner: dict[str, Any] = {"type": "STRING"}
+    for _ in range(5000):
+        inner = {"type": "OBJECT", "properties": {"a": inner}}
+    assert refusal({"functionDeclarations": [{"name": "x", "parameters": inner}]}).code == "invalid_schema"
+    assert refusal({"name": "x", "parameters": inner}).code == "invalid_schema"
+
+
+@pytest.mark.parametrize("value", [{}, {"googleSearch": {}}, [], "x", None])
+def test_other_values_are_not_read(value: object):
+    assert not dicts.accepts(value)
+
+
+marks = st.sampled_from(
+    [
+        "name",
+        "type",
+        "function",
+        "parameters",
+        "input_schema",
+        "inputSchema",
+        "toolSpec",
+        "functionDeclarations",
+        "json",
+    ]
+)
+values = st.recursive(
+    st.none() | st.sampled_from(["x", "function", "custom", "OBJECT", 1]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(marks, inner, max_size=3),
+)
+
+
+@given(st.dictionaries(marks, values, max_size=4))
+def test_any_dict_is_read_or_refused(source: dict[str, Any]):
+    """tool-declarations: Something that declares no tool is refused."""
+    if dicts.accepts(source):
+        try:
+            assert isinstance(dicts.describe(source, None), list)
+        except InvalidToolDecl as error:
+            assert error.reason  # noqa: PT017  (either outcome is right)

@@ -1,0 +1,134 @@
+"""Leniency that was asked for: what it salvages, what it leaves alone, and that it always says so."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt.errors import CallCode
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.tool_decls import ToolDecls
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/Tag"}},
+        "any": {},
+    },
+    "$defs": {"Tag": {"type": "string", "minLength": 2}},
+}
+DECLS = ToolDecls([{"name": "f", "parameters": SCHEMA}])
+
+
+def bad(arguments: str, code: CallCode | None = None, name: str | None = "f") -> ToolCalls:
+    flaw = parse_arguments(arguments)
+    code = code or (flaw.code if isinstance(flaw, Flaw) else "schema_mismatch")
+    call = InvalidToolCall(id="c", name=name, arguments=arguments, index=0, code=code, message="")
+    return ToolCalls(tool_calls=[], invalid=(call,))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args"),
+    [
+        ("{'city': 'Paris'}", {"city": "Paris"}),
+        ('{"city":"Paris"', {"city": "Paris"}),
+        ('{"city":"Paris",}', {"city": "Paris"}),
+        ('```json\n{"city":"Paris"}\n```', {"city": "Paris"}),
+    ],
+)
+def test_broken_json_is_repaired_and_marked(arguments: str, args: dict[str, Any]) -> None:
+    """asked-for-leniency: Repaired arguments are marked and keep their text."""
+    (call,) = repair(bad(arguments))
+    assert (call.args, call.arguments, call.altered) == (args, arguments, ("repaired",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("not json", "invalid_json"),
+        ("", "invalid_json"),
+        ("[1,", "invalid_json"),
+        ('{"city":"Par', "truncated"),
+        ('{"city":"a","city":"b"}', "duplicate_key"),
+        ("[1]", "not_an_object"),
+        ('{"a":' + "[" * 100_000, "invalid_json"),
+    ],
+)
+def test_what_cannot_be_known_is_left_alone(arguments: str, code: CallCode) -> None:
+    """asked-for-leniency: Nothing is invented for what was never sent."""
+    calls = bad(arguments, code)
+    assert repair(calls) == calls
+
+
+def test_a_call_without_a_name_is_left_alone() -> None:
+    calls = bad("{'city': 'Paris'}", name=None)
+    assert repair(calls) == calls
+    assert unwrap(calls, DECLS) == calls
+
+
+@pytest.mark.parametrize(
+    ("args", "unwrapped"),
+    [
+        ({"days": "3"}, {"days": 3}),
+        ({"tags": '["ab","cd"]'}, {"tags": ["ab", "cd"]}),
+        ({"city": "x", "days": "3", "tags": '["ab"]'}, {"city": "x", "days": 3, "tags": ["ab"]}),
+    ],
+)
+def test_an_argument_encoded_once_too_often_is_unwrapped(
+    args: dict[str, Any], unwrapped: dict[str, Any]
+) -> None:
+    """asked-for-leniency: Unwrapped arguments are marked and fit their schema."""
+    calls = ToolCalls(tool_calls=[ToolCall(id="c", name="f", args=args)])
+    (call,) = unwrap(calls, DECLS)
+    assert (call.args, call.altered, call.arguments) == (unwrapped, ("unwrapped",), calls[0].arguments)
+    assert unwrap(calls, DECLS).validated(DECLS).invalid == ()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"city": "3"},
+        {"any": "3"},
+        {"days": "three"},
+        {"tags": '["a"]'},
+        {"days": "null"},
+        {"days": '1,"x":2'},
+        {"days": 1.5},
+    ],
+)
+def test_what_fits_as_text_or_never_fits_stays(args: dict[str, Any]) -> None:
+    """asked-for-leniency: A text stays a text where its schema takes one."""
+    calls = ToolCalls(tool_calls=[ToolCall(id="c", name="f", args=args)])
+    assert unwrap(calls, DECLS) == calls
+
+
+def test_arguments_encoded_twice_are_unwrapped() -> None:
+    """asked-for-leniency: Unwrapped arguments are marked and fit their schema."""
+    twice = json.dumps('{"city":"Paris"}')
+    (call,) = unwrap(bad(twice), DECLS)
+    assert (call.args, call.arguments, call.altered) == ({"city": "Paris"}, twice, ("unwrapped",))
+    assert unwrap(bad(json.dumps('{"days":"x"}')), DECLS).invalid
+
+
+def test_the_undeclared_is_not_unwrapped() -> None:
+    calls = ToolCalls(tool_calls=[ToolCall(id="c", name="g", args={"days": "3"})])
+    assert unwrap(calls, DECLS) == calls
+
+
+@given(st.text())
+def test_repair_never_raises_and_never_invents_a_good_call_of_a_good_one(arguments: str) -> None:
+    if isinstance(parse_arguments(arguments), Flaw):
+        calls = repair(bad(arguments))
+        assert len(calls) + len(calls.invalid) == 1
+        assert all(call.altered == ("repaired",) and call.arguments == arguments for call in calls)
+
+
+def test_a_text_over_the_limit_is_not_repaired() -> None:
+    calls = bad('{"a":"' + "x" * 50_001)
+    assert repair(calls) == calls
