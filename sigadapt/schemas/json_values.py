@@ -23,7 +23,6 @@ SCHEMA_LEVELS = 101
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
 _MOST_BITS = 14_000  # of an integer: Python writes no more than 4,300 digits
-_PLAIN = frozenset((bool, type(None)))
 
 
 class Path(NamedTuple):
@@ -102,11 +101,12 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
     return None
 
 
-def _is_plain(item: Any) -> bool:
-    kind = cast("type", type(item))
-    if kind is str:
+def _is_plain(item: object) -> bool:
+    if type(item) is str:
         return item.isascii()
-    return kind in _PLAIN or (kind is int and item.bit_length() <= _MOST_BITS)
+    if type(item) is int:
+        return item.bit_length() <= _MOST_BITS
+    return item is None or type(item) is bool
 
 
 def _members(item: object) -> Iterable[tuple[object, Any]] | None:
