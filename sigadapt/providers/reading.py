@@ -11,10 +11,10 @@ OpenAI encrypts its reasoning: each provider refuses or answers worse where they
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from sigadapt.providers.provider import CutOff, RawCall
-from sigadapt.schemas.json_values import Json, compact, spelled
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
 
 _CUTTING = {"length", "content_filter", "error"}
 
@@ -26,14 +26,12 @@ def objects(value: Any) -> list[Json]:
         >>> objects([{"a": 1}, None, "x"]), objects(None)
         ([{'a': 1}], [])
     """
-    if not isinstance(value, list):
-        return []
-    return [item for item in cast("list[Any]", value) if isinstance(item, dict)]
+    return [item for item in value if isinstance(item, dict)] if is_array(value) else []
 
 
 def an_object(value: Any) -> Json:
     """The object itself, or an empty one where it is none."""
-    return cast("Json", value) if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def kind_of(item: Json) -> str:

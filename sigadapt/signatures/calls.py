@@ -371,6 +371,11 @@ class ToolCalls(dspy.ToolCalls):
         return data
 
 
+_new = object.__new__
+# What pydantic knows to be set: all fields. One set serves all, because a frozen model never changes it.
+_ALL_FIELDS: dict[Any, set[str]] = {
+    cls: set(cls.model_fields) for cls in (Turn, ToolCall, InvalidToolCall, ToolCalls)
+}
 # A model's own slots, which `object.__setattr__` would look up by name each time.
 _put_values, _put_fields_set, _put_extra, _put_private = (
     vars(pydantic.BaseModel)[slot].__set__
@@ -391,9 +396,9 @@ def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
         >>> trusted(Turn, {"text": "Hi.", "reasoning": None, "state": None}) == Turn(text="Hi.")
         True
     """
-    made = object.__new__(cls)
+    made = _new(cls)
     _put_values(made, values)
-    _put_fields_set(made, set(values))
+    _put_fields_set(made, _ALL_FIELDS[cls])
     _put_extra(made, None)
     _put_private(made, None)
     return made

@@ -145,7 +145,7 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
         UnreadableResponse: as `choice_from_response`.
         InvalidOption: likewise.
     """
-    if is_lm15(response):
+    if type(response) is not dict and is_lm15(response):
         return [_lm15_reading(response, dialect)]
     body = body_of(response)
     provider = _provider_of(body, dialect)

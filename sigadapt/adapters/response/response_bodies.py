@@ -6,7 +6,7 @@ from typing import Any, cast
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 
 
 def body_of(response: Any) -> Json:
@@ -25,8 +25,8 @@ def body_of(response: Any) -> Json:
         >>> body_of("It is sunny.")
         {'text': 'It is sunny.'}
     """
-    if isinstance(response, dict):
-        return cast("Json", response)
+    if is_object(response):
+        return response
     if isinstance(response, pydantic.BaseModel):
         # By alias, because google-genai's objects have the wire's names only as aliases.
         return _as_sent(response.model_dump(by_alias=True, warnings=False))

@@ -14,6 +14,7 @@ The last two functions change typed calls: names back to those declared, and cal
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeVar
 
 from sigadapt.providers.provider import CutOff, RawCall, Reading
@@ -25,6 +26,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
+_NONE: frozenset[int] = frozenset()
 
 
 def arguments_of(sent: Any) -> Arguments:
@@ -70,21 +72,29 @@ def typed_calls(
     ids, renumbered = _unique_ids(reading.calls, taken, answered)
     turn = _turn(reading, ids)
     for index, (_, name, sent) in enumerate(reading.calls):
-        text, args = arguments_of(sent)
-        is_named = isinstance(name, str) and name != ""
-        if not is_named:
-            args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
-        values = {"id": ids[index], "name": name if is_named else None}
-        if isinstance(args, Flaw):
-            bad.append(
-                trusted(InvalidToolCall, {**values, "arguments": text, "index": index, **args._asdict()})
-            )
-        else:
-            altered = ("renumbered",) if index in renumbered else ()
-            values |= {"args": args, "arguments": text, "index": index, "altered": altered, "turn": turn}
+        text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
+        if isinstance(name, str) and name and type(args) is dict:
+            values = {
+                "id": ids[index],
+                "name": name,
+                "args": args,
+                "arguments": text,
+                "index": index,
+                "altered": ("renumbered",) if index in renumbered else (),
+                "turn": turn,
+            }
             good.append(trusted(ToolCall, values))
+        else:
+            bad.append(_invalid_call(ids[index], name, text, args, index))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return trusted(ToolCalls, values)
+
+
+def _invalid_call(call_id: str, name: Any, text: str, args: Any, index: int) -> InvalidToolCall:
+    is_named = isinstance(name, str) and name != ""
+    flaw = args if is_named else Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
+    values = {"id": call_id, "name": name if is_named else None, "arguments": text, "index": index}
+    return trusted(InvalidToolCall, {**values, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -103,11 +113,11 @@ def _with_ids(state: Json, ids: list[str]) -> Json:
 
 def _unique_ids(
     calls: list[RawCall], taken: Collection[str], answered: Collection[str]
-) -> tuple[list[str], set[int]]:
+) -> tuple[list[str], AbstractSet[int]]:
     """An id for each call, each only once, and the calls whose own id was used before."""
-    own = [call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id]
+    own = [call[0] for call in calls if isinstance(call[0], str) and call[0]]
     if len(set(own)) == len(calls) and not answered:
-        return own, set()
+        return own, _NONE
     used = {*own, *taken, *answered}
     kept = set(answered)
     ids: list[str] = []
