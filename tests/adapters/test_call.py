@@ -13,7 +13,7 @@ from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 
 import sigadapt
-from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import InvalidOption, InvalidSignature
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -570,3 +570,28 @@ def test_dspys_own_parameters_are_taken() -> None:
     assert adapter.native_response_types == [dspy.Reasoning]
     assert (adapter.use_native_function_calling, adapter.use_json_adapter_fallback) == (True, False)
     assert (adapter.parallel_tool_calls, adapter.options.parallel_tool_calls) == (True, True)
+
+
+class GoOn(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_server_that_wants_its_reasoning_back_gets_it(engine: str) -> None:
+    """conversations: A turn goes back as it came."""
+    thought = Answer(reasoning="Paris first.", calls=[Call("get_weather", {"city": "Paris"})])
+    answers = [thought, Answer(text="Sunny.")]
+    with LoopbackProvider(answers) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", model="deepseek/deepseek-reasoner", engine=engine))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            predict: Any = dspy.Predict(GoOn)
+            out = predict(question="Weather?", tools=[get_weather])
+            predict(question="Weather?", tools=[get_weather], results=ToolResults.of(out.calls, ["sunny"]))
+    (said,) = [row for row in provider.received[-1].body["messages"] if row["role"] == "assistant"]
+    assert said["reasoning_content"] == "Paris first."

@@ -15,6 +15,7 @@ DSPy fails there, in one place, with a sentence. Other files import these names 
 | `legacy_output` | the form in which DSPy's native types (reasoning, citations) read a response |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
 | `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and who listens to it |
+| `StreamListener` | what a listener of DSPy's is, which `CallListener` extends |
 | `StreamResponse`, `sync_send_to_stream` | how a listener is sent something |
 | `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
 | `LiteLLMEngine._arguments` | overridden in `litellm_engines.py`, where its messages are at hand |

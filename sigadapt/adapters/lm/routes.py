@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from dspy import BaseLM
+from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.dspy_internals import select_backend
 from sigadapt.adapters.lm.settings import model_of
@@ -30,8 +30,17 @@ def route_of(lm: BaseLM) -> Route:
         door="lm15", adapter=resolution.adapter, server=""
     )
     route = route or _first(door="lm15")
-    wants_reasoning = getattr(resolution.compat, "thinking_replay", None) == "native"
-    return replace(route, replays_reasoning=True) if wants_reasoning else route
+    return replace(route, replays_reasoning=True) if _wants_reasoning(resolution.compat) else route
+
+
+def _wants_reasoning(compat: Any) -> bool:
+    """Whether a server, by its policy or the name of one, wants its `reasoning_content` back."""
+    if isinstance(compat, str):
+        try:
+            compat = lm15.OpenAIChatCompat.preset(compat)
+        except ValueError:  # the name of another dialect's policy
+            return False
+    return getattr(compat, "thinking_replay", None) == "native"
 
 
 def _over_litellm(lm: BaseLM) -> Route:
