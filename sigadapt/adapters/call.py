@@ -21,7 +21,7 @@ from sigadapt.adapters.hooks import HookContext, after_choice, before_request, o
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import legacy_output
-from sigadapt.adapters.lm.routes import route_of
+from sigadapt.adapters.lm.routes import calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
@@ -179,7 +179,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for whatever is wrong with the model, the declarations, the options or the history.
     """
     options = adapter.options
-    refuse_unsupported(call.lm, options)
+    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings))
     decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
     plan = _without_native_fields(adapter, call)
     controls, generation = controls_of(call.lm, call.settings)
@@ -189,7 +189,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm), controls, call.plan.calls)
+    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings), controls, call.plan.calls)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):

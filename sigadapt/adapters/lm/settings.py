@@ -3,7 +3,7 @@
 `lm.kwargs` mixes both, and DSPy does not merge them into a typed Request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from dspy import BaseLM
@@ -90,8 +90,13 @@ def asks_capabilities(options: Options, plan: Plan) -> bool:
     return options.tool_calling == "auto" or bool(plan.texts)
 
 
-def refuse_unsupported(lm: BaseLM, options: Options) -> None:
+def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[], bool]) -> None:
     """Refuse a model that cannot be sent tools natively (rule 4).
+
+    Args:
+        lm: the language model.
+        options: the adapter's options.
+        calls_functions: says whether DSPy knows that the model supports function calling.
 
     Raises:
         InvalidOption: with the reason and what to do.
@@ -102,7 +107,7 @@ def refuse_unsupported(lm: BaseLM, options: Options) -> None:
             field="model_type",
             fix="Construct the LM with model_type='chat' or 'responses'.",
         )
-    if options.tool_calling == "auto" and not lm.supports_function_calling:
+    if options.tool_calling == "auto" and not calls_functions():
         raise InvalidOption(
             f"DSPy does not know that {model_of(lm)} supports function calling",
             field="tool_calling",
