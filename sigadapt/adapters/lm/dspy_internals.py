@@ -81,7 +81,7 @@ settings: Any = _settings
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
 planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
 fallback_scope: Any = call_context.adapter_fallback_scope
-select_backend: Callable[[BaseLM], Any] = cast("Any", backend_selection).select_backend
+select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
 legacy_output: Any = call_result.legacy_output
 
 EngineChunk: type[Any] = streaming.EngineChunk
