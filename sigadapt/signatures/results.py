@@ -79,7 +79,7 @@ class ToolResults(pydantic.BaseModel):
                     f"call {call.id!r} has no value",
                     code="unanswered_call",
                     tool=call.name,
-                    fix="Give one, or ToolResult.unanswered(call).",
+                    fix="Give one, or use ToolResult.unanswered(call).",
                 )
         return cls(
             rounds=(
