@@ -54,7 +54,7 @@ def check_references(places: Sequence[Place], *, tool: str | None) -> None:
         tool: the tool's name, for the error.
 
     Raises:
-        InvalidToolDecl: `remote_ref` or `invalid_schema`. The path is the reference's; too much work has none.
+        InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
 
     Example:
         >>> from sigadapt.schemas.subschemas import subschemas
