@@ -1,4 +1,4 @@
-"""The only two kinds of cache in sigadapt; the memory of both is bounded (rule 15).
+"""The two kinds of cache in sigadapt. Neither grows without bound (rule 15).
 
 `WeakCache` keeps a value for as long as an object lives. `BoundedCache` keeps values by key, within a budget
 of bytes. Both may be used from several threads.

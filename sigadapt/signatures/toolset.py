@@ -368,10 +368,10 @@ def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
     """Refuse a function that does not take `context`: it may be a tool, and would be called (rule 1)."""
     try:
         parameters = list(signature(function).parameters.values())
-    except (TypeError, ValueError):  # Python cannot tell
+    except (TypeError, ValueError):  # Python cannot read its signature
         parameters = []
-    asked = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    if [p.name for p in asked] != ["context"] or asked[0].kind not in _POSITIONAL:
+    required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+    if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
         raise InvalidToolDecl(
             f"the source function of toolset {toolset!r} must have one required parameter, `context`",
             code="invalid_toolset",

@@ -179,8 +179,8 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     every = [p for name, p in signature.parameters.items() if name not in bound]
     named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     hints = _hints(called, {p.name: p.annotation for p in named}, problems)
-    told = signature.return_annotation is not signature.empty
-    result = _hints(called, {"return": signature.return_annotation}, []) if told else {}
+    annotated = signature.return_annotation is not signature.empty
+    result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]
     return _Signature(
