@@ -1,18 +1,18 @@
-"""Every exception sigadapt raises, and every code of a bad call.
+"""All exceptions that sigadapt raises, and all codes of an invalid call.
 
 The tree:
 
     SigadaptError
-     +- InvalidToolDecl       a declaration no model could use; before any request
+     +- InvalidToolDecl       a tool declaration that no model could use; before any request
      +- InvalidSignature      tool fields that do not fit together; before any request
      +- InvalidHistory        calls without results, or results without calls; before any request
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
-     +- UnreadableResponse    what came back is no model response
-     +- ToolCallParseError    the answer holds bad calls; carries the whole `choice`
+     +- UnreadableResponse    the value to read is not a model response
+     +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
          +- MissingToolCalls  a required calls field got no call
 
-Each carries `code`, `field` or `tool`, `path` (a JSON Pointer), `reason` and `fix`. A bad call that does not
-raise is an `InvalidToolCall` with one of the `CallCode`s below (docs/rules.md).
+Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
+None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (rule 5).
 """
 
 from typing import Any, Literal, Protocol, TypeAlias
@@ -29,15 +29,15 @@ CallCode: TypeAlias = Literal[
     "schema_mismatch",
     "missing_tool_calls",
 ]
-"""What can be wrong with a call. `truncated` is undecodable text whose answer was cut off."""
+"""What can be wrong with a call. `truncated`: the answer was cut off inside the arguments."""
 
 
 class SigadaptError(Exception):
-    """Base of every error sigadapt raises; `str(error)` says where, what and what to do.
+    """Base class of all sigadapt errors. `str(error)` says where, what is wrong, and what to do.
 
     Args:
         reason: what is wrong, in one sentence.
-        code: a stable word for programs to branch on.
+        code: a stable word for programs to branch on; each class has a default.
         field: the signature field or option concerned.
         tool: the tool concerned.
         path: a JSON Pointer into that tool's schema or arguments.
@@ -69,7 +69,7 @@ class SigadaptError(Exception):
         Exception.__init__(self, _sentence(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exception's own reduce would call the class with the finished sentence as its reason.
+        # Exception's own reduce would pass the finished sentence as `reason`.
         return _revive, (type(self), self.args, self.__dict__)
 
 
@@ -88,7 +88,7 @@ def _sentence(error: SigadaptError) -> str:
 
 
 class InvalidToolDecl(SigadaptError):
-    """A tool declaration that no model could use: raised before any request leaves (rule 4).
+    """A tool declaration that no model could use. Raised before any request is sent (rule 4).
 
     Example:
         >>> from sigadapt import ToolDecls
@@ -101,31 +101,58 @@ class InvalidToolDecl(SigadaptError):
 
 
 class InvalidSignature(SigadaptError):
-    """Tool fields of a signature that do not fit together; names the field and the fix."""
+    """Tool fields of a signature that do not fit together. Raised before any request is sent (rule 4).
+
+    Example:
+        >>> print(InvalidSignature("is a second calls field", field="more_calls", fix="Remove one."))
+        field 'more_calls': is a second calls field. Remove one.
+    """
 
     code = "invalid_signature"
 
 
 class InvalidOption(SigadaptError):
-    """An option, a dialect or a language model that cannot do what was asked; raised before any request."""
+    """An option, a dialect or a language model that cannot do what was asked. Raised before any request.
+
+    Example:
+        >>> import sigadapt
+        >>> sigadapt.ChatAdapter(on_invalid="ignore")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidOption: ...
+    """
 
     code = "invalid_option"
 
 
 class InvalidHistory(SigadaptError):
-    """A conversation that no provider would take: a call without its result, or a result without its call."""
+    """A conversation that no provider would accept: a call without its result, or a result without its call.
+
+    Example:
+        >>> from sigadapt import ToolCalls, ToolResults
+        >>> ToolResults.of(ToolCalls([{"name": "now", "args": {}}]), {})
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidHistory: tool 'now': call 'call_1' has no value. Give one, or use \
+ToolResult.unanswered(call).
+    """
 
     code = "invalid_history"
 
 
 class UnreadableResponse(SigadaptError):
-    """What was read is not a model response: of no known wire format, or an error body."""
+    """The value to read is not a model response: its format is unknown, or it is an error body.
+
+    Example:
+        >>> from sigadapt import choice_from_response
+        >>> choice_from_response({})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        sigadapt.errors.UnreadableResponse: ...
+    """
 
     code = "unreadable_response"
 
 
 class AnyChoice(Protocol):
-    """What an error needs of a `Choice`, which is defined on a floor above."""
+    """The part of a `Choice` that an error uses. `Choice` itself is defined above this file's floor."""
 
     @property
     def text(self) -> str | None:
@@ -134,14 +161,32 @@ class AnyChoice(Protocol):
 
     @property
     def tool_calls(self) -> Any:
-        """The `ToolCalls` it made, good and bad."""
+        """The `ToolCalls` that the model made, valid and invalid."""
         ...
 
 
 class ToolCallParseError(SigadaptError, AdapterParseError):
-    """The answer holds calls that cannot be used; `.choice` has all of it, good calls and text included.
+    """The answer holds invalid calls (rule 5).
 
-    A DSPy `AdapterParseError`, so that DSPy's own modules treat it as one. `code` is the first bad call's.
+    It is also a DSPy `AdapterParseError`, so that DSPy's own modules handle it as one.
+
+    Args:
+        reason: what is wrong, in one sentence.
+        choice: the whole answer, valid calls and text included.
+        code: the code of the first invalid call.
+        field: the signature field concerned.
+        tool: the tool concerned.
+        path: a JSON Pointer into that tool's arguments.
+        fix: what to do about it.
+        adapter_name: the adapter's class name, for DSPy.
+        signature: the signature of the request, for DSPy.
+
+    Example:
+        >>> from sigadapt import choice_from_response
+        >>> body = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
+        >>> error = ToolCallParseError("1 call is invalid", choice=choice_from_response(body))
+        >>> error.code, error.choice.text, isinstance(error, AdapterParseError)
+        ('tool_call_parse_error', 'Hello.', True)
     """
 
     code = "tool_call_parse_error"
@@ -161,8 +206,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
     ) -> None:
         SigadaptError.__init__(self, reason, code=code, field=field, tool=tool, path=path, fix=fix)
         self.choice = choice
-        # What AdapterParseError and DSPyError promise their handlers; their own constructors would
-        # write a message about text fields, which is not what went wrong.
+        # AdapterParseError and DSPyError have these attributes. Their constructors are not called, because
+        # they would write a message about text fields.
         self.message = str(self)
         self.adapter_name, self.signature = adapter_name, signature
         self.lm_response, self.parsed_result = choice.text or "", None
@@ -171,6 +216,15 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
 
 
 class MissingToolCalls(ToolCallParseError):
-    """A required calls field got no call (rule 7); `.field` names it, `.choice.text` is what came instead."""
+    """A required calls field got no call (rule 7).
+
+    `.field` is the name of the field, and `.choice.text` the text that the model wrote instead of a call.
+
+    Example:
+        >>> from sigadapt import choice_from_response
+        >>> body = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
+        >>> print(MissingToolCalls("has no call", choice=choice_from_response(body), field="calls"))
+        field 'calls': has no call.
+    """
 
     code = "missing_tool_calls"

@@ -1,1 +1,1 @@
-"""JSON, JSON Schema and a call's arguments: the ground floor, which knows no tools and no DSPy."""
+"""JSON, JSON Schema and a call's arguments. Nothing in this folder knows tools or DSPy."""

@@ -1,12 +1,13 @@
-"""A call's arguments: what the provider sent, as an object or as a reason. The one judge of arguments.
+"""Parse a call's arguments: either the arguments object comes out, or a `Flaw` that says what is wrong.
 
-Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_decoded`). Both are judged alike:
+Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_decoded`). The rules for both:
 
- a. A JSON object is the object, number for number: integers of any size, no key twice, no NaN or Infinity.
- b. No text, white space or `null` is the empty object: providers send these for a call without arguments.
- c. Anything else is a `Flaw` with its code. Nothing is repaired, and nothing that was left open is closed.
- d. Text that cannot be decoded, or is missing, in an answer that was cut off is `truncated`.
- e. Arguments nest at most `ARGUMENT_LEVELS` levels, so hostile nesting ends in a Flaw (rule 11).
+ a. A JSON object becomes that object. Integers may have any size; duplicate keys, NaN and Infinity are flaws.
+ b. Empty text, white space and `null` become the empty object: providers send them for a call without
+    arguments.
+ c. Anything else is a `Flaw`. Nothing is repaired, and no open bracket is closed (rule 3).
+ d. If the answer was cut off, text that cannot be decoded, or is empty, is `truncated`.
+ e. Arguments may nest at most `ARGUMENT_LEVELS` levels; deeper ones are a Flaw (rule 11).
 """
 
 import math
@@ -19,7 +20,7 @@ import jiter
 from sigadapt.errors import CallCode
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, cut, fault_in, is_object, spelled
 
-# A double overflows by an exponent of three digits, by hundreds of digits, or by both.
+# A number can overflow a double only with an exponent of three digits or with hundreds of digits.
 _EXPONENT = re.compile(r"e\+?[0-9]{3}")
 _UPPER_EXPONENT = re.compile(r"E\+?[0-9]{3}")
 _ALL_ZEROS = bytes.maketrans(b"123456789", b"000000000")
@@ -27,7 +28,17 @@ _MANY_DIGITS = b"0" * 200
 
 
 class Flaw(NamedTuple):
-    """Why arguments cannot be used: a code, a sentence, and a JSON Pointer if the flaw has a place."""
+    """Why arguments cannot be used.
+
+    Args:
+        code: the kind of flaw, for programs.
+        message: the flaw in a sentence, for the model and for people.
+        path: a JSON Pointer into the arguments; None where the flaw has no place.
+
+    Example:
+        >>> parse_arguments("[1, 2]")
+        Flaw(code='not_an_object', message='the arguments are an array, not an object: [1, 2]', path=None)
+    """
 
     code: CallCode
     message: str
@@ -39,10 +50,10 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
 
     Args:
         text: the arguments exactly as the provider sent them.
-        cut_off: whether the answer ended at its length limit in this very call.
+        cut_off: whether the answer reached its length limit inside this call.
 
     Returns:
-        The arguments object, or the `Flaw` that keeps the text from being one. Never raises.
+        The arguments object, or a `Flaw` if the text does not hold one. Never raises.
 
     Example:
         >>> parse_arguments('{"city": "Paris"}')
@@ -57,7 +68,7 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
     try:
         encoded = text.encode()
         value: Any = jiter.from_json(encoded, allow_inf_nan=False, catch_duplicate_keys=True)
-    except ValueError as error:  # UnicodeEncodeError, of half a surrogate pair, is one
+    except ValueError as error:  # also UnicodeEncodeError, for half of a surrogate pair
         return _undecodable(text, str(error), cut_off=cut_off)
     if is_object(value):
         if _may_overflow(text, encoded) and _holds_infinity(value.values()):
@@ -72,11 +83,11 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
     """Check arguments that the provider sent decoded (Anthropic, Gemini, Ollama, Bedrock).
 
     Args:
-        value: what the provider or its SDK gave; None where it sent none, which is the empty object.
+        value: the arguments from the provider or its SDK. None, for no arguments, becomes the empty object.
 
     Returns:
-        The arguments as compact JSON text (empty for none), and the object itself or the `Flaw` that keeps it
-        from being arguments. Never raises.
+        Two things: the arguments as compact JSON text, empty for None; and the arguments object, or a `Flaw`
+        if the value cannot be one. Never raises.
 
     Example:
         >>> check_decoded({"city": "Paris"})
@@ -99,11 +110,11 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
 
 
 def _may_overflow(text: str, encoded: bytes) -> bool:
-    """Whether a number may be too large. Many digits are found in bytes ten times faster than by a regex."""
+    """Return whether the text may hold a number too large for a double."""
     return bool(
         _EXPONENT.search(text)
         or ("E" in text and _UPPER_EXPONENT.search(text))
-        or (len(text) > 200 and _MANY_DIGITS in encoded.translate(_ALL_ZEROS))
+        or (len(text) > 200 and _MANY_DIGITS in encoded.translate(_ALL_ZEROS))  # 10 times as fast as a regex
     )
 
 

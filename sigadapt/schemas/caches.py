@@ -1,7 +1,7 @@
-"""The two kinds of cache: by an object, for as long as it lives; by a key, within a budget of bytes.
+"""The two kinds of cache in sigadapt. Neither grows without bound (rule 15).
 
-Neither can keep what one request brought: the first forgets it with the request's objects, the second when
-its budget is spent. Both may be used from several threads.
+`WeakCache` keeps a value for as long as an object lives. `BoundedCache` keeps values by key, within a budget
+of bytes. Both may be used from several threads.
 """
 
 import weakref
@@ -13,9 +13,9 @@ _V = TypeVar("_V")
 
 
 class WeakCache(Generic[_V]):
-    """Values by object, compared by identity; a value goes when its object does.
+    """Keep a value for each object, by identity, until the object is deleted.
 
-    A value must not refer to its object, or neither would ever go.
+    A value must not refer to its object, or neither would ever be deleted.
 
     Example:
         >>> lengths = WeakCache()
@@ -31,11 +31,11 @@ class WeakCache(Generic[_V]):
         self._kept: dict[int, tuple[weakref.ref[Any], _V]] = {}
 
     def of(self, key: object, make: Callable[[], _V]) -> _V:
-        """Return the object's value, made now if there is none.
+        """Return the object's value; make it if there is none.
 
         Args:
-            key: the object. The value of one that cannot be referred to weakly is made each time.
-            make: makes the value.
+            key: the object. If Python cannot refer to it weakly, its value is made each time.
+            make: returns a new value.
         """
         known = self._kept.get(id(key))
         if known is not None and known[0]() is key:
@@ -45,12 +45,12 @@ class WeakCache(Generic[_V]):
         return value
 
     def get(self, key: object) -> _V | None:
-        """Return the object's value, or None."""
+        """Return the object's value; None if there is none."""
         known = self._kept.get(id(key))
         return known[1] if known is not None and known[0]() is key else None
 
     def put(self, key: object, value: _V) -> None:
-        """Keep a value for an object, in place of the one before."""
+        """Set the object's value. Do nothing if Python cannot refer to the object weakly."""
         number = id(key)
         try:
             reference = weakref.ref(key, lambda gone: self._forget(number, gone))
@@ -60,7 +60,7 @@ class WeakCache(Generic[_V]):
 
     def _forget(self, number: int, gone: "weakref.ref[Any]") -> None:
         known = self._kept.get(number)
-        if known is not None and known[0] is gone:  # another object may have the number by now
+        if known is not None and known[0] is gone:  # another object may have the same id by now
             del self._kept[number]
 
     def __len__(self) -> int:
@@ -68,10 +68,10 @@ class WeakCache(Generic[_V]):
 
 
 class BoundedCache(Generic[_K, _V]):
-    """Values by key; the oldest go first once the weights add up to more than the budget.
+    """Keep values by key; delete the oldest when their total weight exceeds the budget.
 
     Args:
-        budget: how many bytes the values may weigh together.
+        budget: the largest total weight, in bytes.
 
     Example:
         >>> cache = BoundedCache(10)
@@ -85,19 +85,26 @@ class BoundedCache(Generic[_K, _V]):
         self._budget = budget
         self._kept: dict[_K, tuple[_V, int]] = {}
         self.weight = 0
-        """How many bytes the values weigh now."""
+        """The total weight of the values, in bytes."""
 
     def get(self, key: _K) -> _V | None:
-        """Return the key's value, or None."""
+        """Return the key's value; None if there is none."""
         known = self._kept.get(key)
         return None if known is None else known[0]
 
     def put(self, key: _K, value: _V, *, weight: int) -> None:
-        """Keep a value that weighs so many bytes; one heavier than the budget is not kept."""
+        """Keep a value under a new key. Do nothing if the key is known or the weight is above the budget.
+
+        Args:
+            key: the key.
+            value: the value.
+            weight: the memory that the value takes, in bytes.
+        """
         if weight > self._budget or key in self._kept:
             return
         self._kept[key] = (value, weight)
         self.weight += weight
         while self.weight > self._budget and self._kept:
-            _, gone = self._kept.pop(next(iter(list(self._kept))), (None, 0))  # a list: threads
+            # A list, because another thread may change the dict meanwhile.
+            _, gone = self._kept.pop(next(iter(list(self._kept))), (None, 0))
             self.weight -= gone

@@ -1,18 +1,18 @@
-"""JSON Schema of tool arguments: is it one, and do these arguments fit it.
+"""Check a tool's parameters schema (`check`), and check arguments against it (`flaw_in`).
 
-What a schema must be before it may be declared (rules 4 and 11):
+A schema may be declared if it passes all of these checks (rules 4 and 11):
 
- a. JSON through and through: string keys, finite numbers, at most `SCHEMA_LEVELS` levels, `MAX_VALUES` values
-    and `MAX_PATTERNS` patterns.
- b. Of an object at its root: `"type": "object"`, or no `type` beside a keyword that only objects have or one
-    that combines or refers to schemas.
- c. In JSON Schema's own seven type words.
- d. Closed in itself and of bounded work (`references.py`).
- e. Valid under its draft's metaschema: the one `$schema` names, Draft 2020-12 where it names no known one.
+ a. It is JSON: string keys, finite numbers, at most `SCHEMA_LEVELS` levels, `MAX_VALUES` values and
+    `MAX_PATTERNS` patterns.
+ b. Its root describes an object: `"type": "object"`; or no `type`, but a keyword that is about objects
+    (`properties`) or that combines or refers to schemas (`anyOf`, `$ref`).
+ c. Its types are JSON Schema's seven.
+ d. Its references stay inside the schema, and following them takes bounded work (`references.py`).
+ e. Its draft's metaschema accepts it. `$schema` names the draft; without a known one, it is Draft 2020-12.
 
-A schema is read here and never changed, copied or completed. Arguments are judged as Draft 2020-12 says, so
-`format` is not asserted. Patterns are ECMA 262's and run in linear time, unless they use lookaround or
-backreferences; those give up after a fixed number of steps, and what could not be judged does not fit.
+A schema is never changed or copied here. As Draft 2020-12 says, `format` is not asserted. Patterns are
+ECMA 262 regular expressions and run in linear time. A pattern with lookaround or backreferences stops after a
+fixed number of steps, and the value then does not fit.
 """
 
 from itertools import islice
@@ -44,7 +44,7 @@ MAX_PATTERNS = 500
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
 _VALIDATORS: BoundedCache[str, jsonschema_rs.Validator] = BoundedCache(4 * 1024 * 1024)
-_COMPILED_WEIGHS = 40  # bytes of memory a byte of schema text, measured
+_COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
@@ -68,7 +68,7 @@ _OF_OBJECTS = (
 
 
 def check(schema: object, *, tool: str | None) -> jsonschema_rs.Validator:
-    """Refuse a schema that no model should be given, else compile it.
+    """Compile a schema; refuse it if it breaks one of the rules at the top of this file.
 
     Args:
         schema: the arguments' JSON Schema as its author wrote it.
@@ -78,7 +78,7 @@ def check(schema: object, *, tool: str | None) -> jsonschema_rs.Validator:
         The compiled schema, for `flaw_in`.
 
     Raises:
-        InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of what is wrong.
+        InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of the offending keyword.
 
     Example:
         >>> check({"type": "object", "properties": {"n": {"type": "int"}}}, tool="f")
@@ -87,10 +87,10 @@ def check(schema: object, *, tool: str | None) -> jsonschema_rs.Validator:
 Use 'integer'.
     """
     if not isinstance(schema, dict):
-        _refuse(f"the parameters are a Python {type(schema).__name__}, not a JSON Schema object", tool, "")
+        _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
     root = cast("Json", schema)
     check_json(root, tool=tool)
-    text = compact(root)  # after the check, because it writes NaN as null
+    text = compact(root)  # after check_json, because `compact` writes NaN as null
     validator = _VALIDATORS.get(text)
     if validator is None:
         validator = _checked(root, tool)
@@ -111,7 +111,7 @@ def _checked(root: Json, tool: str | None) -> jsonschema_rs.Validator:
 
 
 def check_json(value: object, *, tool: str | None) -> None:
-    """Refuse what is no JSON value, or is too deep or too large for a declaration (rule a).
+    """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a).
 
     Raises:
         InvalidToolDecl: `invalid_schema`, with the path.
@@ -125,30 +125,34 @@ def check_json(value: object, *, tool: str | None) -> None:
 
 
 def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
-    """Compile a schema, which also checks it against its metaschema (rule e).
+    """Compile a schema, which also checks it against its metaschema (check e).
 
     Raises:
-        InvalidToolDecl: `invalid_schema`, or `remote_ref` for a reference out of the document.
+        InvalidToolDecl: `invalid_schema`; or `remote_ref` for a reference to another document.
+
+    Example:
+        >>> compiled({"type": "object"}, tool="f").is_valid({})
+        True
     """
     draft = jsonschema_rs.Draft202012Validator
     if "$schema" in schema:
         draft = jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
     try:
-        # Unless told `offline`, the validator fetches over the network and from files (rule 11).
+        # Without `offline=True`, the validator reads references from the network and from files (rule 11).
         return draft(schema, pattern_options=_ENGINE, offline=True)
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             _refuse(error.message, tool, None, code="remote_ref")
-        reason = f"no valid JSON Schema: {cut(error.message)}"
-        if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):  # the one format of metaschemas
-            reason = f"{cut(repr(error.instance))} is no ECMA 262 pattern, or a too large one"
+        reason = f"not a valid JSON Schema: {cut(error.message)}"
+        if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):  # always `regex` here
+            reason = f"{cut(repr(error.instance))} is not an ECMA 262 pattern, or it is too large"
         _refuse(reason, tool, pointer(error.instance_path))
-    except ValueError as error:  # text that is no Unicode
-        _refuse(f"no JSON: {cut(str(error))}", tool, None)
+    except ValueError as error:  # half of a surrogate pair
+        _refuse(f"not JSON: {cut(str(error))}", tool, None)
 
 
 def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw | None:
-    """Say what keeps arguments from fitting a compiled schema.
+    """Check arguments against a compiled schema.
 
     Args:
         args: the decoded arguments.
@@ -156,8 +160,8 @@ def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw |
         tool: the tool's name, for the message.
 
     Returns:
-        None where they fit; else a `schema_mismatch` that tells every error of the call, up to a readable
-        length. Its `path` is the JSON Pointer of the first.
+        None if they fit; else a Flaw `schema_mismatch` whose message lists the first errors and counts the
+        others. Its `path` is the JSON Pointer of the first error.
 
     Example:
         >>> validator = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
@@ -167,7 +171,7 @@ def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw |
     """
     try:
         orjson.dumps(args)
-    except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
+    except TypeError:  # an integer over 64 bits, which is valid, or a value that the validator must not get
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
         if fault is not None:
             return Flaw(
@@ -177,7 +181,7 @@ def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw |
         if validator.is_valid(args):
             return None
         errors = list(validator.iter_errors(args))
-    except ValueError as error:  # text that is no Unicode
+    except ValueError as error:  # half of a surrogate pair
         return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
     reasons = listed((_describe(error) for error in errors), _MOST_ERRORS)
     first = pointer(errors[0].instance_path)
@@ -187,7 +191,7 @@ def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw |
 def _describe(error: jsonschema_rs.ValidationError) -> str:
     where, reason = pointer(error.instance_path), cut(error.message)
     branches = cast("list[list[jsonschema_rs.ValidationError]]", getattr(error.kind, "context", []))
-    if branches:  # "fits none of the schemas" tells a model nothing that it could act on
+    if branches:  # a model can correct its call only if it knows why each alternative failed
         firsts = [cut(branch[0].message) for branch in islice(branches, 4) if branch]
         reason = f"fits no alternative ({', '.join(firsts)})" if firsts else reason
     return f"{where}: {reason}" if where else reason
@@ -196,12 +200,10 @@ def _describe(error: jsonschema_rs.ValidationError) -> str:
 def _check_root(root: Json, tool: str | None) -> None:
     if "type" not in root:
         if _OF_OBJECTS.isdisjoint(root):
-            _refuse("the schema does not say that it is of an object", tool, "", fix='Add "type": "object".')
+            _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
     elif root["type"] != "object":
         _check_type(root["type"], tool, Path(None, "type"))
-        _refuse(
-            f"the arguments of a tool are an object, not {root['type']!r}", tool, "/type", fix="Use 'object'."
-        )
+        _refuse(f"arguments have the type 'object', not {root['type']!r}", tool, "/type", fix="Use 'object'.")
 
 
 def _check_type(words: object, tool: str | None, path: Path) -> None:
@@ -223,7 +225,7 @@ def _check_patterns(places: list[Place], tool: str | None) -> None:
     count = sum("pattern" in place.schema for place in places)
     count += sum(len(cast("Json", patterns)) for patterns in named if isinstance(patterns, dict))
     if count > MAX_PATTERNS:  # each may take milliseconds to compile
-        _refuse(f"more than {MAX_PATTERNS} patterns", tool, None)
+        _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
 
 
 def _refuse(

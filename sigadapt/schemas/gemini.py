@@ -1,7 +1,8 @@
-"""Gemini's own schema words to JSON Schema's: what its `parameters` write and JSON Schema does not have.
+"""Translate Gemini's `Schema`, the format of its field `parameters`, to JSON Schema.
 
-Types in capitals, `nullable`, sizes as text (64-bit numbers in protobuf's JSON), and the SDK's snake case.
-The field `parametersJsonSchema` needs none of this. Source: `Schema` of the Gemini API, v1beta.
+Four things differ: types in capitals, `nullable`, sizes as text (64-bit numbers in protobuf's JSON), and the
+SDK's snake case. Gemini's field `parametersJsonSchema` is JSON Schema already.
+Source: `Schema` of the Gemini API, v1beta.
 """
 
 from typing import Any, cast
@@ -25,10 +26,11 @@ _SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "mi
 
 
 def in_json_schema(schema: Any) -> Any:
-    """The schema in JSON Schema's words; the same object where it was in those already.
+    """Return the schema as JSON Schema; the same object if it is JSON Schema already.
 
     Args:
-        schema: a schema of bounded depth.
+        schema: a schema in Gemini's format or in JSON Schema. Its depth must be bounded, because this
+            function recurses. Any value but a dict is returned as it is.
 
     Example:
         >>> in_json_schema({"type": "STRING", "nullable": True, "minLength": "1"})

@@ -1,7 +1,7 @@
-"""What JSON is and how it is shown: a walk over values, pointers, compact text, cut text, close words.
+"""Which Python values are JSON (`fault_in`), and how to write them.
 
-Everything above this file works on JSON values. This file says which Python values those are, and writes them
-for a request (`compact`) or for an error message (`spelled`, `cut`, `pointer`, `closest`).
+`compact` writes a value for a request. `spelled`, `cut`, `listed`, `pointer` and `closest` write parts of
+error messages.
 """
 
 import json
@@ -15,14 +15,14 @@ Json: TypeAlias = dict[str, Any]
 """A JSON object."""
 
 ARGUMENT_LEVELS = 201
-"""How many objects and arrays a call's arguments may nest; jiter, which decodes their text, stops there."""
+"""How many objects and arrays of a call's arguments may nest. It is the limit of jiter, the JSON decoder."""
 
 SCHEMA_LEVELS = 101
-"""How many objects and arrays a schema may nest."""
+"""How many objects and arrays of a schema may nest."""
 
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
-_MOST_BITS = 14_000  # of an integer: Python writes no more than 4,300 digits
+_MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
 
 
 def is_object(value: object) -> TypeGuard[Json]:
@@ -46,7 +46,7 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 class Path(NamedTuple):
-    """A place in a value, linked to the place that holds it: only an error pays for writing it out.
+    """A place in a value, linked to its parent, so that the pointer is written only for an error.
 
     Example:
         >>> Path(Path(None, "properties"), "a/b").pointer()
@@ -84,15 +84,15 @@ class Fault(NamedTuple):
 
 
 def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | None:
-    """Find the first place where a Python value is not JSON, or goes over a limit.
+    """Find the first place where a Python value is not JSON or exceeds a limit.
 
     Args:
-        value: any value; one that holds itself has too many levels.
+        value: any value. One that contains itself exceeds `levels`.
         levels: how many objects and arrays may be nested, the outermost included.
-        most: how many values there may be in all; None sets no limit.
+        most: how many values there may be in total; None sets no limit.
 
     Returns:
-        None for a JSON value within the limits.
+        None for a JSON value within the limits, else the Fault.
 
     Example:
         >>> fault_in({"a": [1, float("nan")]}, levels=5)
@@ -166,7 +166,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def compact(value: Any) -> str:
-    """Write a value as compact JSON text, with its keys in their order.
+    """Write a value as compact JSON text. Keys keep their order; NaN becomes null.
 
     Example:
         >>> compact({"city": "Zürich", "days": [1, 2]})
@@ -179,7 +179,7 @@ def compact(value: Any) -> str:
 
 
 def cut(text: str, *, from_end: bool = False) -> str:
-    """Cut text to what a message can carry; the object keeps the whole of it.
+    """Cut text to a readable length for a message. Empty text becomes `(nothing)`.
 
     Example:
         >>> cut("x" * 500).endswith("… (500 characters)")
@@ -192,7 +192,7 @@ def cut(text: str, *, from_end: bool = False) -> str:
 
 
 def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
-    """Join the first items and count the rest.
+    """Join the first `most` items, and count the rest.
 
     Example:
         >>> listed(["a", "b", "c"], 2, ", ")
@@ -204,7 +204,7 @@ def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word closest to a misspelt one; None where none is close.
+    """Return the known word most similar to a misspelt one; None if none is similar.
 
     Example:
         >>> closest("serach", ["search", "fetch"])
@@ -217,7 +217,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def spelled(value: Any) -> str:
-    r"""Write any value as JSON-like text, also one that JSON cannot hold or that no encoder can nest.
+    r"""Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
     Example:
         >>> spelled({"a": [float("nan"), b"x"]})

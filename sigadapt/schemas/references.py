@@ -1,10 +1,10 @@
-"""Where the references of a JSON Schema lead, and how much work following them is (rule 11).
+"""Check a JSON Schema's references: where they lead, and how much work it takes to follow them (rule 11).
 
 a. A reference leads to a place in the same document, by pointer, by anchor or by an embedded `$id`. Nothing
    is ever fetched.
-b. No schema applies itself to the same value: that never ends.
-c. No value is judged more than `MAX_APPLIED` times: schemas that double at each reference cost their reader
-   exponential time.
+b. No schema applies itself to the same value: validation would never end.
+c. No value is validated more than `MAX_APPLIED` times: where each definition refers to the next one twice,
+   the work doubles with each definition.
 """
 
 from collections import defaultdict
@@ -17,6 +17,7 @@ from sigadapt.schemas.json_values import Json, Path, cut
 from sigadapt.schemas.subschemas import SAME_VALUE, Place
 
 MAX_APPLIED = 10_000
+"""How many times a schema, with all schemas it refers to, may validate one value."""
 
 _KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -29,7 +30,11 @@ class _Reference(NamedTuple):
 
 
 class _Targets:
-    """What can be referred to: resources by identifier, and the anchors in each."""
+    """What references can lead to: resources by identifier, and anchors by resource and name.
+
+    A resource, in JSON Schema, is the root or a schema with an `$id`. A reference is relative to the resource
+    around it: `of_schema` maps the `id` of each schema object to its resource.
+    """
 
     __slots__ = ("anchors", "of_schema", "outer", "resources")
 
@@ -42,14 +47,14 @@ class _Targets:
 
 
 def check_references(places: Sequence[Place], *, tool: str | None) -> None:
-    """Refuse references that leave the document or lead nowhere, and schemas that never come to an end.
+    """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
 
     Args:
-        places: every schema of one document, the root first, as `subschemas` gives them.
+        places: all schemas of one document, the root first, as `subschemas` yields them.
         tool: the tool's name, for the error.
 
     Raises:
-        InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference where there is one.
+        InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
 
     Example:
         >>> from sigadapt.schemas.subschemas import subschemas
@@ -57,7 +62,7 @@ def check_references(places: Sequence[Place], *, tool: str | None) -> None:
         >>> check_references(list(subschemas(schema)), tool="f")
         Traceback (most recent call last):
         sigadapt.errors.InvalidToolDecl: tool 'f', at /properties/a/$ref: 'https://example.com/a.json' is \
-outside of this schema, and nothing is fetched. Put what it refers to under `$defs`.
+outside this schema, and schemas are never fetched. Copy the schema it refers to into `$defs`.
     """
     targets = _Targets(places[0].schema)
     references: list[_Reference] = []
@@ -79,7 +84,7 @@ outside of this schema, and nothing is fetched. Put what it refers to under `$de
 
 
 def _enter(place: Place, targets: _Targets) -> Json:
-    """Note a schema's identifier and anchors; return the resource that its own references are relative to."""
+    """Record a schema's identifier and anchors. Return the resource that its references are relative to."""
     schema, identifier = place.schema, place.schema.get("$id")
     resource = schema if place.holder is None else targets.of_schema[id(place.holder)]
     if type(identifier) is str and not identifier.startswith("#"):
@@ -101,17 +106,17 @@ def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> obj
         resource = targets.resources.get(base) or targets.resources.get(joined)
         if resource is None:
             raise InvalidToolDecl(
-                f"'{cut(reference.target)}' is outside of this schema, and nothing is fetched",
+                f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched",
                 code="remote_ref",
                 tool=tool,
                 path=reference.path.pointer(),
-                fix="Put what it refers to under `$defs`.",
+                fix="Copy the schema it refers to into `$defs`.",
             )
     try:
         return _at(resource, unquote(fragment), targets)
     except (LookupError, ValueError):
         raise InvalidToolDecl(
-            f"'{cut(reference.target)}' refers to nothing",
+            f"'{cut(reference.target)}' leads to no place in this schema",
             code="invalid_schema",
             tool=tool,
             path=reference.path.pointer(),
@@ -134,10 +139,11 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
 
 
 def _check_cost(applied: Mapping[int, list[int]], tool: str | None) -> None:
-    """Add up, from the leaves, how often each schema has one value judged (rules b and c).
+    """Add up, from the leaves, how often each schema validates one value; refuse cycles (b) and excess (c).
 
     Args:
-        applied: which schemas judge the value of which, by `id`; one that does so twice, twice.
+        applied: for each schema, the schemas that it applies to the same value, all by `id`. A schema that is
+            applied twice is listed twice.
         tool: the tool's name, for the error.
     """
     cost: dict[int, int] = {}
@@ -160,5 +166,5 @@ def _check_cost(applied: Mapping[int, list[int]], tool: str | None) -> None:
             opened.add(node)
             pending += unknown
         if cost.get(node, 0) > MAX_APPLIED:
-            reason = f"its schemas judge one value more than {MAX_APPLIED} times"
+            reason = f"its schemas validate one value more than {MAX_APPLIED} times"
             raise InvalidToolDecl(reason, code="invalid_schema", tool=tool)

@@ -1,8 +1,9 @@
-"""A schema for strict mode: made compatible where that changes no meaning, else refused (rule 9).
+"""Make a tool's schema compatible with strict mode, or refuse it (rule 9).
 
-Source: OpenAI's structured outputs guide, "Supported schemas". Every object must be closed and require all of
-its properties. An object that says nothing of other properties is closed here; an optional property cannot be
-made required without changing what the tool takes, so it is refused, as is what strict mode does not know.
+In strict mode, every object has `"additionalProperties": false` and requires all of its properties. An object
+without `additionalProperties` gets it here. An optional property is refused: to require it would change the
+arguments that the tool accepts. So is a keyword that strict mode does not support.
+Source: OpenAI's structured outputs guide, "Supported schemas".
 """
 
 from typing import Any, cast
@@ -24,10 +25,13 @@ _UNKNOWN = (
 
 
 def strict_tool(tool: Json) -> Json:
-    """A canonical tool with a strict-compatible schema; the given one is not changed.
+    """Return the tool with a schema that strict mode accepts.
+
+    Args:
+        tool: a tool in the shape of OpenAI's chat completions. It is not changed.
 
     Raises:
-        InvalidToolDecl: `not_strict`, with the path of what strict mode cannot take.
+        InvalidToolDecl: `not_strict`, with the path of the keyword or property that strict mode refuses.
 
     Example:
         >>> schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -41,7 +45,7 @@ def strict_tool(tool: Json) -> Json:
 
 
 def _closed(schema: Any, path: list[str | int], tool: str) -> Any:
-    # As deep as a declared schema may be (schema.MAX_DEPTH), so recursion is safe.
+    # Recursion is safe: a declared schema has at most SCHEMA_LEVELS levels.
     if isinstance(schema, list):
         items = cast("list[Any]", schema)
         return [_closed(item, [*path, number], tool) for number, item in enumerate(items)]
@@ -50,7 +54,7 @@ def _closed(schema: Any, path: list[str | int], tool: str) -> Any:
     schema = cast("Json", schema)
     for word in _UNKNOWN:
         if word in schema:
-            _refuse(f"strict mode does not know {word!r}", [*path, word], tool)
+            _refuse(f"strict mode does not support {word!r}", [*path, word], tool)
     closed: Json = dict(schema)
     for word in ("properties", "$defs", "definitions"):
         if isinstance(schema.get(word), dict):
@@ -66,7 +70,7 @@ def _closed(schema: Any, path: list[str | int], tool: str) -> Any:
 
 def _close(schema: Json, path: list[str | int], tool: str) -> None:
     if schema.setdefault("additionalProperties", False) is not False:
-        _refuse("strict mode takes closed objects only", [*path, "additionalProperties"], tool)
+        _refuse("strict mode accepts only false here", [*path, "additionalProperties"], tool)
     required = schema.get("required", [])
     for name in schema.setdefault("properties", {}):
         if name not in required:
@@ -74,7 +78,7 @@ def _close(schema: Json, path: list[str | int], tool: str) -> None:
                 f"{name!r} is optional, and strict mode requires every property",
                 [*path, "properties", name],
                 tool,
-                fix="Require it, with null among its types if it may be left out.",
+                fix="Require it; if it may be left out, let it be null as well.",
             )
     schema["required"] = list(required)
 

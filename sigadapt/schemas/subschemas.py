@@ -1,7 +1,7 @@
-"""Where JSON Schema keeps schemas inside a schema: the one table of keywords, and a walk over them.
+"""Walk over the schemas inside a JSON Schema. The table of keywords that hold schemas is here.
 
-The table covers Draft 2020-12 and, because servers still send them, the keywords that Drafts 4 to 2019-09 had
-in their place. What stands under any other keyword (`default`, `enum`, `examples`, extensions) is data.
+The table covers Draft 2020-12, and the keywords of Drafts 4 to 2019-09 that it replaced, because servers
+still send those. The value of any other keyword (`default`, `enum`, `examples`, extensions) is data.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,14 @@ _NAMED = frozenset(("$defs", "definitions", "dependentSchemas", "patternProperti
 
 
 class Place(NamedTuple):
-    """A schema inside a schema, with the schema and the keyword that hold it."""
+    """A schema, and where it is.
+
+    Args:
+        schema: the schema itself.
+        path: its place in the document; None for the root.
+        holder: the schema that directly holds it; None for the root.
+        keyword: the holder's keyword that it is under; empty for the root.
+    """
 
     schema: Json
     path: Path | None
@@ -31,7 +38,7 @@ class Place(NamedTuple):
 
 
 def subschemas(root: Json) -> Iterator[Place]:
-    """Walk over every schema object of a document, the root first; `true` and `false` are left out.
+    """Yield every schema object of a document, the root first. The schemas `true` and `false` are left out.
 
     Args:
         root: a JSON Schema without cycles between its Python objects.

@@ -1,1 +1,1 @@
-"""What a signature can declare: tools in, calls out, results back."""
+"""The types of a signature's tool fields: tools in, calls out, results back. Nothing here sends a request."""

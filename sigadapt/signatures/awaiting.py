@@ -1,7 +1,7 @@
-"""Await: what code that does not wait by itself asks its caller to wait for.
+"""One code path for sync and async callers: generators that yield an `Await` for each awaitable.
 
-Toolsets and hooks may be sync or async. Their steps are generators that yield an `Await` for each thing that
-is async. Only who drives the generator knows whether anybody can wait.
+Toolsets and hooks may be sync or async. `arun` drives such a generator and awaits what it yields. `run`
+drives it too, and raises an error at the first `Await`, because a sync caller cannot wait.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -17,7 +17,7 @@ class Await(NamedTuple):
     """Something to await before the steps go on.
 
     Args:
-        value: the awaitable; the steps go on with what it gives, or with the error it raises.
+        value: the awaitable. Its result, or the error it raises, is sent into the generator.
         refusal: makes the error for a caller that cannot await.
     """
 
@@ -25,7 +25,7 @@ class Await(NamedTuple):
     refusal: Callable[[], SigadaptError]
 
     def refused(self) -> SigadaptError:
-        """Make the error; a coroutine is closed, or Python would warn that it was never awaited."""
+        """Make the error. Close a coroutine, or Python would warn that it was never awaited."""
         if iscoroutine(self.value):
             self.value.close()
         return self.refusal()
@@ -40,7 +40,7 @@ Steps: TypeAlias = Generator[Any, Any, _T]
 
 
 def run(steps: Steps[_T]) -> _T:
-    """Drive steps for a caller that cannot await.
+    """Run steps for a caller that cannot await, and return their result.
 
     Raises:
         SigadaptError: the refusal of the first `Await`.
@@ -64,12 +64,22 @@ def run(steps: Steps[_T]) -> _T:
             raise step.refused()
         try:
             resume, value = steps.send, step.now()
-        except Exception as error:  # noqa: BLE001  (the steps decide what becomes of it)
+        except Exception as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
             resume, value = steps.throw, error
 
 
 async def arun(steps: Steps[_T]) -> _T:
-    """Drive steps for a caller that awaits."""
+    """Run steps for a caller that awaits, and return their result.
+
+    Example:
+        >>> import asyncio
+        >>> async def answer():
+        ...     return 42
+        >>> def steps():
+        ...     return (yield Await(answer(), lambda: SigadaptError("has to be awaited")))
+        >>> asyncio.run(arun(steps()))
+        42
+    """
     resume: Callable[[Any], Any] = steps.send
     value: Any = None
     while True:

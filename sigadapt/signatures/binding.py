@@ -1,14 +1,14 @@
-"""Arguments as typed Python values, ready for `func(**bound)`. Nothing is called here (rule 1).
+"""Turn a call's JSON arguments into typed Python values for `func(**bound)`. Nothing is called (rule 1).
 
-The rules:
+The details:
 
- a. Arguments are checked against their declaration first; then each one that was sent is validated from JSON
-    by its parameter's type, in pydantic's lax mode, because a JSON Schema takes `1.0` for an integer.
- b. What was not sent stays out, so that Python's own default applies. A default that stands in a pydantic
+ a. The caller checks arguments against the schema first. Each argument is then validated from JSON by its
+    parameter's type, in pydantic's lax mode, because JSON Schema accepts `1.0` as an integer.
+ b. A missing argument stays missing, so that Python's own default applies. A default inside a pydantic
     `Field` is filled in, because Python would pass the `Field` itself.
- c. A pydantic model's fields come out under the names they were sent by, which its constructor takes.
- d. An argument whose parameter has no usable type, or that no parameter names, stays as it was sent, and so
-    do all arguments of a declaration without a Python object.
+ c. A pydantic model's fields keep the names that they were sent under; its constructor accepts those.
+ d. An argument stays as it was sent if it has no parameter, or one without a usable type. So do all arguments
+    of a declaration without a Python object.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,19 +31,19 @@ _Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
 
 _MOST_ERRORS = 8
 _VALIDATORS: WeakCache[dict[bool, _Validator]] = WeakCache()
-"""The validator of a callable's arguments, by whether it was given as a bound method."""
+"""A callable's validators: `True` is the key of the one for the bound method, `False` of the one without."""
 
 
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
-    """Turn arguments into the Python values that the declared callable's types say.
+    """Turn arguments into Python values of the types that the declared callable's annotations name.
 
     Args:
         decl: the declaration.
-        args: the arguments; they fit its schema.
+        args: decoded arguments that fit the declaration's schema.
 
     Returns:
-        The arguments by keyword: models, dataclasses, enums, dates and the like where the parameter says so.
-        Or a Flaw `schema_mismatch`, with the path of the first misfit.
+        The arguments by keyword, as models, dataclasses, enums, dates and so on. If one cannot be converted,
+        a Flaw `schema_mismatch` with the path of the first that failed.
 
     Example:
         >>> import datetime
@@ -68,7 +68,7 @@ def _typed(func: Callable[..., Any], args: Json) -> Json:
 def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> Json:
     made = model.model_validate_json(compact(args))
     if issubclass(model, pydantic.RootModel):
-        return dict(args)  # the constructor makes the typed object of them
+        return dict(args)  # the constructor converts them
     fields = {key: name for name, field in model.model_fields.items() for key in _keywords(name, field)}
     typed = {key: getattr(made, name) for key, name in fields.items() if name in made.model_fields_set}
     return {key: typed.get(key, value) for key, value in (args | (made.model_extra or {})).items()}
@@ -130,7 +130,7 @@ def _pointer(detail: ErrorDetails, args: Json) -> str:
 
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
-    """The steps of pydantic's location that lead into the arguments; it also names types tried on the way."""
+    """Yield the steps of pydantic's location that exist in the arguments. Others name types that it tried."""
     for step in location:
         if isinstance(value, dict) and step in value:
             value = cast("Json", value)[cast("str", step)]

@@ -1,9 +1,9 @@
-"""The typed calls of one model turn: ToolCall, InvalidToolCall and the ToolCalls that holds them.
+"""The typed calls of one model turn: ToolCall, InvalidToolCall, and ToolCalls, which holds both.
 
-`ToolCalls` is a `dspy.ToolCalls`, so DSPy's own modules take it as it is. Two things differ. Bad calls are
-kept beside the good ones, each with a code (rule 3). And the turn the calls came from (its text, reasoning
-and provider state) is kept on every single call, because `dspy.ReActV2` builds a new collection from the
-calls it got and keeps nothing else.
+`ToolCalls` is a subclass of `dspy.ToolCalls`, so DSPy's own modules accept it. It adds two things. Invalid
+calls are kept beside the valid ones, each with a code (rule 3). And each call carries its turn (the model's
+text, reasoning and provider state), because `dspy.ReActV2` builds a new collection from the single calls and
+drops everything else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,12 +25,17 @@ _MISSING: Any = object()
 
 
 class Turn(pydantic.BaseModel):
-    """What the model said in the turn that made the calls, and what its provider wants back next time.
+    """What the model said beside its calls, and the provider state to send back on the next turn (rule 8).
 
     Args:
         text: the text beside the calls.
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
+
+    Example:
+        >>> calls = ToolCalls([{"name": "now", "args": {}}], turn=Turn(text="Let me check."))
+        >>> calls.text
+        'Let me check.'
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -41,20 +46,21 @@ class Turn(pydantic.BaseModel):
 
 
 NO_TURN = Turn()
-"""The turn of calls that came with nothing beside them."""
+"""The turn of calls that came without text, reasoning and state."""
 
 
 class ToolCall(dspy.ToolCalls.ToolCall):
-    """One call the model made, decoded and never altered unless `altered` says so.
+    """One call that the model made, decoded, and unchanged unless `altered` says otherwise (rule 3).
 
     Args:
         id: the provider's id, or a synthesised `call_<n>` (rule 6).
         name: the declared tool's name.
         args: the decoded arguments.
-        arguments: the JSON text exactly as sent; where the provider sent an object, its compact form.
-        index: the position among all calls of the answer, bad ones counted.
-        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice.
-        turn: what the model said in the turn that made the call.
+        arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
+            form.
+        index: the position among all calls of the answer, invalid ones counted, from 0.
+        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` for a duplicate id.
+        turn: what the model said beside the call.
 
     Example:
         >>> call = ToolCall(name="get_weather", args={"city": "Paris"}, id="call_1")
@@ -73,14 +79,14 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     turn: Turn = NO_TURN
 
     def bind(self, decls: ToolDecls) -> "dict[str, Any] | InvalidToolCall":
-        """Return the arguments as typed Python values, ready for `func(**bound)`; nothing is called.
+        """Return the arguments as typed Python values, ready for `func(**bound)`. Nothing is called (rule 1).
 
         Args:
             decls: the tools that were declared for the turn.
 
         Returns:
-            The arguments by keyword, or an InvalidToolCall `unknown_tool` or `schema_mismatch`. Of a
-            declaration without Python types, the arguments as they are. `binding.py` has the rules.
+            The arguments by keyword; unchanged if the declaration has no Python types. Or an InvalidToolCall,
+            `unknown_tool` or `schema_mismatch`. `binding.py` has the details.
 
         Example:
             >>> from pathlib import Path
@@ -94,14 +100,16 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return refused(self, bound) if isinstance(bound, Flaw) else bound
 
     def approved(self) -> "ToolCall":
-        """Answer a request for confirmation with yes.
+        """Answer yes to a request for confirmation.
+
+        Call this only on calls that `ToolCalls.awaiting_confirmation` returned, or that were saved and loaded
+        since. Never call it on a call that a model sent.
 
         Returns:
-            The original call, exactly as it was.
+            The original call, unchanged.
 
         Raises:
-            InvalidHistory: `no_confirmation`, if this call is not one of `ToolCalls.awaiting_confirmation`.
-                Only give it what that returned, saved and loaded if need be, and nothing that a model sent.
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
 
         Example:
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
@@ -112,32 +120,39 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         """
         wrapped = self.args.get("call")
         if self.name != REQUEST or not isinstance(wrapped, dict):
-            raise self._asks_nothing()
+            raise self._no_confirmation()
         try:
             return ToolCall.model_validate(wrapped)
         except pydantic.ValidationError as error:
-            raise self._asks_nothing() from error
+            raise self._no_confirmation() from error
 
     def rejected(self, reason: str = REJECTED) -> ToolResult:
-        """Answer a request for confirmation with no.
+        """Answer no to a request for confirmation.
 
         Args:
-            reason: what the model is told.
+            reason: the text of the failed result, which the model reads.
 
         Returns:
             A failed result of the original call, for `ToolResults.of`.
 
         Raises:
-            InvalidHistory: as `approved`.
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+
+        Example:
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> result = calls.awaiting_confirmation(decls)[0].rejected("Too expensive.")
+            >>> result.call_id, result.value, result.is_error
+            ('call_1', 'Too expensive.', True)
         """
         call = self.approved()
         return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
 
-    def _asks_nothing(self) -> InvalidHistory:
+    def _no_confirmation(self) -> InvalidHistory:
         return InvalidHistory(
-            f"call {self.id!r} of {self.name!r} wraps no call that awaits confirmation",
+            f"expected a request for confirmation, got the call {self.id!r} of {self.name!r}",
             code="no_confirmation",
-            fix="Give what ToolCalls.awaiting_confirmation(decls) gave.",
+            fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
         )
 
     @pydantic.model_validator(mode="before")
@@ -148,12 +163,12 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return cast("Any", data)
 
     def format(self) -> dict[str, Any]:
-        """Return the call whole, because `dspy.ToolCalls`, which ReActV2 builds, saves what this gives."""
+        """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""
         return self.serialize_model()
 
     @pydantic.model_serializer()
     def serialize_model(self) -> Any:
-        """Return the call whole, its turn included."""
+        """Return the whole call, turn included."""
         return {**_plain(self), **({} if self.turn == NO_TURN else {"turn": self.turn.model_dump()})}
 
     def __str__(self) -> str:
@@ -164,16 +179,16 @@ class ToolCall(dspy.ToolCalls.ToolCall):
 
 
 class InvalidToolCall(pydantic.BaseModel):
-    """One call the model made that cannot be used, kept whole.
+    """One call that the model made and that cannot be used, kept exactly as sent (rule 3).
 
     Args:
-        id: the provider's id, or a synthesised one, so that an error can be sent back for it.
-        name: the name the model gave, if it gave one.
+        id: the provider's id, or a synthesised one (rule 6), so that an error can be sent back for it.
+        name: the name that the model gave; None if it gave none.
         arguments: the arguments' text exactly as sent.
-        index: the position among all calls of the answer.
+        index: the position among all calls of the answer, from 0.
         code: what is wrong (`errors.CallCode`).
-        message: the same in a sentence, with the text sent cut to a readable length.
-        path: a JSON Pointer into the arguments, where the flaw has a place.
+        message: what is wrong, in a sentence, with the arguments cut to a readable length.
+        path: a JSON Pointer into the arguments; None if the flaw has no place there.
 
     Example:
         >>> InvalidToolCall(id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON")
@@ -197,7 +212,13 @@ class InvalidToolCall(pydantic.BaseModel):
 
 
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
-    """Turn a good call into the bad one that a closer look found it to be."""
+    """Return a call as an InvalidToolCall with a flaw that was found in it.
+
+    Example:
+        >>> call = ToolCall(id="c", name="f", args={})
+        >>> refused(call, Flaw("unknown_tool", "no tool 'f' is declared")).code
+        'unknown_tool'
+    """
     return InvalidToolCall(
         id=call.id,
         name=call.name,
@@ -210,14 +231,17 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
 
 
 class ToolCalls(dspy.ToolCalls):
-    """The calls of one turn. `len`, iteration, indexing and truth are over the good ones, in order.
+    """The calls of one turn. `len`, iteration, indexing and truth count the valid calls only, in order.
 
     Args:
-        calls: the calls: one, or any number of them, each a ToolCall, an InvalidToolCall, a call of DSPy's,
-            or a dict with `name` and `args` or in OpenAI's shape. Or by keyword, as it is saved:
-        tool_calls: the good calls.
-        invalid: the bad ones, each with its code and raw text.
-        turn: what the model said beside them; read it through `.text` and `.reasoning`.
+        calls: one call or an iterable of calls. Each is a ToolCall, an InvalidToolCall, a
+            `dspy.ToolCalls.ToolCall`, a dict with `name` and `args`, or a dict in OpenAI's shape.
+        tool_calls: the valid calls. The saved form has this keyword instead of `calls`.
+        invalid: the invalid calls, each with its code and raw text.
+        turn: what the model said beside the calls; read it through `.text` and `.reasoning`.
+
+    Raises:
+        pydantic.ValidationError: an item is not a call.
 
     Example:
         >>> calls = ToolCalls(
@@ -242,7 +266,7 @@ class ToolCalls(dspy.ToolCalls):
             data = {**_listed(calls), **data}
         super().__init__(**data)
 
-    # Pydantic validates saved calls by the fields; a constructor of its own kind would be called instead.
+    # Without this mark, pydantic would call this constructor to validate saved calls.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
     @property
@@ -271,7 +295,7 @@ class ToolCalls(dspy.ToolCalls):
         return f"ToolCalls([{self}])"
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
-        """Return all calls, good and bad, as the provider sent them."""
+        """Return all calls, valid and invalid, in the order in which the provider sent them."""
         return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
 
     def validated(self, decls: ToolDecls) -> "ToolCalls":
@@ -281,8 +305,9 @@ class ToolCalls(dspy.ToolCalls):
             decls: the tools that were declared for the turn.
 
         Returns:
-            New ToolCalls. A call of no declared tool becomes an InvalidToolCall `unknown_tool`; one whose
-            arguments do not fit its tool's schema becomes `schema_mismatch`, with the path. Order is kept.
+            ToolCalls in the same order; this object if all calls are valid. A call of an undeclared tool
+            becomes an InvalidToolCall `unknown_tool`. One whose arguments do not fit the tool's schema
+            becomes `schema_mismatch`, with the path.
 
         Example:
             >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})])
@@ -303,18 +328,21 @@ class ToolCalls(dspy.ToolCalls):
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
     def awaiting_confirmation(self, decls: ToolDecls) -> "ToolCalls":
-        """Return those of these calls that a person must agree to, each wrapped in a virtual call.
+        """Return the calls that a person must agree to, each wrapped in a request for confirmation.
+
+        A request is a ToolCall of `sigadapt_request_confirmation`. It can be saved as JSON and answered in
+        another process, with `request.approved()` or `request.rejected()`.
 
         Args:
             decls: the tools that were declared for the turn.
 
         Returns:
-            Calls of `sigadapt_request_confirmation` with the arguments `call` (the original, whole), `hint`
-            and `payload`; empty where no call needs one. They survive JSON, so the answer may come in another
-            process: `request.approved()` or `request.rejected()`. Each id is the original's after `confirm_`.
+            One request for each call that needs one. Its arguments are `call` (the original), `hint` and
+            `payload`; its id is `confirm_` and the original's id.
 
         Raises:
-            InvalidToolDecl: `confirmation_failed`, where a declaration's own function gives no answer.
+            InvalidToolDecl: `confirmation_failed`, if a `requires_confirmation` function raises, or returns
+                neither a boolean nor a Confirmation.
 
         Example:
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
@@ -335,7 +363,7 @@ class ToolCalls(dspy.ToolCalls):
     @pydantic.model_validator(mode="before")
     @classmethod
     def validate_input(cls, data: Any) -> Any:
-        """Take ToolCalls, what `model_dump` wrote, or a list of calls; the turn goes onto every call."""
+        """Accept ToolCalls, the output of `model_dump`, or a list of calls. Put the turn on every call."""
         if isinstance(data, cls):
             return data
         if isinstance(data, dspy.ToolCalls):
@@ -344,7 +372,7 @@ class ToolCalls(dspy.ToolCalls):
             data = _listed(cast("Any", data))
         if not isinstance(data, Mapping) or not isinstance(data.get("tool_calls"), Sequence):
             raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
-                "ToolCalls takes a mapping with a list `tool_calls`, or a list of calls"
+                "expected calls, a list of calls, or a mapping with a list `tool_calls`"
             )
         known = cast("Mapping[str, Any]", data)
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
@@ -360,7 +388,7 @@ class ToolCalls(dspy.ToolCalls):
 
     @pydantic.model_serializer()
     def serialize_model(self) -> dict[str, Any]:
-        """Return all that `model_validate` needs to build an equal object; the turn once, not per call."""
+        """Return all that `model_validate` needs to build an equal object. The turn is written only once."""
         data: dict[str, Any] = {"tool_calls": [_beside(call, self.turn) for call in self.tool_calls]}
         if self.invalid:
             data["invalid"] = [call.model_dump() for call in self.invalid]
@@ -376,7 +404,7 @@ _new = object.__new__
 _ALL_FIELDS: dict[Any, set[str]] = {
     cls: set(cls.model_fields) for cls in (Turn, ToolCall, InvalidToolCall, ToolCalls)
 }
-# A model's own slots, which `object.__setattr__` would look up by name each time.
+# The setters of a pydantic model's slots; `object.__setattr__` would look each up by name.
 _put_values, _put_fields_set, _put_extra, _put_private = (
     vars(pydantic.BaseModel)[slot].__set__
     for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
@@ -384,9 +412,10 @@ _put_values, _put_fields_set, _put_extra, _put_private = (
 
 
 def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
-    """Build one of these models from values that are right by construction.
+    """Build one of these models without validation, from values that are known to be valid.
 
-    Validation would cost several times as much, and refuse a text that holds half of a surrogate pair.
+    Validation would take several times as long. It would also refuse text with half of a surrogate pair,
+    which a model may have sent.
 
     Args:
         cls: ToolCall, InvalidToolCall, ToolCalls or Turn.
@@ -405,7 +434,7 @@ def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
 
 
 def _listed(calls: Any) -> dict[str, Any]:
-    """What a call, several calls, or a ToolCalls amounts to as keywords."""
+    """Return one call, several calls or a ToolCalls as keyword arguments of ToolCalls."""
     if isinstance(calls, dspy.ToolCalls) or (isinstance(calls, Mapping) and "tool_calls" in calls):
         made = ToolCalls.model_validate(calls)
         return {name: getattr(made, name) for name in ToolCalls.model_fields}
@@ -414,7 +443,7 @@ def _listed(calls: Any) -> dict[str, Any]:
 
 
 def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
-    """A call without its turn, where that is the collection's: not so after a reask, which takes two."""
+    """Return a call as a dict, with its turn if the collection's is another, as after a reask."""
     data = _plain(call)
     return data if call.turn == turn else {**data, "turn": call.turn.model_dump()}
 
@@ -439,7 +468,7 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):
         raise ValueError(  # noqa: TRY004
-            f"a call is a mapping with `name` and `args`, not {type(item).__name__}"
+            f"expected a call or a mapping with `name` and `args`, got a {type(item).__name__}"
         )
     known = dict(cast("Mapping[str, Any]", item))
     function = known.get("function")
@@ -453,7 +482,7 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
 def _chat_call(
     call_id: str, function: Mapping[str, Any], turn: Turn, position: int
 ) -> ToolCall | InvalidToolCall:
-    """A call in OpenAI's shape, whose arguments are JSON text."""
+    """Read a call in OpenAI's shape, whose arguments are JSON text."""
     name, sent = function.get("name"), function.get("arguments")
     text = sent if isinstance(sent, str) else compact({} if sent is None else sent)
     args: Json | Flaw = parse_arguments(text)

@@ -1,7 +1,7 @@
-"""Whether a person must agree to a call: asked of its declaration, before anything is run.
+"""Find out from a tool's declaration whether a person must agree to a call before the program runs the tool.
 
-`calls.py` makes a virtual call of the question, which a program may save and answer in another process. The
-idea is that of the Agent Development Kit's tool confirmation.
+`ToolCalls.awaiting_confirmation` wraps each such call in a request, which a program can save and answer in
+another process. Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
 from copy import deepcopy
@@ -14,18 +14,18 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decl import ToolDecl
 
 REQUEST = "sigadapt_request_confirmation"
-"""The name of the virtual call. No model sees it, and no model makes one."""
+"""The tool name of a request for confirmation. Models never see it."""
 
 REJECTED = "The user rejected this call. It was not run."
-"""What the model is told of a call that a person said no to."""
+"""The result of a call that a person said no to, as the model reads it."""
 
 
 class Confirmation(NamedTuple):
-    """What a `requires_confirmation` function may give in place of True.
+    """A question for a person. A `requires_confirmation` function may return it in place of True.
 
     Args:
-        hint: what the person is asked.
-        payload: JSON for the program that asks, such as what to show.
+        hint: the question to the person.
+        payload: a JSON value for the program that asks, such as details to show.
 
     Example:
         >>> Confirmation("Pay 5 EUR?", {"eur": 5}).hint
@@ -37,15 +37,15 @@ class Confirmation(NamedTuple):
 
 
 def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
-    """Say what a person must be asked before a call is run; None where nobody needs to be.
+    """Return the question to ask a person before a call is run; None if the call needs no confirmation.
 
     Args:
-        decl: the tool's declaration. Where its `requires_confirmation` is a function, it is asked with a copy
-            of the arguments, and gives a boolean or a `Confirmation`.
+        decl: the tool's declaration. If its `requires_confirmation` is a function, that is called with a copy
+            of the arguments, and returns a boolean or a Confirmation.
         args: the call's arguments.
 
     Raises:
-        InvalidToolDecl: `confirmation_failed`, where that function raises or gives anything else.
+        InvalidToolDecl: `confirmation_failed`, if that function raises or returns anything else.
 
     Example:
         >>> confirmation_for(ToolDecl("pay", requires_confirmation=True), {"eur": 5}).hint
@@ -60,7 +60,7 @@ def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
 
 
 def _answer(decl: ToolDecl, args: Json) -> bool | Confirmation:
-    """What the declaration's function says; anything unclear is an error, because a guess may cost money."""
+    """Call the declaration's function. An unclear answer is an error, because a guess may cost money."""
     try:
         answer = cast("Any", decl.requires_confirmation)(deepcopy(args))
         if isinstance(answer, Confirmation):
@@ -70,10 +70,10 @@ def _answer(decl: ToolDecl, args: Json) -> bool | Confirmation:
     if iscoroutine(answer):
         answer.close()
     if not isinstance(answer, (bool, Confirmation)):
-        raise _failed(decl, f"it gave a {type(answer).__name__}")
+        raise _failed(decl, f"expected a boolean or a Confirmation, got a {type(answer).__name__}")
     return answer
 
 
 def _failed(decl: ToolDecl, why: str) -> InvalidToolDecl:
-    reason = f"its requires_confirmation did not say whether to ask: {why}"
+    reason = f"its requires_confirmation function failed: {why}"
     return InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)

@@ -1,9 +1,10 @@
-"""Live MCP sessions and servers as a Toolset's source: whatever lists its tools.
+"""List the tools of a live MCP session or server, the source of a Toolset. No tool is run here (rule 1).
 
-`list_tools` differs between the SDK's objects and versions: a server object and FastMCP's client give a list,
-a session gives pages, and the next page is asked for with `params` or with `cursor`. Listing is awaited by
-whoever resolves the toolset; nothing here runs a tool. Each declaration's `func` is there for the caller: it
-sends the call to the session under the server's own name, whatever the tool is called by then.
+`list_tools` differs between the SDK's objects and versions. A server object and FastMCP's client return a
+list. A session returns pages, and takes the next page's cursor as `params` or as `cursor`.
+
+Each declaration's `func`, for the caller, sends a call to the session under the server's name for the tool,
+even if a toolset renamed it.
 """
 
 import inspect
@@ -18,20 +19,30 @@ _MOST_PAGES = 1_000
 
 
 def accepts(source: object) -> bool:
-    """Whether the source is an object that lists tools as MCP's do."""
+    """Return whether the source has the methods of an MCP session: `list_tools` and `call_tool`."""
     if isinstance(source, type):
         return False
     return all(callable(getattr(source, name, None)) for name in ("list_tools", "call_tool"))
 
 
 async def listed_tools(source: Any) -> list[ToolDecl]:
-    """All tools that a session or a server has, page after page.
+    """Return the declarations of all tools that a session or a server lists, page by page.
 
     Args:
-        source: a `ClientSession` or `Client` that is connected, an `MCPServer`, or FastMCP's counterparts.
+        source: a connected `ClientSession` or `Client`, an `MCPServer`, or FastMCP's counterparts.
 
     Raises:
-        InvalidToolDecl: `endless_listing`, for a server that gives the same page again and again.
+        InvalidToolDecl: `endless_listing`, if the server repeats a page or sends more than 1,000.
+
+    Example:
+        >>> import asyncio, mcp.types
+        >>> class Server:
+        ...     async def list_tools(self):
+        ...         return [mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}})]
+        ...
+        ...     async def call_tool(self, name, arguments): ...
+        >>> [decl.name for decl in asyncio.run(listed_tools(Server()))]
+        ['now']
     """
     tools: list[Any] = []
     seen: set[str] = set()

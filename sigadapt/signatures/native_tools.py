@@ -1,12 +1,12 @@
-"""Tools that a provider runs itself, such as web search: they ride beside functions, exactly as written.
+"""Native tools: tools that a provider runs itself, such as web search. They are sent exactly as written.
 
-They are told from functions by what they hold, because every provider has its own and new ones come often:
+Every provider has its own, and new ones appear often. So they are recognised by their keys, not by a list:
 
- a. a `type` that is neither a function's nor one of JSON Schema's words, and nothing of a function beside it
-    (OpenAI's Responses, Anthropic);
- b. nothing but keys that Gemini or Bedrock have for tools of their own (`sources/dicts.py`).
+ a. The dict has a `type` that is neither a function's nor one of JSON Schema's types, and no key of a
+    function (OpenAI's Responses, Anthropic).
+ b. All keys are those of Gemini's or Bedrock's own tools (`sources/dicts.py`).
 
-Nobody calls them here or there but the provider, so they have no name to choose by and nothing to validate.
+The provider itself runs them, so nothing here chooses them by name or validates their calls.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class NativeTool:
     """A tool that its provider runs.
 
     Args:
-        spec: its entry in the provider's list of tools, kept as the same object.
+        spec: the tool's entry in the provider's list of tools, kept as the same object.
 
     Raises:
-        InvalidToolDecl: `invalid_schema` for what is no JSON.
+        InvalidToolDecl: `invalid_schema`, if the entry is not JSON.
 
     Example:
         >>> NativeTool({"type": "web_search", "search_context_size": "low"}).kind
@@ -44,11 +44,11 @@ class NativeTool:
 
     @property
     def kind(self) -> str:
-        """Its type, or the key that says what it is."""
+        """The entry's `type`, or its first key if it has no type."""
         return str(self.spec.get("type") or next(iter(self.spec), ""))
 
     def to_openai(self) -> Json:
-        """The entry verbatim, in a new dict."""
+        """Return the entry in a new dict, otherwise unchanged."""
         return dict(self.spec)
 
     def __hash__(self) -> int:
@@ -59,7 +59,7 @@ class NativeTool:
 
 
 def is_native(source: object) -> TypeGuard[Json]:
-    """Whether a dict is a provider's own tool and no function.
+    """Return whether a value is a dict that describes a native tool.
 
     Example:
         >>> is_native({"type": "web_search_20250305", "name": "web_search"}), is_native({"googleSearch": {}})

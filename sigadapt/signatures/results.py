@@ -1,8 +1,8 @@
-"""ToolResults, which continues a conversation, and a result's value as text and as a JSON object.
+"""ToolResults: the results of a turn's calls, and how a result is written as text or as a JSON object.
 
-As an input field, ToolResults carries the turn that made the calls with it, so that the model sees its own
-words, calls and thinking again, then one result a call, and nothing after them (rule 8). Bad calls that were
-kept get a failed result of their own, with what was wrong.
+As an input field, ToolResults continues the conversation: the next request holds the model's turn again
+(text, calls, reasoning), then one result per call, and nothing after them (rule 8). Each invalid call gets a
+failed result that says what is wrong with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +20,18 @@ from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.mcp import content, is_failure, is_mcp_result
 from sigadapt.signatures.tool_result import ToolResult
 
-_MOST_QUOTED = 4_000  # characters of a bad call's arguments, for the model to see what it wrote
+_MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 _PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 class Round(pydantic.BaseModel):
-    """The calls of one turn and their results, one a call and in the calls' order."""
+    """The calls of one turn and their results: one per call, in the order of the calls.
+
+    Example:
+        >>> calls = ToolCalls([ToolCall(id="call_1", name="now", args={})])
+        >>> ToolResults.of(calls, ["noon"]).rounds[0].results[0].value
+        'noon'
+    """
 
     model_config = pydantic.ConfigDict(frozen=True)
 
@@ -34,7 +40,10 @@ class Round(pydantic.BaseModel):
 
 
 class ToolResults(pydantic.BaseModel):
-    """The results of one turn's calls, or of several turns' in a row (`first + second`).
+    """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
+
+    Args:
+        rounds: one for each turn, the earliest first.
 
     Example:
         >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
@@ -54,17 +63,19 @@ class ToolResults(pydantic.BaseModel):
         values: Sequence[Any] | Mapping[str, Any],
         errors: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> "ToolResults":
-        """Pair each call with what it gave.
+        """Pair each call of a turn with its result.
 
         Args:
-            calls: the calls of one turn. Bad ones that were kept get a failed result by themselves.
-            values: one a good call, in order, or by call id. A ToolResult is taken as it is, an exception
-                is a failure that says its message, and an MCP result what it says, failed if it says so.
-            errors: one a good call, or by call id: true where the value is the failure's reason, or the
-                reason itself (a text or an exception); false or None where the call succeeded.
+            calls: the calls of one turn. Its invalid calls get a failed result by themselves.
+            values: one for each valid call, in order or by call id. An exception becomes a failed result with
+                its message. An MCP result becomes its content, and is failed if it says so. Of a ToolResult,
+                the value and the failure are taken.
+            errors: one for each valid call, in order or by call id. False or None: the call succeeded. True:
+                it failed, and its value is the reason. A text or an exception: it failed, for this reason.
 
         Raises:
-            InvalidHistory: for a call without a value or a value without a call, naming the id.
+            InvalidHistory: `unanswered_call` for a call without a value, `unknown_call` for a value without a
+                call.
 
         Example:
             >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
@@ -79,7 +90,7 @@ class ToolResults(pydantic.BaseModel):
                     f"call {call.id!r} has no value",
                     code="unanswered_call",
                     tool=call.name,
-                    fix="Give one, or ToolResult.unanswered(call).",
+                    fix="Give one, or use ToolResult.unanswered(call).",
                 )
         return cls(
             rounds=(
@@ -101,7 +112,7 @@ class ToolResults(pydantic.BaseModel):
 
 
 def complaint(call: InvalidToolCall) -> str:
-    """Say what is wrong with a call, for the model that made it.
+    """Return what is wrong with a call, for the model that made it to read.
 
     Example:
         >>> call = InvalidToolCall(
@@ -124,21 +135,21 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
         for call_id in named:
             if call_id not in known:
                 raise InvalidHistory(
-                    f"there is a {what} for call {call_id!r}, and no such call", code="unknown_call"
+                    f"got a {what} for the call {call_id!r}, which is not in this turn", code="unknown_call"
                 )
         return dict(named)
     values = list(cast("Iterable[Any]", given))
     if len(values) != len(turn):
         raise InvalidHistory(
-            f"{len(values)} {what}s were given for {len(turn)} calls: {', '.join(call.id for call in turn)}",
+            f"expected {len(turn)} {what}s for {', '.join(call.id for call in turn)}; got {len(values)}",
             code="unanswered_call" if len(values) < len(turn) else "unknown_call",
-            fix="Give one a call, in order, or a mapping by call id.",
+            fix="Give one for each valid call, in order, or a mapping by call id.",
         )
     return {call.id: value for call, value in zip(turn, values, strict=True)}
 
 
 def result_text(value: Any) -> str:
-    """Write a result's value as text: text as it is, anything else as compact JSON.
+    """Return a result's value as text: text as it is, anything else as compact JSON.
 
     Example:
         >>> result_text({"ok": True}), result_text("fine")
@@ -153,16 +164,16 @@ def result_text(value: Any) -> str:
 
 
 def result_object(result: ToolResult) -> Json:
-    """Write a result as a JSON object, for providers that take nothing else.
+    """Return a result as a JSON object, for providers that accept only an object.
 
     | result | object |
     |---|---|
     | a failure | `{"error": ...}` |
-    | what an MCP server's result said | `{"output": ...}` |
+    | the content of an MCP result | `{"output": ...}` |
     | a dict, a pydantic model, a dataclass | itself |
     | anything else | `{"result": ...}` |
 
-    Source: Gemini's `FunctionResponse`, which gives `output` and `error` a meaning of their own.
+    Source: Gemini's `FunctionResponse`, in which the keys `output` and `error` have a meaning.
 
     Example:
         >>> result_object(ToolResult(call_id="c", name="f", value=[1, 2]))

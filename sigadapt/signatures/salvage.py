@@ -1,8 +1,8 @@
-"""Salvage of bad calls, where asked for by name: broken JSON repaired, wrapped JSON unwrapped, always marked.
+"""Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default (rule 3).
 
-Off by default (rule 3). A call changed here says so in `altered`, keeps the text that was sent in
-`arguments`, and is checked against its declaration afterwards like any other. Nothing here brings back what
-was never sent: a call that is `truncated`, or that gives a key twice, stays a bad call.
+A salvaged call is marked in `altered`, keeps the text that was sent in `arguments`, and is then checked
+against its declaration like any other call. A call that is `truncated` or has a duplicate key stays invalid,
+because the text does not show what the model meant.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,18 @@ from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
-_MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 us each
+_MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds for each
 
 
 def repair(calls: ToolCalls) -> ToolCalls:
-    """Make bad calls good whose arguments json_repair makes an object of; marked `repaired`.
+    """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`.
+
+    Args:
+        calls: the calls of one turn.
+
+    Returns:
+        The calls, with each call valid whose repaired arguments are an object with content; the others stay
+        invalid.
 
     Example:
         >>> bad = InvalidToolCall(
@@ -31,10 +38,14 @@ def repair(calls: ToolCalls) -> ToolCalls:
 
 
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
-    """Decode arguments that were encoded once too often, where the result fits; marked `unwrapped`.
+    """Decode arguments that were encoded as JSON twice. Decoded calls are marked `unwrapped`.
 
-    Two shapes: the whole object sent as a JSON string, and single arguments sent as a JSON string although
-    their schema takes no string.
+    Two cases: the whole object was sent as a JSON string, or one argument was sent as a JSON string although
+    its schema does not allow a string. Only a value that fits the schema after decoding is changed.
+
+    Args:
+        calls: the calls of one turn.
+        decls: the tools that were declared for the turn.
 
     Example:
         >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -85,7 +96,7 @@ def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
 
 
 def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
-    """The object inside a JSON string that holds one, if its tool takes it."""
+    """Return the object inside a JSON string, if it fits the tool's schema; else None."""
     if call.code != "not_an_object" or not isinstance(_decoded_text(call.arguments), str):
         return None
     inner = parse_arguments(_decoded_text(call.arguments))
@@ -107,6 +118,6 @@ def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
 
 
 def _decoded_text(value: Any) -> Any:
-    """The value that a text holds as JSON; None where it holds none (and null is nothing to unwrap)."""
+    """Return the value of a JSON text; None if the argument is not one. `null` gives None too."""
     wrapped = parse_arguments(f'{{"_":{value}}}') if isinstance(value, str) else None
     return wrapped["_"] if isinstance(wrapped, dict) and wrapped.keys() == {"_"} else None

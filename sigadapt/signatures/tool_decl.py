@@ -1,8 +1,8 @@
-"""ToolDecl: one tool as a model sees it.
+"""ToolDecl: the declaration of one tool, as a model sees it.
 
-A declaration is checked when it is made (rule 4) and cannot be changed. Its schema is the object its author
-gave, not a copy: changing that object afterwards changes what is declared, unchecked. The dicts around the
-schema that `to_openai` returns are new ones on every call, so a caller may edit those.
+A declaration is checked when it is made (rule 4) and is immutable. Its schema is its author's object, not a
+copy: a later change of that object changes the declaration, and is not checked. `to_openai` returns new dicts
+around the schema, so a caller may edit those.
 """
 
 from collections.abc import Callable
@@ -29,21 +29,21 @@ def _no_arguments() -> Json:
 
 @dataclass(frozen=True)
 class ToolDecl:
-    """One tool as a model is told of it.
+    """The declaration of one tool.
 
     Args:
-        name: the name, kept as given; what a provider would refuse travels under an alias (rule 10).
+        name: the name, kept as given. If a provider would refuse it, it is sent as an alias (rule 10).
         description: what the tool is for.
-        parameters: the arguments' JSON Schema, of an object. A missing or empty one declares a tool without
-            arguments and becomes `{"type": "object", "properties": {}}`; any other is kept as it is.
-        returns: the result's JSON Schema, where it is known.
-        strict: whether a provider's strict mode is asked for; None says nothing (rule 9).
-        long_running: whether the tool only starts something, whose result comes later. A note at the end of
-            the description tells the model so.
-        requires_confirmation: whether a person must agree to each call, or a function of the arguments that
-            says so. Saved, a function becomes True.
-        extras: what the source said beside the function, such as `cache_control` or MCP annotations.
-        func: the Python object behind the tool, for the caller. Never called, saved or compared.
+        parameters: the arguments' JSON Schema, which describes an object. A missing or empty one declares a
+            tool without arguments and becomes `{"type": "object", "properties": {}}`.
+        returns: the result's JSON Schema; None if unknown.
+        strict: whether to ask for the provider's strict mode; None leaves the flag out (rule 9).
+        long_running: whether a call only starts work whose result comes later. The model reads this in a note
+            at the end of the description.
+        requires_confirmation: whether a person must agree to each call. Or a function that gets the arguments
+            and returns a boolean or a Confirmation; it is saved as True.
+        extras: keys of the source beside the function, such as `cache_control` or MCP annotations.
+        func: the Python object behind the tool, for the caller. It is never called, saved or compared.
 
     Raises:
         InvalidToolDecl: `missing_name`, `invalid_field`, `invalid_schema` or `remote_ref`.
@@ -85,21 +85,22 @@ class ToolDecl:
         long_running: bool = False,
         requires_confirmation: bool | Callable[..., Any] = False,
     ) -> "ToolDecl":
-        """Declare the tool that a source is, with whatever is given in place of what the source says.
+        """Declare one tool from a source. Each other argument replaces what the source says.
 
         Args:
             source: a callable, a pydantic model class, a `dspy.Tool`, a DSPy signature or module, an MCP or
                 LangChain tool, a dict in a provider's shape or its JSON text, or a ToolDecl.
-            name: see ToolDecl, for this and the others; each replaces what the source says.
-            description: likewise.
-            parameters: likewise; the source's own schema or signature is then not looked at.
-            returns: likewise.
-            strict: likewise.
-            long_running: likewise, where true.
-            requires_confirmation: likewise, where true.
+            name: see ToolDecl.
+            description: see ToolDecl.
+            parameters: see ToolDecl. The source's own schema or signature is then not read.
+            returns: see ToolDecl.
+            strict: see ToolDecl.
+            long_running: see ToolDecl. Only true replaces what the source says.
+            requires_confirmation: see ToolDecl. Only a true value replaces what the source says.
 
         Raises:
-            InvalidToolDecl: also `unknown_source`, and `underivable` for a signature without a JSON Schema.
+            InvalidToolDecl: as ToolDecl; `unknown_source` for a source that is not one tool; `underivable`
+                for a signature without a JSON Schema.
 
         Example:
             >>> def book(room: int, note: str = "") -> bool:
@@ -123,15 +124,16 @@ class ToolDecl:
         if raw is None:
             raise unknown_source(source)
         if len(raw) != 1:
-            raise InvalidToolDecl(f"{len(raw)} tools, not one", code="unknown_source", fix="Use ToolDecls.")
+            reason = f"expected a source of one tool, got one of {len(raw)}"
+            raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
         derived = raw[0].derived and "returns" not in given
         return declare(raw[0]._replace(**given, derived=derived))
 
     def to_openai(self) -> Json:
-        """The declaration as OpenAI's chat completions take it; `strict` only where it was asked for.
+        """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
 
         Returns:
-            New dicts around this declaration's own schema.
+            New dicts around this declaration's own schema object.
 
         Example:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
@@ -148,7 +150,7 @@ class ToolDecl:
 
     @property
     def model_description(self) -> str:
-        """The description as the model sees it: with a note, where the tool is long-running.
+        """The description as the model reads it: with a note if the tool is long-running.
 
         Example:
             >>> print(ToolDecl("build", "Build it.", long_running=True).model_description.partition(";")[0])
@@ -162,7 +164,7 @@ class ToolDecl:
 
     @property
     def size(self) -> int:
-        """The bytes of the declaration in a request: of `to_openai()` as compact JSON in UTF-8.
+        """The size of the declaration in a request: the bytes of `to_openai()` as compact JSON in UTF-8.
 
         Example:
             >>> ToolDecl("now").size
@@ -171,11 +173,16 @@ class ToolDecl:
         return len(compact(self.to_openai()).encode())
 
     def flaw_of(self, args: Json) -> Flaw | None:
-        """Say what keeps arguments from fitting the schema: None, or a Flaw `schema_mismatch`."""
+        """Check decoded arguments against the schema. Return None if they fit, else a Flaw `schema_mismatch`.
+
+        Example:
+            >>> ToolDecl("f", parameters={"type": "object", "required": ["a"]}).flaw_of({}).message
+            'the arguments do not fit f: "a" is a required property'
+        """
         return flaw_in(args, self._validator, self.name)
 
     def misfits(self, args: Json) -> frozenset[str]:
-        """Name the arguments whose own value does not fit the schema; none for what is missing or too much.
+        """Return the names of arguments whose value does not fit. Missing and extra arguments are not named.
 
         Example:
             >>> integers = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -196,11 +203,15 @@ class ToolDecl:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ToolDecl.of, (saved(self),)  # as JSON has it: without functions
+        return ToolDecl.of, (saved(self),)  # the saved form, without functions: those may not pickle
 
 
 def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
-    """The declaration with other values for fields that are no schema, so that none is checked again.
+    """Return a copy of a declaration with other field values. Its schemas are not checked again.
+
+    Args:
+        decl: the declaration.
+        fields: new values by field name; not `parameters`, `returns` or `extras`.
 
     Raises:
         InvalidToolDecl: `missing_name` or `invalid_field`.
@@ -216,10 +227,14 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
 
 
 def declare(raw: RawDecl) -> ToolDecl:
-    """Make the declaration that a source describes.
+    """Make a declaration from the data that a source's file returned.
 
     Raises:
         InvalidToolDecl: as ToolDecl.
+
+    Example:
+        >>> declare(RawDecl("now", "The time.")).parameters
+        {'type': 'object', 'properties': {}}
     """
     fields = raw._asdict()
     if fields["description"] is None:
@@ -233,7 +248,7 @@ def declare(raw: RawDecl) -> ToolDecl:
 
 
 def saved(decl: ToolDecl) -> Json:
-    """Write the declaration in the bare shape that `sources/dicts.py` reads, without what is at its default.
+    """Return the declaration in the bare shape of `sources/dicts.py`. Fields at their default are left out.
 
     Example:
         >>> saved(ToolDecl("now", "The time.", {"type": "object"}))
@@ -262,7 +277,7 @@ _FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
         raise InvalidToolDecl(
-            "a tool has no name", code="missing_name", fix="Give it one: ToolDecl.of(source, name=...)."
+            "the tool has no name", code="missing_name", fix="Give it one: ToolDecl.of(source, name=...)."
         )
     for key, kinds in _FIELDS:
         value = getattr(decl, key)
@@ -271,14 +286,14 @@ def _check_fields(decl: ToolDecl) -> None:
         if isinstance(value, str) and not value.isascii():
             _check_text(decl, key, value)
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
-        _refuse_field(decl, "its requires_confirmation is neither true, false nor a function")
+        _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
 
 
 def _check_text(decl: ToolDecl, key: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        _refuse_field(decl, f"its {key} is no text ({error.reason})")
+        _refuse_field(decl, f"its {key} is not valid Unicode ({error.reason})")
 
 
 def _refuse_field(decl: ToolDecl, reason: str) -> NoReturn:

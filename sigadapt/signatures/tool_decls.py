@@ -1,4 +1,7 @@
-"""ToolDecls: the collection of declarations that a signature's field takes."""
+"""ToolDecls: the tools of a turn, and the type of a signature's tools field.
+
+It accepts functions, dicts, MCP tools and so on, and makes a ToolDecl of each (`sources/`).
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +33,7 @@ _END = object()
 
 @runtime_checkable
 class _Resolvable(Protocol):
-    """A toolset: what gives declarations when it is asked."""
+    """A `Toolset`, which is defined above this file."""
 
     def resolve(self) -> "ToolDecls": ...
 
@@ -38,13 +41,14 @@ class _Resolvable(Protocol):
 
 
 class _TakesSources(ModelMetaclass):
-    """What makes `isinstance(value, ToolDecls)` true for everything that a ToolDecls field takes.
+    """Make `isinstance(value, ToolDecls)` true for every value that a ToolDecls field accepts.
 
-    DSPy's Predict asks this of every input before any adapter runs and logs a warning where the answer is no.
-    For a list of functions that would be a warning on every call, and there is no other hook. So the class
-    says yes to itself, to a source, and to lists and other iterables of sources; and no to the rest, which it
-    refuses as an input as well. Code that must know whether a value is a ToolDecls asks for its type, as this
-    file does. Pydantic does not ask, because ToolDecls brings its own core schema.
+    DSPy's Predict runs `isinstance` on every input before any adapter runs, and logs a warning if it is
+    false. A list of functions would log one on every call, and DSPy has no other hook. So it is true for a
+    ToolDecls, a source, and iterables of sources, and false for values that the field refuses.
+
+    Code that must know whether a value really is a ToolDecls uses `type(value)`, as this file does. Pydantic
+    does not use `isinstance`, because ToolDecls has its own core schema.
     """
 
     def __instancecheck__(self, instance: Any) -> bool:
@@ -58,38 +62,43 @@ def _could_be_tools(value: object, levels: int) -> bool:
         return levels > 0 and all(
             _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
         )
-    # An iterator would be used up by a look inside, and text is as long as it is.
+    # Not looked inside: that would use up an iterator, and JSON text may be long.
     return is_iterable(value) or is_json_text(value) or isinstance(value, _Resolvable)
 
 
 def is_iterable(value: object) -> bool:
-    """Whether a value that is no source is one that may hold sources."""
+    """Return whether a value may hold sources. Not for a value that is a source itself.
+
+    Example:
+        >>> is_iterable([len]), is_iterable("search"), is_iterable({"name": "f"})
+        (True, False, False)
+    """
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
     return isinstance(value, Iterable) and not isinstance(value, refused)
 
 
 class CanonicalTools(list[Json]):
-    """The tools of one ToolDecls in a request, the same object each time, so that caches can go by it."""
+    """The tools of one ToolDecls as a request holds them: always the same object, so that caches know it."""
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
-    A signature's input field of this type takes a ToolDecls, one source, or an iterable of sources; iterables
-    may hold iterables and other ToolDecls. Saved, it is a list of dicts, which it takes back.
+    A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
+    and accepts that list too.
 
-    It may hold toolsets too, and tools that the provider runs (`native_tools.py`). A signature's field asks a
-    toolset with the request; made by itself, a ToolDecls asks it without one. Native tools stand in `entries`
-    and in `to_openai`; `len`, iteration, names and validation are of functions alone.
+    Native tools, which the provider runs itself (`native_tools.py`), are in `entries` and in `to_openai()`.
+    `len`, iteration, lookup by name and validation are about functions only.
 
     Args:
-        sources: one source (see `ToolDecl.of`; a dict in Gemini's shape may declare several tools), or an
-            iterable of them. A set is refused: it has no order, and the same tools are to give the same
-            request.
+        sources: one source (see `ToolDecl.of`), a native tool, a Toolset, a ToolDecls, or an iterable of
+            these; iterables may be nested. A dict in Gemini's shape may declare several tools. A Toolset is
+            resolved here without a request; a signature's field resolves it with its request. A set is
+            refused, because it has no order, and the same tools must give the same request.
 
     Raises:
-        InvalidToolDecl: as ToolDecl and ToolDecl.of; `duplicate_name` for two tools of one name. It is this
-            error in a pydantic model's field too, not a ValidationError.
+        InvalidToolDecl: as ToolDecl and ToolDecl.of; `duplicate_name` for two tools with the same name. In a
+            pydantic model's field too, it is this error, not a ValidationError.
 
     Example:
         >>> decls = ToolDecls([{"name": "now"}, {"name": "search", "parameters": {"type": "object"}}])
@@ -111,7 +120,7 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         tools = tuple(entry for entry in entries if isinstance(entry, ToolDecl))
         if len({decl.name for decl in tools}) != len(tools):
             _refuse_duplicate(tools)
-        # BaseModel's own constructor would validate and copy what was just made.
+        # BaseModel's own constructor would validate and copy the declarations that were just made.
         object.__setattr__(self, "__dict__", {"tools": tools, "entries": entries})
         object.__setattr__(self, "__pydantic_fields_set__", {"tools", "entries"})
         object.__setattr__(self, "__pydantic_extra__", None)
@@ -134,7 +143,7 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return name in self._by_name
 
     def to_openai(self) -> list[Json]:
-        """The declarations as `request["tools"]`, each as `ToolDecl.to_openai` has it; native ones as given.
+        """Return the tools as `request["tools"]`: each as from `ToolDecl.to_openai`, native ones as given.
 
         Example:
             >>> [tool["function"]["name"] for tool in ToolDecls([{"name": "now"}]).to_openai()]
@@ -143,11 +152,11 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return [entry.to_openai() for entry in self.entries]
 
     def fingerprint(self) -> str:
-        """A text that is the same, in every process, if and only if the same bytes go out.
+        """Return a text that is the same, in every process, exactly when the tools in a request are the same.
 
         Returns:
-            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because a
-            provider's prompt cache goes by the bytes.
+            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because
+            providers' prompt caches compare bytes.
 
         Example:
             >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
@@ -157,19 +166,19 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
 
     @cached_property
     def canonical(self) -> "CanonicalTools":
-        """`to_openai`, made once: for requests, which do not change it."""
+        """The result of `to_openai()`, made only once. Requests share it and must not change it."""
         return CanonicalTools(self.to_openai())
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
-        """Say why a call of a tool by that name with those arguments cannot be used, without running it.
+        """Check a call against these declarations, without running anything.
 
         Args:
             name: the name that the model gave.
             args: the decoded arguments.
 
         Returns:
-            None for a good call; else a Flaw `unknown_tool`, which names what is declared, or
-            `schema_mismatch`, which tells every error and the path of the first.
+            None for a valid call. Else a Flaw: `unknown_tool`, which lists the declared names, or
+            `schema_mismatch`, which lists the errors and has the path of the first.
 
         Example:
             >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
@@ -181,7 +190,13 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return decl.flaw_of(args)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
-        """The same object, which cannot change; with `update={"tools": ...}`, a new one of those."""
+        """Return this object, which is immutable; with `update={"tools": ...}`, a new one of those tools.
+
+        Example:
+            >>> decls = ToolDecls([{"name": "now"}])
+            >>> decls.model_copy(deep=True) is decls
+            True
+        """
         return type(self)(update["tools"]) if update else self
 
     def __copy__(self) -> "ToolDecls":
@@ -238,7 +253,7 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
         elif not is_iterable(item):
             yield from _resolved(item)
         elif len(pending) > _MOST_NESTED:
-            raise InvalidToolDecl(f"sources nested deeper than {_MOST_NESTED} levels", code="unknown_source")
+            raise InvalidToolDecl(f"sources nest deeper than {_MOST_NESTED} levels", code="unknown_source")
         else:
             pending.append(iter(cast("Iterable[object]", item)))
 
@@ -263,7 +278,7 @@ def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:
 
 def _unknown(name: str, declared: list[str]) -> str:
     if not declared:
-        return f"no tool {cut(repr(name))} is declared, nor any other"
+        return f"no tool {cut(repr(name))} is declared; this turn has no tools"
     names = listed(map(repr, declared), _MOST_NAMES, ", ")
     near = closest(name, declared)
     hint = f". Did the model mean {near!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""ToolResult: what one call gave, or why it failed."""
+"""ToolResult: the result of one call, or the reason why it failed."""
 
 from typing import Any, Protocol
 
@@ -14,19 +14,18 @@ class _Named(Protocol):
 
 
 class ToolResult(pydantic.BaseModel):
-    """What one call gave.
+    """The result of one call.
 
     Args:
-        call_id: the id of the call it answers.
+        call_id: the id of the call that it answers.
         name: the tool's name.
         value: text, or any value that has a JSON form.
-        is_error: whether the call failed; `value` then says why.
-        is_mcp: whether `value` is what an MCP server's result said; Gemini gets it under a key of its own.
+        is_error: whether the call failed; `value` is then the reason.
+        is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
 
     Example:
-        >>> from sigadapt import ToolCall
-        >>> ToolResult.unanswered(ToolCall(id="call_1", name="search", args={})).is_error
-        True
+        >>> ToolResult(call_id="call_1", name="search", value="No network.", is_error=True).value
+        'No network.'
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -39,5 +38,11 @@ class ToolResult(pydantic.BaseModel):
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
-        """Mark a call as not answered: no provider takes a call without a result."""
+        """Return a failed result for a call that was not run: providers refuse a call without a result.
+
+        Example:
+            >>> from sigadapt import ToolCall
+            >>> ToolResult.unanswered(ToolCall(id="call_1", name="search", args={})).is_error
+            True
+        """
         return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)

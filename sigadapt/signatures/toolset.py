@@ -1,8 +1,8 @@
-"""Toolset: a named source of tools that is asked once a request, before it leaves (rule 4).
+"""Toolset: a named source of tools that is resolved for each request, before the request is sent (rule 4).
 
-A toolset is a value. `filtered`, `named`, `prefixed`, `renamed` and `prepared` give a new toolset, which does
-one more thing to the tools of the old one; `combined` joins several. What it gives is worked out in steps
-(`awaiting.py`), so that one code serves `resolve` and `aresolve`.
+A toolset is immutable. `filtered`, `named`, `prefixed`, `renamed` and `prepared` return a new toolset, which
+changes the tools of the old one; `combined` joins several. Resolving is a generator (`awaiting.py`), so that
+`resolve` and `aresolve` share their code.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.tool_decl import ToolDecl, altered
 from sigadapt.signatures.tool_decls import ToolDecls, is_iterable
 
-_MOST_NESTED = 16  # as ToolDecls, which refuses what is deeper
+_MOST_NESTED = 16  # as in ToolDecls, which refuses deeper lists
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -34,12 +34,12 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a toolset may know of the request that it gives tools for. Read-only.
+    """The request that a toolset is resolved for. Read-only.
 
     Args:
-        signature: the signature that is asked; None outside a request.
-        inputs: the values of its input fields.
-        settings: the generation settings of this call (`temperature` and the like).
+        signature: the signature of the request; None outside a request.
+        inputs: the values of the signature's input fields, by name.
+        settings: the generation settings of the request, such as `temperature`.
 
     Example:
         >>> RequestContext(inputs={"question": "why?"}).inputs["question"]
@@ -58,7 +58,7 @@ class RequestContext:
 _OUTSIDE = RequestContext()
 
 Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable[object]]"
-"""Gets the request's context and the tools so far; gives what ToolDecls takes, or an awaitable of it."""
+"""A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,16 @@ class Toolset:
     """Tools under one name, decided when a request is made.
 
     Args:
-        name: for errors, which name it.
-        source: anything ToolDecls takes; other toolsets; a live MCP session or server; or a function of the
-            request, sync or async, whose only required parameter is called `context` and gets a
-            RequestContext. A function that is itself the tool stands in a list: `Toolset("time", [now])`.
-        transforms: what is done to the tools, in order; the methods add to it.
+        name: the toolset's name in error messages.
+        source: anything that ToolDecls accepts; other toolsets; a live MCP session or server; or a function
+            of the request. Such a function may be async. Its only required parameter is called `context` and
+            gets a RequestContext. A function that is itself a tool goes into a list:
+            `Toolset("time", [now])`.
+        transforms: functions that change the tools, in order. The methods of this class add to them.
 
     Raises:
-        InvalidToolDecl: `invalid_toolset`, for a name or a source that cannot be one.
+        InvalidToolDecl: `invalid_toolset`, for a name that is not a text or is blank, or for a function that
+            does not take `context`.
 
     Example:
         >>> def tools(context):
@@ -91,14 +93,16 @@ class Toolset:
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.name), str) or not self.name.strip():
-            raise InvalidToolDecl(f"a toolset cannot be named {self.name!r}", code="invalid_toolset")
+            raise InvalidToolDecl(
+                f"expected a text as the name of a toolset, got {self.name!r}", code="invalid_toolset"
+            )
         if is_function(self.source):
             _check_takes_context(self.name, cast("Callable[..., Any]", self.source))
         if isinstance(self.source, Iterator):  # the first request would use it up
             object.__setattr__(self, "source", tuple(cast("Iterator[object]", self.source)))
 
     def filtered(self, predicate: Callable[[RequestContext, ToolDecl], bool]) -> "Toolset":
-        """Keep the tools for which `predicate(context, decl)` is true, and all that the provider runs itself.
+        """Keep the tools for which `predicate(context, decl)` is true, and all native tools.
 
         Example:
             >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}])
@@ -114,7 +118,7 @@ class Toolset:
         )
 
     def named(self, *names: str) -> "Toolset":
-        """Keep the tools of these names, in this order; a name that is not there is an error.
+        """Keep only the tools with these names, in this order. An unknown name is an error when resolved.
 
         Example:
             >>> letters = Toolset("letters", [{"name": "a"}, {"name": "b"}, {"name": "c"}])
@@ -124,11 +128,16 @@ class Toolset:
         return self.prepared(lambda _, decls: [_known(name, decls) for name in names])
 
     def prefixed(self, prefix: str) -> "Toolset":
-        """Put a prefix before every name, as it is given: `"fs_"`, not `"fs"`."""
+        """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
+
+        Example:
+            >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
+            ['fs_read']
+        """
         return _renaming(self, lambda decl: prefix + decl.name)
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
-        """Give some tools new names, by their old ones; an old name that is not there is an error.
+        """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
 
         Example:
             >>> files = Toolset("files", [{"name": "read"}])
@@ -145,32 +154,57 @@ class Toolset:
         return _renaming(self.prepared(check), lambda decl: table.get(decl.name, decl.name))
 
     def prepared(self, function: Transform) -> "Toolset":
-        """Give the tools that `function(context, decls)` makes of these; it may be async."""
+        """Replace the tools with the result of `function(context, decls)`, which may be async.
+
+        Example:
+            >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}])
+            >>> files = files.prepared(lambda context, decls: reversed(list(decls)))
+            >>> [decl.name for decl in files.resolve()]
+            ['write', 'read']
+        """
         return replace(self, transforms=(*self.transforms, function))
 
     def combined(self, *others: "Toolset", name: str | None = None) -> "Toolset":
-        """Join these tools and those of other toolsets, in order; a tool of two of them is an error."""
+        """Join the tools of this and other toolsets, in order. A tool name in two of them is an error.
+
+        Example:
+            >>> files, web = Toolset("files", [{"name": "read"}]), Toolset("web", [{"name": "search"}])
+            >>> both = files.combined(web)
+            >>> both.name, [decl.name for decl in both.resolve()]
+            ('files+web', ['read', 'search'])
+        """
         members = (self, *others)
         return Toolset(name or "+".join(member.name for member in members), members)
 
     def resolve(self, context: RequestContext = _OUTSIDE) -> ToolDecls:
-        """Give the tools for a request.
+        """Return the tools for a request.
 
         Raises:
-            InvalidToolDecl: naming the toolset; `async_toolset` if it has to be awaited.
+            InvalidToolDecl: the error names the toolset; `async_toolset` if it has to be awaited.
+
+        Example:
+            >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).resolve()]
+            ['read']
         """
         return run(self.steps(context))
 
     async def aresolve(self, context: RequestContext = _OUTSIDE) -> ToolDecls:
-        """Give the tools for a request, awaited.
+        """Return the tools for a request; await what is async.
 
         Raises:
-            InvalidToolDecl: naming the toolset.
+            InvalidToolDecl: the error names the toolset.
+
+        Example:
+            >>> import asyncio
+            >>> async def tools(context):
+            ...     return [{"name": "read"}]
+            >>> [decl.name for decl in asyncio.run(Toolset("files", tools).aresolve())]
+            ['read']
         """
         return await arun(self.steps(context))
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
-        """Give the tools for a request, in steps."""
+        """Return the tools for a request, as steps for `run` or `arun`."""
         decls = yield from self._settled(lambda: _begin(self.source, context), context)
         for transform in self.transforms:
             decls = yield from self._settled(partial(transform, context, decls), context)
@@ -206,14 +240,14 @@ def _renaming(toolset: Toolset, name_of: Callable[[ToolDecl], str]) -> Toolset:
 
 
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
-    """Make declarations of what a ToolDecls field was given, in steps: toolsets give their tools.
+    """Return the declarations of a ToolDecls field's value, toolsets resolved, as steps for `run` or `arun`.
 
     Args:
-        value: a toolset, or anything ToolDecls takes, with toolsets anywhere in its lists.
+        value: a toolset, or anything that ToolDecls accepts, with toolsets anywhere in its lists.
         context: the request.
 
     Raises:
-        InvalidToolDecl: as ToolDecls; naming the toolset where one is concerned.
+        InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset.
 
     Example:
         >>> clock = Toolset("clock", [{"name": "now"}])
@@ -236,24 +270,24 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
 
 
 class Origin(NamedTuple):
-    """Tools, and the name of the toolset that gave them; None for tools that were given as they are."""
+    """Tools, and the name of the toolset that they are from; None for tools from no toolset."""
 
     toolset: str | None
     decls: ToolDecls
 
 
 def joined(origins: Iterable[Origin]) -> ToolDecls:
-    """Put tools of several origins into one collection, in order.
+    """Join tools of several origins, in order.
 
     Raises:
-        InvalidToolDecl: `duplicate_name`, naming the tool and where both come from.
+        InvalidToolDecl: `duplicate_name`; the error names the tool and both origins.
 
     Example:
         >>> search = ToolDecls([{"name": "search"}])
         >>> joined([Origin("web", search), Origin("wiki", search)])
         Traceback (most recent call last):
         sigadapt.errors.InvalidToolDecl: tool 'search': toolset 'web' and toolset 'wiki' both have it. \
-Tell them apart: toolset.prefixed('wiki_').
+Rename one of them: toolset.prefixed('wiki_').
     """
     known = list(origins)
     first: dict[str, Origin] = {}
@@ -266,7 +300,7 @@ Tell them apart: toolset.prefixed('wiki_').
 
 
 def naming(error: Exception, toolset: str) -> InvalidToolDecl:
-    """Turn an error that happened in a toolset into one that names it.
+    """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset.
 
     Example:
         >>> print(naming(ConnectionError("no route"), "crm"))
@@ -292,7 +326,7 @@ def _begin(source: object, context: RequestContext) -> object:
 
 
 def _flat(value: object, levels: int = _MOST_NESTED) -> Iterator[object]:
-    """The toolsets in a value, and what else stands in its lists, in order."""
+    """Yield the items of a value and of its nested lists, in order. A toolset is one item."""
     if levels and _holds_others(value):
         for item in cast("Iterable[object]", value):
             yield from _flat(item, levels - 1)
@@ -305,9 +339,9 @@ def _holds_others(value: object) -> bool:
 
 
 def _kept(answer: object) -> bool:
-    if iscoroutine(answer):  # true, whatever it would say
+    if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
         answer.close()
-        raise InvalidToolDecl("a filter cannot be async", code="async_filter", fix="Use prepared(function).")
+        raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")
     return bool(answer)
 
 
@@ -316,8 +350,8 @@ def _known(name: str, decls: ToolDecls) -> ToolDecl:
         return decls[name]
     known = [decl.name for decl in decls]
     near = closest(name, known)
-    fix = f"Did you mean {near!r}?" if near else f"It has {', '.join(map(repr, known)) or 'none'}."
-    raise InvalidToolDecl("there is no tool of that name", code="unknown_tool", tool=name, fix=fix)
+    fix = f"Did you mean {near!r}?" if near else f"Known tools: {', '.join(map(repr, known)) or 'none'}."
+    raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
 
 
 def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
@@ -326,20 +360,20 @@ def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolD
         return InvalidToolDecl("is declared more than once", code="duplicate_name", tool=name)
     origins = [f"toolset {each!r}" if each else "a tool given by itself" for each in (first, second)]
     reason = f"{origins[0]} and {origins[1]} both have it"
-    fix = f"Tell them apart: toolset.prefixed('{toolset}_')."
+    fix = f"Rename one of them: toolset.prefixed('{toolset}_')."
     return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
 
 
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that is a tool and not a function of the request: it would be run (rule 1)."""
+    """Refuse a function that does not take `context`: it may be a tool, and would be called (rule 1)."""
     try:
         parameters = list(signature(function).parameters.values())
-    except (TypeError, ValueError):  # Python cannot tell
+    except (TypeError, ValueError):  # Python cannot read its signature
         parameters = []
-    asked = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    if [p.name for p in asked] != ["context"] or asked[0].kind not in _POSITIONAL:
+    required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+    if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
         raise InvalidToolDecl(
-            f"a function as the source of toolset {toolset!r} takes the request's `context` and nothing else",
+            f"the source function of toolset {toolset!r} must have one required parameter, `context`",
             code="invalid_toolset",
             fix=f"If it is a tool, put it into a list: Toolset({toolset!r}, [function]).",
         )

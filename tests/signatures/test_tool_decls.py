@@ -287,7 +287,7 @@ def test_a_call_of_an_undeclared_tool_is_told_what_is_declared():
         assert part in flaw.message
     none = ToolDecls().flaw_of("x", {})
     assert none is not None
-    assert "nor any other" in none.message
+    assert "this turn has no tools" in none.message
     many = ToolDecls([{"name": f"tool_{n}"} for n in range(500)]).flaw_of("x" * 10_000, {})
     assert many is not None
     assert "480 more" in many.message

@@ -1,8 +1,8 @@
-"""Every source of tools, and the one table that says which file reads what.
+"""All kinds of sources of tools, one file each, and the table that finds the file for a source.
 
-A source's file has two functions: `accepts(source)`, a cheap look that imports nothing, and
-`describe(source, parameters)`, which says what the source is as one or more tools. Nothing is ever called or
-run (rule 1).
+Each file has two functions. `accepts(source)` returns whether the file can describe the source; it is cheap
+and imports nothing. `describe(source, parameters)` returns one RawDecl for each tool. No source is called
+(rule 1).
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class _Source(Protocol):
     def describe(self, source: Any, parameters: Json | None) -> list[RawDecl]: ...
 
 
-# In order: some tools of the libraries can be called, so `callables` comes last.
+# `callables` comes last, because the tools of some libraries are callable.
 _TABLE: tuple[_Source, ...] = (dicts, dspy_tools, models, programs, mcp, langchain, callables)
 
 _FIX = (
@@ -39,7 +39,7 @@ def _file_for(source: object) -> _Source | None:
 
 
 def is_source(value: object) -> bool:
-    """Say whether some file here reads the value.
+    """Return whether a file of this folder accepts the value.
 
     Example:
         >>> is_source(len), is_source({"name": "f"}), is_source("f")
@@ -49,7 +49,7 @@ def is_source(value: object) -> bool:
 
 
 def is_function(value: object) -> bool:
-    """Say whether a value is a callable that is not a tool of some library.
+    """Return whether a value is a callable, but not a library's tool object.
 
     Example:
         >>> is_function(len), is_function(dspy.Tool(len, name="len", args={}))
@@ -59,25 +59,38 @@ def is_function(value: object) -> bool:
 
 
 def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
-    """Describe a source as tools; None where no file here reads it.
+    """Describe a source as tools.
 
     Args:
-        source: anything.
+        source: any value.
         parameters: a schema to use in place of the source's own.
 
+    Returns:
+        One RawDecl for each tool; None if no file of this folder accepts the source.
+
     Raises:
-        InvalidToolDecl: for a source that cannot be declared.
+        InvalidToolDecl: the source cannot be declared; the codes are those of each file's `describe`.
+
+    Example:
+        >>> [raw] = describe_source({"name": "now"})
+        >>> raw.name
+        'now'
     """
     file = _file_for(source)
     return None if file is None else file.describe(source, parameters)
 
 
 def unknown_source(value: object) -> InvalidToolDecl:
-    """Make the error for a value that no file here reads; it says what was given."""
+    """Return the error for a value that no file of this folder accepts.
+
+    Example:
+        >>> print(unknown_source(dspy.Predict).reason)
+        the class Predict is not a tool
+    """
     if isinstance(value, Mapping):
         known = cast("Mapping[Any, Any]", value)
         keys = ", ".join(cut(repr(key)) for key in list(known)[:8])
-        return _error(f"a {type(known).__name__} with the keys {keys or '(none)'} declares no tool")
+        return _error(f"expected a tool, got a {type(known).__name__} with the keys {keys or '(none)'}")
     if issubclass(type(value), type):
         kind = cast("type", value)
         program = issubclass(kind, dspy.Module)

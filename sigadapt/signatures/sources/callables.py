@@ -1,18 +1,18 @@
 """Python callables as tools: functions, methods, partials and objects with `__call__`, sync or async.
 
-The rules:
+The details:
 
- a. A parameter is required if Python has no default for it, and takes any value if it has no annotation.
- b. What is bound is not asked for: `self`, `cls`, and whatever a `functools.partial` holds. Python lets
-    a call override its keywords, but they are its author's choice and may be secrets.
- c. `*args` and `**kwargs` are left out; with `**kwargs` other arguments are allowed, else they are refused.
- d. A parameter's description is its `Field`'s, else its docstring's. The tool's is the docstring's without
-    the sections that describe parameters, result and exceptions.
- e. A default is told as JSON. One that has no JSON form makes its parameter optional and is not told.
- f. A parameter that no call by name can give, or whose type has no JSON Schema, is a problem. All problems of
-    a signature are raised at once, with the callable's qualified name.
- g. What was derived is kept, weakly, by function, and derived again when its docstring changes. It is kept as
-    text, so that each declaration has a schema of its own.
+ a. A parameter without a default is required. One without an annotation accepts any value.
+ b. Bound parameters are left out: `self`, `cls`, and those that a `functools.partial` sets. A call could
+    override a partial's keywords, but its author chose them, and they may be secrets.
+ c. `*args` and `**kwargs` are left out. With `**kwargs`, the schema allows additional properties.
+ d. A parameter's description is its `Field`'s, else its docstring's. The tool's description is the docstring
+    without the sections on parameters, result and exceptions.
+ e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
+ f. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
+    lists all problems of a signature, with the callable's qualified name.
+ g. The schemas are cached by function, for as long as it lives, and derived again if its docstring changes.
+    They are cached as text, so that each declaration has its own schema object.
 """
 
 import functools
@@ -52,22 +52,22 @@ class _Signature(NamedTuple):
 
 
 _DERIVED: WeakCache[dict[bool, _Derived]] = WeakCache()
-"""What was derived of a function, by whether it was given as a bound method."""
+"""What was derived from a function, by whether it was given as a bound method."""
 
 
 def accepts(source: object) -> bool:
-    """Whether the source is a callable: no class or type, and no DSPy module, whose call takes anything."""
+    """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
     if type(source) is FunctionType:
         return True
     return callable(source) and not isinstance(source, (type, dspy.Module)) and get_origin(source) is None
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
-    """Say what a callable is as a tool. It is never called.
+    """Describe a callable as a tool. It is never called (rule 1).
 
     Args:
         source: the callable.
-        parameters: a schema to use in place of the derived one; then its signature is not looked at.
+        parameters: a schema to use in place of the derived one. The signature is then not read.
 
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the signature.
@@ -95,7 +95,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 
 
 def types_of(source: _Function) -> dict[str, Any]:
-    """The types of the parameters that a call by name can give; what has a problem (rule f) is left out.
+    """Return the annotations of the parameters, by name. Parameters with a problem (f) are left out.
 
     Example:
         >>> def book(room: int, *, note: str = "") -> None: ...
@@ -153,7 +153,7 @@ def _encoded(schema: Json) -> bytes:
 
 def _complete(schema: Json, default: Any, description: str | None) -> None:
     if default is not inspect.Parameter.empty:
-        with suppress(ValueError):  # rule e
+        with suppress(ValueError):  # (e)
             schema["default"] = jsonable(default)
     if description and "description" not in schema:
         schema["description"] = description
@@ -165,7 +165,7 @@ def _returns(annotation: Any, description: str | None) -> Json | None:
     try:
         schema = schema_of(annotation, "serialization")
     except UNDERIVABLE:
-        return None  # what a tool returns may be any object; only what it takes has to be JSON
+        return None  # a result's schema is optional; only arguments must have one
     return {"description": description, **schema} if description else schema
 
 
@@ -173,14 +173,14 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     try:
         signature = inspect.signature(called)
     except (ValueError, TypeError, NameError) as error:
-        _refuse([f"Python cannot tell its signature ({error})"], where)
+        _refuse([f"Python cannot read its signature ({error})"], where)
     partial = _partial(called)
     bound: Mapping[str, Any] = partial.keywords if partial else {}
     every = [p for name, p in signature.parameters.items() if name not in bound]
     named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     hints = _hints(called, {p.name: p.annotation for p in named}, problems)
-    told = signature.return_annotation is not signature.empty
-    result = _hints(called, {"return": signature.return_annotation}, []) if told else {}
+    annotated = signature.return_annotation is not signature.empty
+    result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]
     return _Signature(
@@ -191,7 +191,7 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
 
 
 def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Annotations as objects, whether they were written as such or as text; `Any` where there is none."""
+    """Return annotations as types, also those written in quotes; `Any` for a missing one."""
     function = _function_of(called)
 
     def holder() -> None: ...
@@ -214,7 +214,7 @@ def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) 
 
 
 def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
-    """The hint with what stands in quotes inside of `list["Node"]`, which Python 3.10 leaves as text."""
+    """Resolve quoted names inside a hint such as `list["Node"]`, which Python 3.10 leaves as text."""
     if type(hint) is str:
         return typing.get_type_hints(type("_", (), {"__annotations__": {"hint": hint}}), names)["hint"]
     args = get_args(hint) if type(cast("object", hint)) is GenericAlias else ()
@@ -233,12 +233,12 @@ def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parame
 
 def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        return f"'{parameter.name}' is positional-only, and a model's arguments have names"
+        return f"'{parameter.name}' is positional-only, but a model passes arguments by name"
     if parameter.name == "self" and type(called) is FunctionType and _is_member(called.__qualname__):
-        return "it is a method without its object: give the bound method"
+        return "it is a method without an object; use the bound method instead"
     fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
     if any(isinstance(field, FieldInfo) and (field.alias or field.validation_alias) for field in fields):
-        return f"'{parameter.name}' has an alias, and Python takes it by its own name"
+        return f"'{parameter.name}' has an alias, but Python accepts only the parameter's own name"
     return None
 
 
@@ -248,11 +248,11 @@ def _is_member(qualname: str) -> bool:
 
 
 def _called(source: _Function) -> _Function:
-    """What Python runs when the source is called: for an object, its bound `__call__`."""
+    """Return the function that Python runs for a call of the source: of an object, its bound `__call__`."""
     if _partial(source) or isinstance(source, (FunctionType, MethodType)):
         return source
     if hasattr(source, "__wrapped__") or hasattr(source, "__signature__"):
-        return source  # a decorator's object, which speaks for what it wraps
+        return source  # a decorator's object; inspect reads the signature of what it wraps
     call: object = source.__call__
     return call if isinstance(call, MethodType) else source
 
@@ -271,7 +271,7 @@ def _partial(source: object) -> "functools.partial[Any] | None":
 def _doc_of(source: _Function) -> str | None:
     partial = _partial(source)
     if partial:
-        return vars(partial).get("__doc__") or _doc_of(partial.func)  # its class has one, which says nothing
+        return vars(partial).get("__doc__") or _doc_of(partial.func)  # not `functools.partial`'s docstring
     called = _called(source)
     return inspect.getdoc(called) or (inspect.getdoc(source) if called is not source else None)
 

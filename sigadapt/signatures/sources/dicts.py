@@ -1,6 +1,6 @@
-"""Dicts as a source of tools: the shapes that providers and MCP use, each told by a key that only it has.
+"""Dicts as tools: the shapes that providers and MCP use. Each shape is recognised by a key of its own.
 
-| shape | told by | function under | schema under |
+| shape | recognised by | function under | schema under |
 |---|---|---|---|
 | OpenAI chat | `function` | `function` | `parameters` |
 | OpenAI responses | `"type": "function"` | | `parameters` |
@@ -10,12 +10,12 @@
 | Gemini | `functionDeclarations` | each of the list | `parametersJsonSchema` or `parameters` |
 | bare | `name` | | `parameters` |
 
-A schema passes through as the same object. One in Gemini's words becomes one in JSON Schema's
-(`schemas/gemini.py`): Gemini's own `parameters`, and in any shape a schema of type `OBJECT`, in capitals.
+A JSON Schema is kept as the same object. A schema in Gemini's format is translated (`schemas/gemini.py`):
+Gemini's `parameters`, and in any shape a schema with the type `OBJECT`, in capitals.
 
-What a dict says beside the function (`cache_control`, `defer_loading`, `annotations`) is kept as `extras`.
-The bare shape is what a declaration is saved as, and nobody's protocol, so an unknown key in it is an error.
-Any of these shapes may also come as JSON text, one dict or a list of them.
+Other keys beside the function (`cache_control`, `defer_loading`, `annotations`) are kept as `extras`. The
+bare shape is sigadapt's own, in which declarations are saved, so an unknown key in it is an error. Each shape
+may also be JSON text, of one dict or of a list of dicts.
 """
 
 from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
@@ -50,14 +50,14 @@ _GEMINI_LISTS = ("functionDeclarations", "function_declarations")
 GEMINI_SEARCHES = frozenset(
     {"google_search", "google_search_retrieval", "enterprise_web_search", "url_context"}
 ) | {"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch", "urlContext"}
-"""The keys of Gemini's own tools that search."""
+"""The keys of Gemini's native tools that search."""
 
 _GEMINI_OTHERS = frozenset({"google_maps", "code_execution", "file_search", "computer_use", "retrieval"}) | {
     *("mcp_servers", "googleMaps", "codeExecution", "fileSearch", "computerUse", "mcpServers")
 }
 
 PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoint"}
-"""The keys by which Gemini's and Bedrock's lists of tools hold tools that the provider runs itself."""
+"""The keys of Gemini's and Bedrock's native tools, which the provider runs itself."""
 
 _GEMINI_OWN = _Shape(returns="response")
 _MARKS = (*_SHAPES, *_GEMINI_LISTS)
@@ -74,19 +74,19 @@ _BARE = (
 
 
 def accepts(source: object) -> TypeGuard[Json]:
-    """Whether the source is a dict that some shape of declaration could be."""
+    """Return whether the source is a dict with a key of one of the shapes."""
     return isinstance(source, dict) and any(key in source for key in ("name", "type", *_MARKS))
 
 
 def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
-    """Say what a dict declares: one tool, or in Gemini's shape any number.
+    """Describe a dict as tools: one tool, or in Gemini's shape any number.
 
     Args:
-        source: the dict; not changed.
-        parameters: a schema to use in place of its own.
+        source: the dict. It is not changed.
+        parameters: a schema to use in place of the dict's own.
 
     Raises:
-        InvalidToolDecl: `unknown_source` for no shape, several shapes, or a tool that its provider runs.
+        InvalidToolDecl: `unknown_source` for a dict of no shape or of several, and for a native tool.
 
     Example:
         >>> schema = {"type": "object", "properties": {"q": {"type": "string"}}}
@@ -109,13 +109,15 @@ def _check_kind(source: Json, marks: list[str]) -> None:
     kind = source.get("type")
     if kind == "object":
         _refuse(
-            source, "a JSON Schema alone declares no tool", fix="Give {'name': …, 'parameters': the schema}."
+            source, "expected a tool, got a JSON Schema", fix="Give {'name': …, 'parameters': the schema}."
         )
     if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
-        reason = f"a tool of type {cut(repr(kind))}, which its provider runs, is no function"
+        reason = f"expected a function, got a tool of type {cut(repr(kind))}, which its provider runs"
         _refuse(source, reason, fix="Give it to ToolDecls as it is, beside the functions.")
     if len(marks) > 1:
-        _refuse(source, f"it is of several shapes at once ({', '.join(map(repr, marks))})")
+        _refuse(
+            source, f"it mixes several shapes ({', '.join(map(repr, marks))})", fix="Keep the keys of one."
+        )
 
 
 def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
@@ -142,8 +144,8 @@ def _bare(source: Json) -> RawDecl:
     if unknown:
         key = next(iter(unknown))
         near = closest(str(key), _BARE)
-        fix = f"Did you mean {near!r}?" if near else None
-        _refuse(source, f"a bare declaration has no key {cut(repr(key))}", fix=fix)
+        fix = f"Did you mean {near!r}?" if near else f"Known keys: {', '.join(_BARE)}."
+        _refuse(source, f"the key {cut(repr(key))} is unknown", fix=fix)
     return _raw_decl(source, _Shape(returns="returns"))._replace(
         extras=source.get("extras"),
         long_running=source.get("long_running") or False,
@@ -154,7 +156,8 @@ def _bare(source: Json) -> RawDecl:
 def _gemini(source: Json, key: str) -> list[RawDecl]:
     others = ", ".join(map(repr, _rest(source, key)))
     if others:
-        _refuse(source, f"beside functions it holds {others}, which its provider runs", fix="Part them.")
+        fix = "Put them into a dict of their own."
+        _refuse(source, f"beside functions it holds {others}, which the provider runs", fix=fix)
     declarations: object = source[key]
     if not isinstance(declarations, list):
         _refuse(source, f"{key!r} is not a list")
@@ -167,7 +170,7 @@ def _gemini_function(source: Json, declaration: object) -> RawDecl:
     function = cast("Json", declaration)
     marks = [mark for mark in _SHAPES if function.get(mark) is not None]
     if len(marks) > 1:
-        _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})")
+        _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", fix="Keep one.")
     if marks and marks != ["parameters"]:
         return _raw_decl(function, _SHAPES[marks[0]])
     raw = _raw_decl(function, _GEMINI_OWN)
@@ -182,7 +185,7 @@ def _is_gemini(schema: object) -> bool:
 
 def _translated(schema: object, function: Json) -> Any:
     name = function.get("name")
-    check_json(schema, tool=name if isinstance(name, str) else None)  # so that translating comes to an end
+    check_json(schema, tool=name if isinstance(name, str) else None)  # bounds the recursion of translating
     return in_json_schema(schema)
 
 
@@ -204,7 +207,7 @@ def _refuse(source: Json, reason: str, *, fix: str | None = None) -> NoReturn:
 
 
 def is_json_text(source: object) -> TypeGuard[str]:
-    """Whether a value is text that can only be a JSON object or array.
+    """Return whether a value is text that begins like a JSON object or array.
 
     Example:
         >>> is_json_text(' [{"name": "f"}]'), is_json_text("search")
@@ -214,10 +217,10 @@ def is_json_text(source: object) -> TypeGuard[str]:
 
 
 def decode(text: str) -> Any:
-    """Decode JSON text.
+    """Decode JSON text of tools.
 
     Raises:
-        InvalidToolDecl: `invalid_json`, also for a key that is given twice.
+        InvalidToolDecl: `invalid_json`, also for a duplicate key.
 
     Example:
         >>> decode('{"name": "f", "name": "g"}')

@@ -1,4 +1,4 @@
-"""Docstrings in Google, NumPy, Sphinx and Epydoc style: what a tool is for, what each parameter means."""
+"""Split a docstring (Google, NumPy, Sphinx or Epydoc style) into descriptions of tool, parameters, result."""
 
 import re
 from typing import NamedTuple
@@ -16,7 +16,13 @@ _STYLE = re.compile(
 
 
 class Docs(NamedTuple):
-    """A docstring taken apart: the description without sections, and those of parameters and result."""
+    """The parts of a docstring.
+
+    Args:
+        description: the text outside the sections.
+        parameters: the description of each parameter that has one.
+        returns: the description of the result; None if there is none.
+    """
 
     description: str
     parameters: dict[str, str]
@@ -24,14 +30,13 @@ class Docs(NamedTuple):
 
 
 def parse(text: str | None) -> Docs:
-    r"""Take a docstring apart.
+    r"""Split a docstring into its parts.
 
     Args:
-        text: the docstring with its indentation cleaned, as `inspect.getdoc` gives it.
+        text: the docstring with its indentation cleaned, as `inspect.getdoc` returns it.
 
     Returns:
-        The description is the text before and between sections. A docstring without sections, and one that
-        only looks as if it had some, is all description.
+        The parts. If no section can be parsed, the whole text is the description.
 
     Example:
         >>> docs = parse("Book a room.\n\nArgs:\n    room: Its number,\n        as on the door.")
@@ -41,10 +46,10 @@ def parse(text: str | None) -> Docs:
     found = _STYLE.search(text) if text else None
     if text is None or found is None:
         return Docs((text or "").strip(), {}, None)
-    import docstring_parser  # noqa: PLC0415  (milliseconds, and most docstrings have no sections)
+    import docstring_parser  # noqa: PLC0415  (takes milliseconds, and most docstrings have no sections)
 
     try:
-        # A leading line break, because the parser cleans once more, and would outdent what follows line one.
+        # The parser cleans the indentation again. Without the line break, it would outdent all but line one.
         docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(found.lastgroup)])
     except docstring_parser.ParseError:
         return Docs(text.strip(), {}, None)

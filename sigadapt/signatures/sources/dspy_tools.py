@@ -1,9 +1,9 @@
-"""`dspy.Tool` as a source of tools.
+"""`dspy.Tool` as a tool.
 
-DSPy derives `args` from the function and loses some of it on the way: constraints and descriptions in
-`Annotated`, docstring sections, definitions that types share. So where `args` is what DSPy would derive, the
-function is read again, by `callables.py`. Where somebody gave other `args`, those are the declaration, with
-DSPy's rule that an argument without a default is required.
+DSPy derives `args` from the function and loses details: constraints and descriptions in `Annotated`,
+docstring sections, definitions that types share. So if `args` are those that DSPy derives, `callables.py`
+describes the function instead. If the author gave other `args`, those are used; as in DSPy, an argument
+without a default is then required.
 """
 
 import inspect
@@ -29,16 +29,16 @@ _BY_DSPY: WeakCache[_Default] = WeakCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Tool]:
-    """Whether the source is a `dspy.Tool`."""
+    """Return whether the source is a `dspy.Tool`."""
     return isinstance(source, dspy.Tool)
 
 
 def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
-    """Say what a `dspy.Tool` is as a tool. Neither it nor its function is called.
+    """Describe a `dspy.Tool`. Neither it nor its function is called (rule 1).
 
     Args:
         source: the tool.
-        parameters: a schema to use in place of its own.
+        parameters: a schema to use in place of the tool's own.
 
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the function's signature.
@@ -66,7 +66,7 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
 
 
 def _is_derived(source: dspy.Tool) -> bool:
-    """Whether the tool's arguments are those that DSPy derives from its function, descriptions aside."""
+    """Return whether the tool's arguments, apart from descriptions, are those that DSPy derives."""
     default = _by_dspy(cast("Callable[..., Any]", source.func))
     return (source.args or {}) == _described(default.args, source.arg_desc or {})
 

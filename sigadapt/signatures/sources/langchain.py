@@ -1,4 +1,4 @@
-"""LangChain tools as a source of tools: what LangChain would show a model, injected arguments left out."""
+"""LangChain tools as tools, with the arguments that LangChain shows a model: injected ones are left out."""
 
 import sys
 from typing import Any
@@ -10,20 +10,20 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
 def accepts(source: object) -> bool:
-    """Whether the source is a LangChain tool. LangChain is not imported: a tool exists only if it was."""
+    """Return whether the source is a LangChain tool. A tool exists only if LangChain is already imported."""
     module = sys.modules.get("langchain_core.tools.base")
     return isinstance(source, getattr(module, "BaseTool", ()))
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Say what a LangChain tool is as a tool. It is never run.
+    """Describe a LangChain tool. It is never run (rule 1).
 
     Args:
         source: a `langchain_core.tools.BaseTool`.
-        parameters: a schema to use in place of its own.
+        parameters: a schema to use in place of the tool's own.
 
     Raises:
-        InvalidToolDecl: `underivable` where its arguments are no JSON Schema and no pydantic 2 model.
+        InvalidToolDecl: `underivable`, if its arguments are neither a JSON Schema nor a pydantic 2 model.
     """
     func = getattr(source, "func", None) or getattr(source, "coroutine", None)
     raw = RawDecl(source.name, source.description, extras=getattr(source, "extras", None), func=func)

@@ -1,6 +1,6 @@
-"""MCP's types: a tool as a source, its schemas as the server wrote them; a result, as what it says.
+"""MCP tools as tools, with the server's own schemas; and the content of MCP results.
 
-The SDK is not imported here: a tool or a result of it exists only if it was.
+The MCP SDK is not imported here. One of its objects exists only if the SDK is already imported.
 """
 
 import sys
@@ -9,25 +9,25 @@ from typing import Any, cast
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
-# The SDK moved its types from the one module to the other in version 2.
+# Version 2 of the SDK has its types in `mcp_types`, version 1 in `mcp.types`.
 _MODULES = ("mcp_types", "mcp.types")
 _FUNCTION = {"name", "description", "input_schema", "output_schema", "inputSchema", "outputSchema"}
 
 
 def accepts(source: object) -> bool:
-    """Whether the source is an MCP tool."""
+    """Return whether the source is an MCP tool."""
     return _is_a("Tool", source)
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Say what an MCP tool is as a tool.
+    """Describe an MCP tool.
 
     Args:
-        source: the tool, as `list_tools` of any SDK version gives it.
+        source: the tool, as `list_tools` of any SDK version returns it.
         parameters: a schema to use in place of the server's.
 
     Returns:
-        Its description; `title`, `annotations` and the like are in `extras`.
+        One RawDecl; `title`, `annotations` and other keys are in `extras`.
 
     Example:
         >>> import mcp.types
@@ -46,7 +46,13 @@ def _first(source: object, *names: str) -> Any:
 
 
 def is_mcp_result(value: object) -> bool:
-    """Whether a value is an MCP `CallToolResult`."""
+    """Return whether a value is an MCP `CallToolResult`.
+
+    Example:
+        >>> import mcp.types
+        >>> is_mcp_result(mcp.types.CallToolResult(content=[])), is_mcp_result("noon")
+        (True, False)
+    """
     return _is_a("CallToolResult", value)
 
 
@@ -56,13 +62,25 @@ def _is_a(kind: str, value: object) -> bool:
 
 
 def is_failure(value: object) -> bool:
-    """Whether a value is an MCP result that says that the tool failed."""
+    """Return whether a value is an MCP result with `isError` set.
+
+    Example:
+        >>> import mcp.types
+        >>> is_failure(mcp.types.CallToolResult.model_validate({"content": [], "isError": True}))
+        True
+    """
     failed = getattr(value, "is_error", None) or getattr(value, "isError", None)
     return is_mcp_result(value) and bool(failed)
 
 
 def content(result: Any) -> Any:
-    """What an MCP result says: its structured content, else its text, else its content blocks."""
+    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks.
+
+    Example:
+        >>> import mcp.types
+        >>> content(mcp.types.CallToolResult(content=[mcp.types.TextContent(type="text", text="noon")]))
+        'noon'
+    """
     structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
     if structured is not None:
         return structured

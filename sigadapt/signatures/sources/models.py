@@ -1,4 +1,4 @@
-"""Pydantic model classes as tools: the fields are the arguments, the docstring says what the tool is for."""
+"""Pydantic model classes as tools: the fields are the parameters, and the docstring is the description."""
 
 import inspect
 from typing import Any, TypeGuard, cast
@@ -18,7 +18,7 @@ _DERIVED: WeakCache[bytes] = WeakCache()
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
-    """Whether the source is a pydantic model class; a DSPy signature is one only by construction."""
+    """Return whether the source is a pydantic model class, but not a DSPy signature (`programs.py`)."""
     if not issubclass(type(source), type):  # not isinstance: Python 3.10 says that list[int] is a type
         return False
     kind = cast("type", source)
@@ -26,15 +26,15 @@ def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
 
 
 def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
-    """Say what a pydantic model class is as a tool.
+    """Describe a pydantic model class as a tool. The declaration's `func` is the class.
 
     Args:
-        source: the class; calling it with the arguments gives the typed object.
+        source: the class.
         parameters: a schema to use in place of the derived one.
 
     Raises:
-        InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model that
-            is no object.
+        InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model whose
+            schema does not describe an object.
 
     Example:
         >>> class Point(pydantic.BaseModel):
@@ -49,13 +49,17 @@ def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[
 
 
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
-    """The JSON Schema of a model's fields, without generated titles and without the model's own docstring.
+    """Return the JSON Schema of a model, without generated titles and without the model's docstring.
 
     Returns:
-        A schema of the caller's own; what was derived is kept, weakly, by class.
+        A new dict each time. The derived schema is cached for as long as the class lives.
 
     Raises:
-        InvalidToolDecl: as `read`.
+        InvalidToolDecl: as `describe`.
+
+    Example:
+        >>> schema_of_model(pydantic.create_model("Point", x=float))["properties"]
+        {'x': {'type': 'number'}}
     """
     derived = _DERIVED.of(model, lambda: compact(_derive(model)).encode())
     return cast("Json", jiter.from_json(derived))
@@ -71,16 +75,16 @@ def _derive(model: type[pydantic.BaseModel]) -> Json:
             tool=f"{model.__module__}.{model.__qualname__}",
         ) from error
     without_titles(schema.get("$defs", {}))
-    schema = _opened(schema)
+    schema = _with_root_inlined(schema)
     for key, known in (("description", _doc(model)), ("title", model.__name__)):
         if schema.get(key) == known:
-            del schema[key]  # the tool has it already
+            del schema[key]  # the tool's name and description say it already
     check(schema, tool=model.__name__)
     return schema
 
 
-def _opened(schema: Json) -> Json:
-    """A recursive model's schema is a bare reference, which providers refuse at the root: put it in place."""
+def _with_root_inlined(schema: Json) -> Json:
+    """Replace a reference at the root by its target: a recursive model has one, and providers refuse it."""
     head, _, name = str(schema.get("$ref", "")).rpartition("/")
     if head != "#/$defs":
         return schema

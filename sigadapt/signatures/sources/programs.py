@@ -1,13 +1,13 @@
-"""DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs the result. Never run.
+"""DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs are the result.
 
-The rules:
+They are never run here (rule 1). The details:
 
- a. A signature class is declared by its fields; `func` is a `dspy.Predict` of it, for the caller.
- b. A module whose class names the parameters of `forward` is declared by that method, as any function is.
- c. A module whose `forward` takes anything, as DSPy's own do, is declared by its signature: its attribute
-    `signature`, or that of its only predictor. `func` is the module.
- d. The name is the class's; for DSPy's own modules, the signature's. One made of text, or extended by
-    its module as `ChainOfThought` does, has none: give it with `ToolDecl.of(module, name=...)`.
+ a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
+ b. A module whose `forward` has named parameters is described by that method, like any function.
+ c. Any other module, such as DSPy's own, is described by its signature: its attribute `signature`, or the
+    signature of its only predictor. `func` is the module.
+ d. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
+    extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
 """
 
 import inspect
@@ -28,7 +28,7 @@ from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
-_NAMELESS = "StringSignature"  # what DSPy calls a signature made of text
+_NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 
 
 class _Derived(NamedTuple):
@@ -40,20 +40,20 @@ _DERIVED: WeakCache[_Derived] = WeakCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
-    """Whether the source is a DSPy signature class or a module; a module's class is not."""
+    """Return whether the source is a DSPy signature class or a module instance."""
     return isinstance(source, dspy.Module) or _is_signature(source)
 
 
 def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[RawDecl]:
-    """Say what a signature or a module is as a tool.
+    """Describe a signature or a module as a tool.
 
     Args:
         source: the signature class, or the module.
-        parameters: a schema to use in place of its inputs'.
+        parameters: a schema to use in place of the one derived from the inputs.
 
     Raises:
-        InvalidToolDecl: `underivable`, for an input without a JSON Schema, or a module that does not say what
-            it takes.
+        InvalidToolDecl: `underivable`, for an input without a JSON Schema, or a module with neither named
+            parameters nor a signature.
 
     Example:
         >>> class Translate(dspy.Signature):
@@ -81,7 +81,7 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
 
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
-    """The types of the inputs.
+    """Return the annotations of the inputs, by name.
 
     Example:
         >>> types_of(dspy.Predict("question, k: int -> answer"))
@@ -93,7 +93,7 @@ def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
     if forward is not None:
         return callables.types_of(forward)
     signature = _signature(cast("dspy.Module", program))
-    return _types(signature.input_fields) if signature else {}  # declared with a schema of its own
+    return _types(signature.input_fields) if signature else {}  # its author gave a schema
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
@@ -105,8 +105,8 @@ def _is_dspys(kind: Any) -> bool:
 
 
 def _forward(module: dspy.Module) -> MethodType | None:
-    """The module's own `forward`, where it names what it takes (rule b)."""
-    kind = type(module)  # asked of the class, because DSPy logs a warning where the object is asked
+    """Return the module's own `forward` if it has named parameters (b), else None."""
+    kind = type(module)  # DSPy logs a warning for `module.forward`
     function: Any = getattr(kind, "forward", None) or getattr(kind, "aforward", None)
     if not callable(function) or _is_dspys(function):
         return None
@@ -150,9 +150,9 @@ def _derive(signature: type[dspy.Signature]) -> _Derived:
     where = f"{signature.__module__}.{signature.__qualname__}"
     schemas = schemas_of(_types(signature.input_fields))
     if schemas.problems:
-        told = "; ".join(f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items())
+        reason = "; ".join(f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items())
         fix = "Change its input fields, or give its schema: ToolDecl.of(signature, parameters=...)."
-        raise InvalidToolDecl(told, code="underivable", tool=where, fix=fix)
+        raise InvalidToolDecl(reason, code="underivable", tool=where, fix=fix)
     for name, schema in schemas.properties.items():
         _complete(schema, name, signature.input_fields[name])
     schema = _object(schemas.properties, signature.input_fields) | {"additionalProperties": False}
@@ -175,10 +175,10 @@ def _returns(signature: type[dspy.Signature]) -> Json | None:
         try:
             schema = schema_of(_type(field), "serialization")
         except UNDERIVABLE:
-            return None  # what a program gives may be any object; only what it takes has to be JSON
+            return None  # a result's schema is optional; only arguments must have one
         for key, definition in schema.pop("$defs", {}).items():
             if defs.setdefault(key, definition) != definition:
-                return None  # two types of one name, told apart only within their own field
+                return None  # two types with the same name, so `$defs` cannot hold both
         _complete(schema, name, field)
         properties[name] = schema
     returns = _object(properties, signature.output_fields)
@@ -196,7 +196,7 @@ def _type(field: FieldInfo) -> Any:
 def _complete(schema: Json, name: str, field: FieldInfo) -> None:
     extra = cast("Any", field.json_schema_extra)
     description: Any = cast("Json", extra).get("desc") if isinstance(extra, dict) else None
-    if description and description != f"${{{name}}}":  # what DSPy writes where nothing was
+    if description and description != f"${{{name}}}":  # DSPy's default description
         schema["description"] = description
     if not field.is_required() and field.default_factory is None:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""What a source says about one tool: the plain data between a source's file and `ToolDecl`."""
+"""RawDecl: what a source says about one tool. The source's file returns it; a `ToolDecl` is made from it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,16 +10,20 @@ class RawDecl(NamedTuple):
     """One tool as its source describes it, unchecked unless `derived`.
 
     Args:
-        name: whatever the source gives as the name; `ToolDecl` refuses what is not one.
+        name: the source's value for the name. It may be of any type; `ToolDecl` checks it.
         description: what the tool is for; None where the source does not say.
         parameters: the arguments' JSON Schema; None where the source gives none.
         returns: the result's JSON Schema, where the source gives it.
         strict: whether the source asks for, or refuses, a provider's strict mode.
-        long_running: whether the source says that the tool only starts something.
+        long_running: whether the source says that a call only starts work whose result comes later.
         requires_confirmation: whether the source says that a person must agree to each call.
         extras: what else the source says beside the function, such as `cache_control` or MCP annotations.
         func: the Python object behind the tool, for the caller's own use.
-        derived: whether `parameters` was derived here from Python types, and so needs no further check.
+        derived: whether `parameters` was derived from Python types and has been checked already.
+
+    Example:
+        >>> RawDecl("now", "The time.").parameters is None
+        True
     """
 
     name: object

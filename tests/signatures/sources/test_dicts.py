@@ -130,7 +130,7 @@ NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
     ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
     ({"type": "custom", "name": "x", "format": {}}, "'custom'"),
     ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
-    ({"type": "object", "properties": {}}, "JSON Schema alone"),
+    ({"type": "object", "properties": {}}, "expected a tool, got a JSON Schema"),
     ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),
     (
         {"functionDeclarations": [{"name": "x", "parameters": {}, "parametersJsonSchema": {}}]},
