@@ -1,4 +1,4 @@
-"""Which route a language model's requests take, as DSPy will select it."""
+"""Find the Route that a language model's requests take, with the engine that DSPy selects."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,14 @@ from sigadapt.providers.provider import OWN_ENGINE, Route
 
 
 def route_of(lm: BaseLM) -> Route:
-    """Find the route of a language model in the table of providers.
+    """Return the Route of a language model, from the table of providers.
+
+    Args:
+        lm: the language model.
+
+    Returns:
+        Its route; that of servers without a route of their own for an unknown server; `OWN_ENGINE` for an
+        engine that the user made.
 
     Example:
         >>> import dspy
@@ -52,5 +59,5 @@ def _over_litellm(lm: BaseLM) -> Route:
 
 
 def _first(**fields: str) -> Any:
-    """The first route with these fields: of a door alone, that of servers that have no other."""
+    """Return the first route with these values; None if there is none."""
     return next((r for r in ROUTES if all(getattr(r, key) == value for key, value in fields.items())), None)
