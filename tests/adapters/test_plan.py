@@ -86,7 +86,7 @@ def test_dspys_tools_without_a_calls_field_are_dspys() -> None:
         (
             {"tools": (ToolDecls, dspy.InputField()), "a": (str, dspy.OutputField())},
             "tools",
-            "no field for the calls",
+            "but no calls field",
         ),
         (
             {

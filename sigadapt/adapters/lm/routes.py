@@ -1,4 +1,4 @@
-"""Which route a language model's requests take, and whether DSPy knows it to call functions.
+"""Find the Route that a language model's requests take, and whether DSPy knows it to call functions.
 
 DSPy works both out on every call. Here they are remembered with the model, weakly, for as long as nothing has
 changed that they follow from: its name, type and engine, which connection settings it has, and the two
@@ -24,11 +24,15 @@ _KNOWN: WeakCache[tuple[Any, dict[str, Any]]] = WeakCache()
 
 
 def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
-    """Look up the route of a language model in the table of providers.
+    """Return the Route of a language model, from the table of providers.
 
     Args:
         lm: the language model.
         settings: the call's keyword settings; connection settings among them may lead elsewhere.
+
+    Returns:
+        Its route; that of servers without a route of their own for an unknown server; `OWN_ENGINE` for an
+        engine that the user made.
 
     Example:
         >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
@@ -104,5 +108,5 @@ def _over_litellm(lm: BaseLM) -> Route:
 
 
 def _first(**fields: str) -> Any:
-    """The first route with these fields: of a door alone, that of servers that have no other."""
+    """Return the first route with these values; None if there is none."""
     return next((r for r in ROUTES if all(getattr(r, key) == value for key, value in fields.items())), None)
