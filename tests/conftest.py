@@ -22,4 +22,9 @@ def closed_streams() -> Iterator[None]:
     gc.freeze()  # so that only what the test leaves is looked through
     yield
     gc.collect()
-    gc.unfreeze()
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of every later collection what is there by now, most of which is modules and lasts."""
+    gc.collect()
+    gc.freeze()
