@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "sigadapt"
 SPECS = {path.parent.name: path for path in sorted((ROOT / "openspec" / "specs").glob("*/spec.md"))}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *ROOT.glob("benchmarks/check.py")])
 
 # Lower imports no higher. The package itself, `import sigadapt`, is its public names: adapters and below.
 FLOORS = ("errors", "schemas", "signatures", "providers", "adapters", "__init__", "testing", "commands")

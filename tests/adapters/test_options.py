@@ -5,12 +5,11 @@ import inspect
 from typing import Any
 
 import pytest
+from support import ADAPTERS
 
 import sigadapt
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
-
-ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
