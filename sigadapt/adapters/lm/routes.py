@@ -31,8 +31,8 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         settings: the call's keyword settings; connection settings among them may lead elsewhere.
 
     Returns:
-        Its route; that of servers without a route of their own for an unknown server; `OWN_ENGINE` for an
-        engine that the user made.
+        The route of its server; for an unknown server, the first route of the door; for an engine that the
+        user made, `OWN_ENGINE`.
 
     Example:
         >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
@@ -90,11 +90,11 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
 
 
 def _wants_reasoning(compat: Any) -> bool:
-    """Whether a server, by its policy or the name of one, wants its `reasoning_content` back."""
+    """Return whether a server wants its `reasoning_content` back, given lm15's policy or its name."""
     if isinstance(compat, str):
         try:
             compat = lm15.OpenAIChatCompat.preset(compat)
-        except ValueError:  # the name of another dialect's policy
+        except ValueError:  # a policy of another dialect
             return False
     return getattr(compat, "thinking_replay", None) == "native"
 
