@@ -1,8 +1,8 @@
-"""Find the Route that a language model's requests take, and whether DSPy knows it to call functions.
+"""Find the Route of a language model's requests, and whether DSPy knows that it supports function calling.
 
-DSPy works both out on every call. Here they are remembered with the model, weakly, for as long as nothing has
-changed that they follow from: its name, type and engine, which connection settings it has, and the two
-environment variables that send a provider's requests elsewhere.
+DSPy computes both on every call. Here they are cached weakly per model, until something that they depend on
+changes: the model's name, type or engine, its connection settings, or one of the two environment variables
+that change a provider's server.
 """
 
 import os
@@ -20,7 +20,7 @@ from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
 _KNOWN: WeakCache[tuple[Any, dict[str, Any]]] = WeakCache()
-"""What was worked out of a language model, after what it follows from."""
+"""By language model: what the results depend on, and the results by name."""
 
 
 def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
@@ -28,11 +28,11 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
 
     Args:
         lm: the language model.
-        settings: the call's keyword settings; connection settings among them may lead elsewhere.
+        settings: the call's own settings; connection settings among them can change the server.
 
     Returns:
-        Its route; that of servers without a route of their own for an unknown server; `OWN_ENGINE` for an
-        engine that the user made.
+        The route of its server; for an unknown server, the first route of the door; for an engine that the
+        user made, `OWN_ENGINE`.
 
     Example:
         >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
@@ -45,7 +45,9 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
-    """Say whether DSPy knows that a language model supports function calling; arguments as `route_of`.
+    """Return whether DSPy knows that a language model supports function calling.
+
+    Takes the same arguments as `route_of`.
 
     Example:
         >>> calls_functions(dspy.LM("openai/gpt-4o-mini"), {})
@@ -57,7 +59,7 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
 
 
 def _known(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callable[[], Any]) -> Any:
-    if type(lm) is not dspy.LM:  # a class of the user's own may answer as it likes
+    if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return work_out()
     follows_from = _follows_from(lm, settings)
     known = _KNOWN.get(lm)
@@ -90,11 +92,11 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
 
 
 def _wants_reasoning(compat: Any) -> bool:
-    """Whether a server, by its policy or the name of one, wants its `reasoning_content` back."""
+    """Return whether a server wants its `reasoning_content` back, given lm15's policy or its name."""
     if isinstance(compat, str):
         try:
             compat = lm15.OpenAIChatCompat.preset(compat)
-        except ValueError:  # the name of another dialect's policy
+        except ValueError:  # a policy of another dialect
             return False
     return getattr(compat, "thinking_replay", None) == "native"
 

@@ -1,4 +1,4 @@
-"""Choice: what the model answered, in one form for every provider. Here a Response or a stream becomes one.
+"""Choice: what the model answered, in one form for every provider. Responses and streams are read into it.
 
 A Response passes three stages: its plain body (`response_bodies.py`), the Reading that its provider's file
 makes of the body (`providers/`), and the Choice with decoded and typed calls (`typed_calls.py`). The events
