@@ -141,7 +141,7 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
     values = list(cast("Iterable[Any]", given))
     if len(values) != len(turn):
         raise InvalidHistory(
-            f"expected {len(turn)} {what}s for {', '.join(call.id for call in turn)}; got {len(values)}",
+            f"got {len(values)} {what}s for {len(turn)} calls ({', '.join(call.id for call in turn) or 'none'})",
             code="unanswered_call" if len(values) < len(turn) else "unknown_call",
             fix="Give one for each valid call, in order, or a mapping by call id.",
         )
