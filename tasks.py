@@ -27,6 +27,18 @@ OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 OPENSPEC = "@fission-ai/openspec@1.13.2"
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
+# What the demo of an installed wheel must print, on every wire and engine.
+DEMO_SHOWS = (
+    "class Assist(dspy.Signature):",
+    'request["tools"]',
+    '"get_weather"',
+    "get_weather(city='Paris')",
+    "get_weather(city='Rome', days=2)",
+    "Let me look.",
+    "get_time(zone='Asia/Tokyo')",
+    "Forty-two.",
+)
+
 # The independent checks, each of which must hold whole.
 CONFORMANCE = ("wire.py", "tools.py", "faults.py", "turns.py", "bench.py")
 ATTEMPTS = {"bench.py": 3}  # it takes times, which a busy machine spoils; elsewhere once is enough
@@ -100,9 +112,43 @@ def specs() -> None:
         say("specs: skipped, node is missing")
 
 
+def house() -> None:
+    """Print the measures of the structure: folders, circles, caches, what one call enters."""
+    install(".[dev]")
+    run(command(VENV, "python"), "-m", "benchmarks.house")
+
+
+def newest(*arguments: str) -> None:
+    """Run the tests on DSPy's newest pre-release, the cap of pyproject.toml aside; arguments go to pytest.
+
+    With `--dspy URL`, on that version of DSPy: a folder, or anything that pip installs.
+    """
+    wanted = ["dspy-ai"]
+    if arguments[:1] == ("--dspy",):
+        wanted, arguments = [arguments[1]], arguments[2:]
+    with tempfile.TemporaryDirectory() as name:
+        venv = Path(name) / "venv"
+        run(sys.executable, "-m", "venv", venv)
+        pip = (command(venv, "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq")
+        run(*pip, "--editable", ".[dev]")
+        run(*pip, "--upgrade", "--pre", *wanted)
+        run(command(venv, "python"), "-m", "pip", "show", "dspy")
+        run(command(venv, "python"), "-m", "pytest", *(arguments or ("tests/adapters/lm", "-x")))
+        run(command(venv, "python"), "-m", "pytest", *arguments)
+
+
+def nightly() -> None:
+    """Run what takes longer than CI should: the benchmarks' own check, a soak, and the newest DSPy."""
+    install(".[dev]")
+    run(command(VENV, "python"), "-m", "pytest", "benchmarks")
+    soak("--calls", "100000")
+    newest()
+
+
 def conformance() -> None:
     """Run the independent checks that lie beside the checkout, where they do."""
     install(".[dev]")
+    run(command(VENV, "python"), "-m", "compileall", "-q", "sigadapt")  # bench.py takes the time of an import
     if not SHARED.exists():
         say("conformance: skipped, there is no ../shared")
         return
@@ -120,7 +166,10 @@ def wheel() -> None:
         run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
         run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
         for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
-            run(command(away / "venv", "sigadapt"), "demo", *options, cwd=away, stdout=subprocess.DEVNULL)
+            shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
+            missing = [line for line in DEMO_SHOWS if line not in shown]
+            if missing:
+                sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
 
 
 def pins() -> None:
@@ -198,6 +247,15 @@ def run(*arguments: str | Path, cwd: Path = ROOT, stdout: int | None = None) -> 
         sys.exit(f"exit status {status} of: {line}")
 
 
+def output(*arguments: str | Path, cwd: Path) -> str:
+    """Run a command and return what it prints; its failure ends the recipe."""
+    say(f"$ {' '.join(str(a) for a in arguments)}".replace(f"{cwd}{os.sep}", ""))
+    done = subprocess.run(arguments, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"exit status {done.returncode} of the command above:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
 def say(text: str) -> None:
     """Print at once, so that lines keep their place among those of the commands."""
     print(text, flush=True)
@@ -205,7 +263,10 @@ def say(text: str) -> None:
 
 RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
-    for f in (demo, test, lint, types, specs, coverage, conformance, wheel, ci, fuzz, bench, soak, docs, pins)
+    for f in (
+        *(demo, test, lint, types, specs, coverage, conformance, wheel, ci),
+        *(bench, soak, fuzz, house, nightly, newest, docs, pins),
+    )
 }
 
 

@@ -1,7 +1,7 @@
-"""Write docs/faults.md: faulty answers, what sigadapt makes of each, and what DSPy's own adapter does.
+"""Write docs/faults.md: faulty answers, and what a program gets with sigadapt and with DSPy's own adapter.
 
-Every cell of the table is measured: each answer is sent by a loopback provider to the real `dspy.LM`, over
-both of its engines, and what the program gets is written down. Run it with `python3 tasks.py docs`.
+Every cell of the table is measured: a loopback provider sends each answer to the real `dspy.LM`, over both of
+its engines. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 import json
@@ -71,7 +71,7 @@ def now() -> str:
 
 
 class Case(NamedTuple):
-    """An answer, what is odd about it, and whether a program may act on all of it."""
+    """An answer, its fault, and whether it is sound: a program may act on all of it."""
 
     name: str
     sent: tuple[Any, ...]
@@ -81,7 +81,7 @@ class Case(NamedTuple):
     optional: bool = False
 
     def body(self) -> dict[str, Any]:
-        """The answer as a chat completion."""
+        """Return the answer as a chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.sent:
             message["tool_calls"] = list(self.sent)
@@ -91,7 +91,7 @@ class Case(NamedTuple):
         return {**head, "choices": [choice], "usage": usage}
 
     def shown(self) -> str:
-        """The arguments or the text that arrive, as the table shows them."""
+        """Return the fault and the arguments or text of the answer, as the table shows them."""
         arguments = [call["function"]["arguments"] for call in self.sent]
         if not self.sent or (self.text and len(arguments) == 1):
             return f"{self.name}: “{self.text}”"
@@ -99,7 +99,7 @@ class Case(NamedTuple):
 
 
 def call(arguments: str, name: str = "get_weather", call_id: str | None = "call_1") -> dict[str, Any]:
-    """One tool call of a chat completion."""
+    """Return a tool call of a chat completion."""
     made = {"type": "function", "function": {"name": name, "arguments": arguments}}
     return made if call_id is None else {"id": call_id, **made}
 
@@ -113,7 +113,7 @@ CASES = (
     Case("cut off inside a string, finish reason `length`", (call('{"city":"Par'),), "length"),
     Case("cut off before the arguments, `length`", (call("", "now"),), "length"),
     Case("an object left open", (call('{"city":"Paris"'),)),
-    Case("no JSON", (call("not json"),)),
+    Case("not JSON", (call("not json"),)),
     Case("Python in place of JSON", (call("{'city': 'Paris'}"),)),
     Case("text after the object", (call('{"city":"Paris"} and more'),)),
     Case("an array", (call("[1,2]"),)),
@@ -135,27 +135,27 @@ CASES = (
 
 
 class Outcome(NamedTuple):
-    """What a program gets of an answer, in words, and whether it was handed over as if all were well."""
+    """What a program gets for an answer, and whether it got it without an error."""
 
-    told: str
+    result: str
     accepted: bool
 
 
 def ours(case: Case, engine: str) -> Outcome:
-    """What sigadapt gives: an error with the code of each bad call, or the calls."""
+    """Return the outcome with sigadapt."""
     signature = OursOptional if case.optional else Ours
     return outcome(case, engine, sigadapt.ChatAdapter(), signature, [get_weather, now])
 
 
 def theirs(case: Case, engine: str) -> Outcome:
-    """What DSPy's adapter gives, native function calling on."""
+    """Return the outcome with DSPy's adapter, native function calling on."""
     adapter = dspy.ChatAdapter(use_native_function_calling=True)
     signature = TheirsOptional if case.optional else Theirs
     return outcome(case, engine, adapter, signature, [dspy.Tool(get_weather), dspy.Tool(now)])
 
 
 def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]) -> Outcome:
-    """Ask once over real HTTP and put what comes back into words."""
+    """Ask once over real HTTP and describe what the program gets."""
     answers: list[Reply] = [case.body()]
     with LoopbackProvider(answers) as provider:
         lm = dspy.LM(**provider.lm_options("openai", engine=engine))
@@ -163,16 +163,16 @@ def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequen
             warnings.simplefilter("ignore")  # DSPy's own adapter uses what DSPy deprecates
             try:
                 given: Any = dspy.Predict(signature)(question="weather?", tools=list(tools))
-            except Exception as error:  # noqa: BLE001  (whatever it is, the table says it)
-                told, accepted = raised(error), False
+            except Exception as error:  # noqa: BLE001  (the table shows it)
+                result, accepted = raised(error), False
             else:
-                told, accepted = returned(case, given), True
+                result, accepted = returned(case, given), True
         count = len(provider.received)
-    return Outcome(told + (f" ({count} requests)" if count > 1 else ""), accepted)
+    return Outcome(result + (f" ({count} requests)" if count > 1 else ""), accepted)
 
 
 def raised(error: Exception) -> str:
-    """An error by its class; sigadapt's with the codes it carries, and the good calls beside the bad ones."""
+    """Describe an error by its class; one of sigadapt by the codes and the good calls that it holds."""
     if not isinstance(error, sigadapt.ToolCallParseError):
         kind = "LMError" if isinstance(error, dspy.utils.exceptions.LMError) else type(error).__name__
         return f"{code(kind)}, without the calls or the text"
@@ -184,58 +184,62 @@ def raised(error: Exception) -> str:
 
 
 def returned(case: Case, given: Any) -> str:
-    """The calls of a prediction, and what became of the text."""
+    """Describe the calls of a prediction, and whether the text was kept."""
     calls: list[Any] = given.calls.tool_calls if given.calls is not None else []
-    told = listed(calls) if calls else "no call"
+    result = listed(calls) if calls else "no call"
     if case.text is None:
-        return told
-    told_all = f"{given} {getattr(given.calls, 'text', None)}"
-    return f"{told}; text {'kept' if case.text in told_all else '**lost**'}"
+        return result
+    everything = f"{given} {getattr(given.calls, 'text', None)}"
+    return f"{result}; text {'kept' if case.text in everything else '**lost**'}"
 
 
 def listed(calls: Any) -> str:
-    """Calls as name and arguments."""
+    """Write calls as name and arguments."""
     return ", ".join(code(f"{one.name}({json.dumps(one.args)})") for one in calls)
 
 
 def kept(text: str | None) -> str:
-    """A text in quotes."""
+    """Write a text in quotes."""
     return f"“{text}”" if text else "none"
 
 
 def code(text: str) -> str:
-    """A text as a code span of a table's cell, cut to a readable length."""
+    """Write a text as a code span for a table cell, cut to a readable length."""
     cut = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}… ({len(text):,} characters)"
     return f"`{cut}`".replace("|", "\\|")
 
 
 def rows() -> list[list[str]]:
-    """The table's cells, a row a case: what arrives, sigadapt, and DSPy on each engine; then the sums."""
+    """Return the cells, one row for each case (answer, sigadapt, DSPy on each engine), then the sums."""
     table: list[list[str]] = []
     wrongly = [0] * (1 + len(ENGINES))
     for case in CASES:
         mine = [ours(case, engine) for engine in ENGINES.values()]
-        both = all(found.told == mine[0].told for found in mine)
-        told = [f"{found.told} ({name})" for name, found in zip(ENGINES, mine, strict=True)]
+        alike = all(found.result == mine[0].result for found in mine)
+        results = [f"{found.result} ({name})" for name, found in zip(ENGINES, mine, strict=True)]
         other = [theirs(case, engine) for engine in ENGINES.values()]
         table.append(
-            [case.shown(), mine[0].told if both else "; ".join(told), *(found.told for found in other)]
+            [
+                case.shown(),
+                mine[0].result if alike else "; ".join(results),
+                *(found.result for found in other),
+            ]
         )
         if not case.sound:
             accepted = [any(found.accepted for found in mine), *(found.accepted for found in other)]
             wrongly = [count + yes for count, yes in zip(wrongly, accepted, strict=True)]
     faulty = sum(not case.sound for case in CASES)
-    sums = [f"faulty answers taken for good ones, of {faulty}", *map(str, wrongly)]
+    sums = [f"faulty answers passed on as good ones, of {faulty}", *map(str, wrongly)]
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
 def versions() -> str:
-    """The versions that were measured."""
+    """Return the versions that were measured."""
     return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
 
 
 def page(table: Sequence[Sequence[str]], measured: str) -> str:
-    """The whole page."""
+    """Return the whole page."""
     head = ["what arrives", "sigadapt, on both engines", *(f"DSPy's adapter, {name}" for name in ENGINES)]
     lines = [head, ["---"] * len(head), *table]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -245,33 +249,31 @@ def page(table: Sequence[Sequence[str]], measured: str) -> str:
 INTRODUCTION = """\
 # What arrives, and what a program gets
 
-Written by `python3 tasks.py docs`, which sends every answer below over HTTP from a loopback provider to the
-real `dspy.LM` and writes down what comes out. Measured with {versions}.
+Written by `python3 tasks.py docs`: a loopback provider sends each answer below over HTTP to the real
+`dspy.LM`, and the table shows what the program gets. Measured with {versions}.
 
-The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters are at their defaults, DSPy's
-with `use_native_function_calling=True`. A call is shown with the arguments that the program receives; an
-error is one that the program can catch.
+The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters have their default options,
+except `use_native_function_calling=True` for DSPy's. A call is shown with the arguments that the program
+receives. An error is an exception that the program can catch.
 """
 
 NOTES = """
-- Every error of sigadapt's here is a `ToolCallParseError` (`MissingToolCalls` where no call came). Its
-  `.choice` holds the good calls, the bad ones with their raw text, and what the model said.
-- With `on_invalid="keep"` the same bad calls are returned in `calls.invalid` beside the good ones; with
-  `on_invalid="reask"` the model is told what was wrong, and asked again.
-- `repair=True` and `unwrap=True` salvage the answers that hold Python in place of JSON, text around the
-  object, an object left open, or JSON encoded twice; such calls say so in `altered`.
-- `{"value": …}` and `{"partial_json": …}` are arguments that nobody sent: DSPy's native engine puts what is
-  no object into one.
-- An `LMError` is DSPy's language model's, which refuses some answers (NaN; through LiteLLM, 100,000 brackets)
-  before any adapter sees them.
+- An error with a code is a `ToolCallParseError` of sigadapt, or a `MissingToolCalls` for an answer without a
+  call. Its `.choice` holds the good calls, the bad ones with their raw text, and the text of the answer.
+- With `on_invalid="keep"` the bad calls are returned in `calls.invalid` beside the good ones. With
+  `on_invalid="reask"` the model gets the errors and is asked again.
+- `repair=True` and `unwrap=True` salvage Python in place of JSON, text around the object, an object left
+  open, and JSON encoded twice. Such calls say so in `altered`.
+- The model did not send `{"value": …}` and `{"partial_json": …}`: DSPy's native engine wraps arguments that
+  are not an object in one.
+- `LMError` comes from DSPy's language model, which refuses some answers before any adapter sees them: NaN
+  and, through LiteLLM, 100,000 brackets.
 """
 
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page."""
-    logging.getLogger("dspy").setLevel(
-        logging.ERROR
-    )  # it warns of answers that were cut off, as they are here
+    logging.getLogger("dspy").setLevel(logging.ERROR)  # DSPy warns of answers that were cut off
     write(page(rows(), versions()))
 
 

@@ -1,6 +1,6 @@
-"""Write docs/prompt.md: what three phrasings of the prompt cost on a public benchmark's questions.
+"""Write docs/prompt.md: the length of three phrasings of the prompt, on the questions of a public benchmark.
 
-The questions are those of the corpus that `SIGADAPT_CORPUS` names. Run it with `python3 tasks.py docs`.
+`SIGADAPT_CORPUS` names the folder of the questions. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 import json
@@ -58,7 +58,7 @@ SIGNATURES = {
 
 
 class Words(NamedTuple):
-    """What is said of a signature: in the system text, and at the end of each question or of the last."""
+    """The words on a signature: in the system text, and at the end of each question or of the last one."""
 
     system: str
     reminder: str = ""
@@ -66,12 +66,12 @@ class Words(NamedTuple):
 
 
 def dspys_own(rest: Any) -> Words:
-    """DSPy's adapter on the signature without its tool fields, as DSPy calls it."""
+    """Return the words of DSPy's adapter on the signature without its tool fields, as DSPy calls it."""
     return Words(DSPYS.format_system_message(rest), last=DSPYS.user_message_output_requirements(rest))
 
 
 def made_true(rest: Any) -> Words:
-    """DSPy's words, without lists of no fields and with tools in mind."""
+    """Return DSPy's words, corrected for tools and without empty lists of fields."""
     if not rest.output_fields:
         fields = dspy.adapters.utils.get_field_description_string(rest.input_fields)
         return Words(f"{rest.instructions}\n\nYour input fields are:\n{fields}")
@@ -83,30 +83,30 @@ def made_true(rest: Any) -> Words:
 
 
 def form_with_each_question(rest: Any) -> Words:
-    """Each thing once in the system text, but the form, which ends each question."""
+    """Return each thing once in the system text, except the form, which ends each question."""
     return Words(described(rest), aside(form_of(ADAPTER, rest)) if rest.output_fields else "")
 
 
 def each_once(rest: Any) -> Words:
-    """Each thing once in the system text: what sigadapt sends."""
+    """Return each thing once in the system text, as sigadapt sends it."""
     return Words(prompt_of(ADAPTER, rest).system)
 
 
 PHRASINGS: dict[str, Callable[[Any], Words]] = {
     "DSPy 3.4.1, for comparison": dspys_own,
-    "1. DSPy's words, made true": made_true,
+    "1. DSPy's words, corrected for tools": made_true,
     "2. each thing once, the form with each question": form_with_each_question,
     "**3. each thing once, in the system text**": each_once,
 }
 
 
 def aside(words: str) -> str:
-    """A form's words, beside tools."""
+    """Return the words on a form, for use beside tools."""
     return f"Tool calls aside, {words[:1].lower()}{words[1:]}"
 
 
 def questions() -> Iterator[str]:
-    """The first question of each case of the benchmark."""
+    """Yield the first question of each case of the benchmark."""
     for page in sorted((Path(os.environ["SIGADAPT_CORPUS"]) / "bfcl").glob("*.json")):
         for line in page.read_text(encoding="utf-8").splitlines():
             messages = json.loads(line)["question"][0]
@@ -114,7 +114,7 @@ def questions() -> Iterator[str]:
 
 
 def prompts(words: Words, asked: Sequence[str], turns: int) -> Iterator[str]:
-    """The text of each conversation's requests' last prompt: system text and all questions so far."""
+    """Yield the prompt of the last request of each conversation: system text and all questions."""
     for start in range(0, len(asked) - turns + 1, turns):
         said = asked[start : start + turns]
         shown = [f"[[ ## question ## ]]\n{text}" for text in said]
@@ -125,13 +125,13 @@ def prompts(words: Words, asked: Sequence[str], turns: int) -> Iterator[str]:
 
 
 def size(texts: Sequence[str]) -> tuple[float, float]:
-    """The mean length of texts, in characters and in tokens of GPT-4o."""
+    """Return the mean length of texts, in characters and in tokens of GPT-4o."""
     tokens = sum(len(litellm.encode(model="gpt-4o", text=text)) for text in texts)
     return sum(map(len, texts)) / len(texts), tokens / len(texts)
 
 
 def table(asked: Sequence[str], signature: Any) -> list[list[str]]:
-    """A row a phrasing: characters and tokens for one question, and for a conversation."""
+    """Return one row for each phrasing: characters and tokens for one question and for a conversation."""
     plan = plan_of(signature)
     assert plan is not None  # noqa: S101  (each of the signatures here has tool fields)
     rows: list[list[str]] = []
@@ -143,7 +143,7 @@ def table(asked: Sequence[str], signature: Any) -> list[list[str]]:
 
 
 def page(asked: Sequence[str]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     alone = size(list(asked))
     head = ["phrasing", "characters", "tokens", f"characters, {TURNS} turns", f"tokens, {TURNS} turns"]
     tables: list[str] = []
@@ -162,13 +162,12 @@ def page(asked: Sequence[str]) -> str:
 INTRODUCTION = """\
 # What the prompt says
 
-Written by `python3 tasks.py docs`. With native tool calling the tools describe themselves, in the request's
-own place for them. The prompt carries the rest: instructions, fields, constraints, and the form of text
-outputs where there are any. Three phrasings of it were compared on the {count} questions of the Berkeley
-Function-Calling Leaderboard v4 that the corpus has, with three signatures under `ChatAdapter`. A question
-is {characters} characters or {tokens} tokens by itself; the figures are means of the whole text of a
-request, its tools not counted, in characters and in tokens of GPT-4o. In a conversation each question is
-sent again with every later one.
+Written by `python3 tasks.py docs`. With native tool calling the tools are in the request's own field for
+them. The prompt holds the rest: instructions, fields, constraints and the form of text outputs. This page
+compares three phrasings of it, with three signatures under `ChatAdapter`, on {count} questions of the
+Berkeley Function-Calling Leaderboard v4. The mean question has {characters} characters or {tokens} tokens.
+The figures are means of the whole text of a request without its tools, in characters and in tokens of
+GPT-4o. In a conversation each request repeats all earlier questions.
 
 """
 
@@ -176,26 +175,26 @@ NOTES = """
 
 ## Which one, and why
 
-The third is what sigadapt sends: the smallest of the three, or within a token of it, in every column, and
-nothing is lost with it. Said once are the instructions, every description, every constraint, every type
-that is more than text, and the form. Not said is what says nothing: a list of no fields, a field that is a
-text and has only its name (which stands over its value), the same form a second and a third time, and that
-an objective is an objective.
+sigadapt sends the third. In every column it is the shortest of the three, or one token longer than the
+shortest. It has the instructions, each description, each constraint, each type other than text, and the
+form, all of them once. It leaves out empty lists of fields, text fields that have only a name (the name
+stands above the value), repetitions of the form, and the sentence that introduces the instructions as the
+objective.
 
-The second is the same for one question and grows with each turn. The first has the form twice for one
-question and once more for each turn. That a provider's prompt cache keeps a system text, while questions
-change, speaks for the third as well; that DSPy reminds a model of the form with each question, lest it
-forget, speaks for the other two. A reminder with the last question alone would cost the cache: the next
-request would no longer begin with the same words.
+The second has the same length for one question, and grows by the form with each turn. The first has the
+form twice for one question, and once more for each turn. Another reason for the third: a provider's prompt
+cache can keep the system text while questions change. A reason for the other two: the model reads the form
+again with each question, as with DSPy. A reminder with the last question alone would defeat the cache,
+because the next request would begin with other words.
 
-An adapter that describes fields or forms in words of its own (`BAMLAdapter`, a subclass of yours) says all
-of them, in the places where DSPy says them. The third phrasing of the third signature:
+An adapter with its own words for fields or forms (`BAMLAdapter`, a subclass of yours) sends them all, in
+the places where DSPy has them. The third phrasing of the third signature:
 
 """
 
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
-    """Measure and write the page; nothing where there is no corpus."""
+    """Measure and write the page, if there is a corpus."""
     if "SIGADAPT_CORPUS" in os.environ:
         write(page(list(questions())))
 

@@ -1,7 +1,7 @@
-"""Write docs/wires.md: what each provider is sent and how its answer is read, from the wire matrix.
+"""Write docs/wires.md from the wire matrix: what each provider is sent, and how its answer is read.
 
-The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` holds every cell against what the real
-`dspy.LM` posts. Run this with `python3 tasks.py docs`.
+The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` compares every cell with the requests of
+the real `dspy.LM`. Run this with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 import importlib.util
@@ -13,58 +13,61 @@ from typing import Any, cast
 
 PAGE = Path(__file__).with_name("wires.md")
 MATRIX = PAGE.parent.parent / "tests" / "adapters" / "wire_matrix.py"
-WIDTH = 100  # characters up to which JSON stays on one line
+WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
-What sigadapt sends each provider, and what it reads: the part of the request or the answer that a concern
-is about, as JSON, for each provider and each of DSPy's two engines. A column whose title says LiteLLM goes
-through LiteLLM; the others are spoken by DSPy itself. Columns that carry the same JSON are shown once.
+The JSON that sigadapt sends to each provider and reads from it, by subject, for both of DSPy's engines.
+Columns with LiteLLM in their title go through LiteLLM; DSPy itself speaks the others. Columns with the same
+JSON are shown once. Each shows only the part of a request or an answer that belongs to its subject.
 
-Under *recorded* stands what differs between the canonical request and what the provider gets. It is kept on
-the language model's history entry, as `changes` (sigadapt's) or `adaptations` (DSPy's), and `changes` are
-given to hooks.
+*Recorded* lists the differences between the canonical request and the one that the provider gets. They are
+kept on the language model's history entry, as `changes` (made by sigadapt) or `adaptations` (made by DSPy).
+Hooks get the `changes` too.
 
-This page is written by `docs/make_wires.py` from the data that the tests compare with the real requests.
+`docs/make_wires.py` writes this page from the data that the tests compare with real requests.
 """
 
 
 def matrix() -> Any:
-    """The matrix' module, which is no part of the package."""
+    """Import the module of the matrix, which is not part of the package."""
     spec = importlib.util.spec_from_file_location("wire_matrix", MATRIX)
     if spec is None or spec.loader is None:
         raise ImportError(f"{MATRIX} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["wire_matrix"] = module  # its dataclasses look themselves up
+    sys.modules["wire_matrix"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
 
 def page(data: Any) -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = "\n".join(line for row in data.ROWS.values() for line in section(row, data.COLUMNS))
     return f"{HEAD}\n{summary(data)}\n\n{rows}\n"
 
 
 def summary(data: Any) -> str:
-    """One line a row, one mark a column."""
+    """Return the table of marks: one line for each row of the matrix, one mark for each column."""
     titles = [column.title for column in data.COLUMNS.values()]
     lines = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
     for row in data.ROWS.values():
         marks = [mark(row.cells[key]) for key in data.COLUMNS]
         link = row.title.lower().translate(str.maketrans(" ", "-", ":`,"))
         lines.append(f"| [{row.title}](#{link}) | " + " | ".join(marks) + " |")
-    return "\n".join(lines) + "\n\n`yes`: as asked; `recorded`: by other means or not at all, and recorded."
+    return (
+        "\n".join(lines)
+        + "\n\n`yes`: sent as asked. `recorded`: sent by other means or not at all, and recorded."
+    )
 
 
 def mark(cell: Any) -> str:
-    """How well a wire carries what was asked."""
+    """Return the mark of a cell: whether the wire carries what was asked."""
     if cell.known:
         return "not yet"
     return "recorded" if cell.changes or cell.adapted else "yes"
 
 
 def section(row: Any, columns: Any) -> Iterator[str]:
-    """A row: what it is about, then its cells, those that are alike together."""
+    """Yield a row: its subject, then its cells, equal ones together."""
     yield f"## {row.title}\n\n{row.about}\n"
     for titles, cell in alike(row, columns):
         yield f"### {' · '.join(titles)}\n"
@@ -75,7 +78,7 @@ def section(row: Any, columns: Any) -> Iterator[str]:
 
 
 def alike(row: Any, columns: Any) -> Iterator[tuple[list[str], Any]]:
-    """Cells that carry the same, each with the titles of its columns."""
+    """Yield the different cells, each with the titles of its columns."""
     cells: list[tuple[list[str], Any]] = []
     for key, column in columns.items():
         cell = row.cells[key]
@@ -88,12 +91,12 @@ def alike(row: Any, columns: Any) -> Iterator[tuple[list[str], Any]]:
 
 
 def remarks(cell: Any) -> Iterator[str]:
-    """What is to be said of a cell besides its JSON."""
-    told = [f"`{where}` {what}" for where, what in cell.changes] + [
+    """Yield the remarks on a cell."""
+    recorded = [f"`{where}` {what}" for where, what in cell.changes] + [
         f"`{name}` adapted" for name in cell.adapted
     ]
-    if told:
-        yield f"*Recorded:* {', '.join(told)}.\n"
+    if recorded:
+        yield f"*Recorded:* {', '.join(recorded)}.\n"
     if cell.note:
         yield f"{cell.note}\n"
     if cell.known:
@@ -101,12 +104,12 @@ def remarks(cell: Any) -> Iterator[str]:
 
 
 def block(value: Any) -> str:
-    """JSON as a code block."""
+    """Write JSON as a code block."""
     return f"```json\n{written(value)}\n```"
 
 
 def written(value: Any, depth: int = 0) -> str:
-    """JSON in as few lines as fit the width."""
+    """Write JSON in as few lines as fit the width."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + 2 * depth <= WIDTH or not isinstance(value, (dict, list)):
         return line

@@ -9,6 +9,7 @@ import pytest
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it calls Bedrock
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
 
@@ -22,4 +23,9 @@ def closed_streams() -> Iterator[None]:
     gc.freeze()  # so that only what the test leaves is looked through
     yield
     gc.collect()
-    gc.unfreeze()
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of every later collection what is there by now, most of which is modules and lasts."""
+    gc.collect()
+    gc.freeze()

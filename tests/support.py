@@ -1,8 +1,20 @@
-"""What many tests need: every route by a short name."""
+"""What many tests need: routes by a short name, signatures, a tool, its calls, and recorded answers."""
 
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import dspy
+from hypothesis import strategies as st
+
+import sigadapt
+from sigadapt import ToolCalls, ToolDecls
 from sigadapt.commands.check import ROUTE_NAMES
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
+from sigadapt.testing import Call, LoopbackProvider
 
 NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.door == "lm15"}
 """The routes that lm15 writes, by dialect."""
@@ -12,3 +24,75 @@ LITELLM: dict[str, Route] = {r.dialect: r for r in ROUTE_NAMES.values() if r.doo
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.server)
 """Ollama's OpenAI-compatible door."""
+
+ENGINES = ("auto", "litellm")
+"""DSPy's two engines: lm15 where it speaks the model's wire, and LiteLLM always."""
+
+ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
+"""The adapters that differ in the format of text alone."""
+
+
+# Signatures. A test that counts what is made for a signature declares its own.
+
+
+class Must(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls = dspy.OutputField()
+
+
+class May(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+# A tool, and calls of it
+
+
+def get_weather(city: str, days: int = 3) -> str:
+    """Weather for a city."""
+    raise AssertionError("a tool was executed")
+
+
+PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})
+
+
+def lm_of(provider: LoopbackProvider, wire: str = "openai", engine: str = "auto", **changes: Any) -> dspy.LM:
+    """The language model that asks a provider over a wire; LiteLLM alone speaks Ollama's own."""
+    options = {} if wire == "ollama" else {"engine": engine}
+    return dspy.LM(**provider.lm_options(wire, **options, **changes))
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+"""Any JSON value."""
+
+
+CORPUS = os.environ.get("SIGADAPT_CORPUS")
+"""Where recorded answers of real providers lie; None where there are none."""
+
+RECORDINGS = sorted(Path(CORPUS, "wire").glob("*.jsonl.gz")) if CORPUS else []
+"""The files of recorded answers, one a wire."""
+
+
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """The answers in such a file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

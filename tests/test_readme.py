@@ -26,7 +26,7 @@ def test_a_program_of_the_readme_runs(
             exec(compile(program, str(README), "exec"), {"__name__": "readme"})  # noqa: S102  (our own README)
         finally:
             dspy.configure(**before)
-    assert "get_weather {'city': 'Paris', 'days': 2}" in capsys.readouterr().out
+    assert "get_weather(city='Paris', days=2)" in capsys.readouterr().out
 
 
 def test_the_readme_has_a_program() -> None:

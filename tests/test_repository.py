@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "sigadapt"
 SPECS = {path.parent.name: path for path in sorted((ROOT / "openspec" / "specs").glob("*/spec.md"))}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *ROOT.glob("benchmarks/check.py")])
 
 # Lower imports no higher. The package itself, `import sigadapt`, is its public names: adapters and below.
 FLOORS = ("errors", "schemas", "signatures", "providers", "adapters", "__init__", "testing", "commands")
@@ -87,7 +87,7 @@ def test_scenario_titles_are_unique_and_short() -> None:
     assert [title for title in scenarios() if title.endswith(".") or len(title) > 100] == []
 
 
-def test_the_public_names_are_those_of_the_design() -> None:
+def test_the_public_names_are_these() -> None:
     assert set(sigadapt.__all__) == PUBLIC
     assert len(sigadapt.__all__) == len(set(sigadapt.__all__))
     assert [name for name in sigadapt.__all__ if not hasattr(sigadapt, name)] == []
@@ -192,6 +192,39 @@ def test_no_file_holds_a_machines_path_or_a_registrys_address() -> None:
     assert held == []
 
 
+CITED = re.compile(r"\b[Rr]ules?\s+(\d+(?:, \d+)*(?:,? and \d+)?)")
+
+
+def test_every_rule_that_is_cited_is_a_rule() -> None:
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    rules = re.findall(r"^## (\d+)\. \w", page, re.MULTILINE)
+    assert rules == [str(number) for number in range(1, len(rules) + 1)]
+    cited = {
+        (relative(path), number)
+        for path in [*SOURCES, *TESTS]
+        for numbers in CITED.findall(path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+", numbers)
+    }
+    assert cited
+    assert sorted(place for place in cited if place[1] not in rules) == []
+
+
+def test_every_file_that_a_rule_names_is_there() -> None:
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    *_, named = re.split(r"^## 1\.", page, maxsplit=1, flags=re.MULTILINE)
+    places = re.findall(r"`([\w/]+(?:/|\.py))`", named)
+    assert places
+    assert [place for place in places if not (PACKAGE / place).exists()] == []
+
+
+def test_rules_are_cited_from_this_repository() -> None:
+    """The plan that the package was built from is not part of it; what holds is in docs/rules.md."""
+    plan = re.compile(r"\bDESIG[N]\b")
+    folders = ("sigadapt", "tests", "docs")
+    files = [path for path in tracked() if relative(path).startswith(folders)]
+    assert [relative(path) for path in files if plan.search(path.read_text("utf-8", errors="replace"))] == []
+
+
 def requirements(group: str) -> list[str]:
     """The names in `dependencies` or in an extra of pyproject.toml."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -219,7 +252,9 @@ def test_every_dependency_is_justified_and_pinned() -> None:
 
 
 def test_contributing_lists_every_recipe() -> None:
-    recipes = re.search(r"for f in \((.+?)\)", (ROOT / "tasks.py").read_text(encoding="utf-8"), re.DOTALL)
+    recipes = re.search(
+        r"for f in \((.+?)\n    \)", (ROOT / "tasks.py").read_text(encoding="utf-8"), re.DOTALL
+    )
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert recipes
     assert set(re.findall(r"^\| `(\w+)", contributing, re.MULTILINE)) == set(re.findall(r"\w+", recipes[1]))

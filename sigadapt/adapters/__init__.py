@@ -1,1 +1,1 @@
-"""How a declared signature meets a model: the flow from Plan to outputs, one step a file."""
+"""The adapters that a user plugs into DSPy, and the flow that they run (`call.py`)."""

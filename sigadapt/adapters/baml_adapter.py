@@ -1,4 +1,4 @@
-"""DSPy's BAMLAdapter with lossless tool calling: JSON text, described by compact schemas."""
+"""DSPy's BAMLAdapter plus tool calling that loses nothing; text is JSON, described by compact schemas."""
 
 from dspy.adapters import baml_adapter
 
@@ -6,9 +6,9 @@ from sigadapt.adapters.json_adapter import JSONAdapter
 
 
 class BAMLAdapter(JSONAdapter, baml_adapter.BAMLAdapter):
-    """Text as BAML describes it, and typed calls where a signature has tool fields.
+    """DSPy's BAMLAdapter, with typed calls for signatures that have tool fields.
 
-    Takes what `JSONAdapter` takes.
+    Takes the same arguments as `JSONAdapter`.
 
     Example:
         >>> isinstance(BAMLAdapter(), baml_adapter.BAMLAdapter)

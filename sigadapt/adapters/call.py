@@ -2,10 +2,12 @@
 
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
-`steps` is three things in a row: `prepare`, which makes the request and finds everything that can be wrong
-before it leaves (rule 4); sending it; and `finish`, which makes output values of each answer. The first and
-the last are pure. What has to be waited for is yielded, so that only who drives the steps knows whether
-anybody waits (`signatures/awaiting.py`).
+`steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
+it is sent (rule 4). The Request is sent. `finish` turns each Choice into output values. `prepare` and
+`finish` send nothing.
+
+All three are generators. They yield what takes time, such as a request or an async hook, so that `run` and
+`arun` in `signatures/awaiting.py` can drive the same code, one without and one with `await`.
 """
 
 from collections.abc import Collection
@@ -21,7 +23,7 @@ from sigadapt.adapters.hooks import HookContext, after_choice, before_request, o
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import legacy_output
-from sigadapt.adapters.lm.routes import route_of
+from sigadapt.adapters.lm.routes import calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
@@ -41,11 +43,11 @@ from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
 
 Outputs: TypeAlias = list[dict[str, Any]]
-_DSPYS_OWN = (Reasoning, Citations)
+_DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
 
 class AdapterCall(NamedTuple):
-    """What an adapter was called with, and the plan of its signature."""
+    """The arguments of one adapter call, and the Plan of its signature."""
 
     lm: BaseLM
     settings: dict[str, Any]
@@ -62,9 +64,9 @@ class CallSetup(NamedTuple):
         lm: the language model.
         options: the adapter's options.
         decls: the declared tools.
-        route: the way its requests take.
+        route: the Route of its requests.
         controls: how they are sent.
-        streamed_field: the calls field, for which a listener may be waiting; None where none may.
+        streamed_field: the calls field, if a listener may be waiting for its calls; else None.
     """
 
     lm: BaseLM
@@ -75,7 +77,7 @@ class CallSetup(NamedTuple):
     streamed_field: str | None
 
     def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
-        """Return calls repaired and unwrapped where that was asked for, then checked."""
+        """Return the calls, repaired, unwrapped and checked as the options say."""
         if calls is None:
             return None
         if self.options.repair:
@@ -85,22 +87,22 @@ class CallSetup(NamedTuple):
         return calls.validated(self.decls) if self.options.validate_args else calls
 
     def checked_choice(self, choice: Choice) -> Choice:
-        """Return a hook's choice with its calls checked like any other's."""
+        """Return a Choice that a hook made, with its calls checked like the model's."""
         calls = self.checked(choice.tool_calls)
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
 
 class Prepared(NamedTuple):
-    """A request that is ready to be sent, and all that its answer is read by.
+    """A Request that is ready to be sent, and everything that is needed to read its Response.
 
     Args:
-        setup: what it shares with the other requests of the call.
-        plan: the signature's plan; fields that are native to the provider are taken out of its texts.
-        context: what hooks are given.
-        request: the canonical request, as the hooks left it.
-        lowered: the same as its route takes it.
-        instead: a hook's answer, in place of the model's.
-        answered: ids of calls whose answer comes out together with this one's.
+        setup: the settings that it shares with the other requests of the call.
+        plan: the signature's Plan, without the fields that the provider fills natively.
+        context: what the hooks are given.
+        request: the canonical Request, as the hooks changed it.
+        lowered: the same Request, made fit for its route.
+        instead: a hook's Choice that replaces the model's answer; None if no hook gave one.
+        answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
     """
 
     setup: CallSetup
@@ -112,13 +114,13 @@ class Prepared(NamedTuple):
     answered: Collection[str] = ()
 
     def again(self, calls: ToolCalls) -> "Prepared":
-        """Return the request that asks again after bad calls."""
+        """Return the request that asks again after an answer with bad calls (rule 5)."""
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         return self._replace(request=request, lowered=lowered(request, self.setup.route), answered=answered)
 
     def candidate(self, number: int) -> "Prepared":
-        """Return the same for one of its candidates alone; listeners wait for the first one's calls only."""
+        """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
         setup = self.setup
         if setup.controls.candidates == 1:
             return self
@@ -127,7 +129,12 @@ class Prepared(NamedTuple):
         return self._replace(setup=setup._replace(controls=controls, streamed_field=field))
 
     def finished(self, reading: Reading, raw: Any) -> Choice:
-        """Make the choice of a reading: unique ids (rule 6), declared names, calls checked."""
+        """Return the Choice of a Reading: with unique ids (rule 6), declared names and checked calls.
+
+        Args:
+            reading: one candidate of the Response.
+            raw: what it was read from, for `Choice.raw`.
+        """
         choice = choice_of(reading, raw, ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice
@@ -135,23 +142,29 @@ class Prepared(NamedTuple):
         return replace(choice, tool_calls=self.setup.checked(calls))
 
     def subscribe(self) -> CallSubscription | None:
-        """Subscribe the listeners to the calls of this request."""
+        """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         field = self.setup.streamed_field
         return None if field is None else CallSubscription(field, self.finished, self.lowered.names)
 
     def now(self) -> list[Any]:
-        """Send the request; one response for each candidate."""
+        """Send the request and return one Response per candidate."""
         setup = self.setup
         return transport.send(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
 
     async def later(self) -> list[Any]:
-        """Send the request, awaited."""
+        """Send the request as `now` does, but await the answers."""
         setup = self.setup
         return await transport.asend(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
 
 
 class Candidate(NamedTuple):
-    """One answer: its choice, the response it was read from, and why asking again failed, if it did."""
+    """One candidate's answer.
+
+    Args:
+        choice: its Choice.
+        response: the Response that it was read from; None if a hook made the Choice.
+        failure: the error that ended asking again, if one did.
+    """
 
     choice: Choice
     response: Any = None
@@ -159,7 +172,7 @@ class Candidate(NamedTuple):
 
 
 def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
-    """Do all that happens between the inputs and the outputs of a call."""
+    """Run the whole flow of a call and return one dict of output values per candidate."""
     prepared = yield from prepare(adapter, call)
     candidates = yield from _ask(prepared)
     outputs: Outputs = []
@@ -169,17 +182,20 @@ def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
 
 
 def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
-    """Make the request of a call, without sending anything.
+    """Make the Request of a call, without sending it.
 
     Args:
-        adapter: whose words describe the text outputs.
-        call: what it was called with.
+        adapter: the adapter, whose words describe the text outputs.
+        call: the arguments of the adapter call.
+
+    Returns:
+        The Request, made fit for its route, or a hook's Choice in its place.
 
     Raises:
-        SigadaptError: for whatever is wrong with the model, the declarations, the options or the history.
+        SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    refuse_unsupported(call.lm, options)
+    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings))
     decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
     plan = _without_native_fields(adapter, call)
     controls, generation = controls_of(call.lm, call.settings)
@@ -189,7 +205,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm), controls, call.plan.calls)
+    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings), controls, call.plan.calls)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):
@@ -203,16 +219,20 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
 def finish(
     adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
 ) -> Steps[dict[str, Any]]:
-    """Make the output values of one answer.
+    """Turn one candidate's Choice into output values.
 
     Args:
-        adapter: who parses the text outputs.
-        call: what it was called with.
-        prepared: the request.
+        adapter: the adapter, which parses the text outputs.
+        call: the arguments of the adapter call.
+        prepared: the request that was sent.
         candidate: the answer.
 
+    Returns:
+        The output fields' values by name, and `logprobs` if log probabilities were asked for.
+
     Raises:
-        ToolCallParseError: for bad calls, unless they are kept (rule 5); MissingToolCalls for none (rule 7).
+        ToolCallParseError: for bad calls, unless `on_invalid` is `keep` (rule 5).
+        MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
     try:
@@ -235,7 +255,7 @@ def _values(
 
 
 def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
-    """Every candidate's answer, as the hooks leave it."""
+    """Send the request and return every candidate's answer, as the hooks changed it."""
     if prepared.instead is not None:
         return [Candidate(prepared.instead)]
     hooks = prepared.setup.options.hooks
@@ -257,7 +277,7 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
 
 
 def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
-    """One candidate's answer, after as many reasks as were allowed and needed (rule 5)."""
+    """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows (rule 5)."""
     options = prepared.setup.options
     choice = prepared.finished(readings_of(response)[0], response)
     if options.on_invalid != "reask":
@@ -271,7 +291,7 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
         prepared = prepared.again(calls)
         try:
             (response,) = yield prepared
-        except Exception as error:  # noqa: BLE001  (raised with the calls there are, which it must not cost)
+        except Exception as error:  # noqa: BLE001  (raised later, with the calls that came)
             return Candidate(_with_earlier(kept, choice, before), response, error)
         kept += renumbered(calls, before)
         before = len(prepared.answered)
@@ -280,36 +300,36 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
 
 
 def _with_earlier(kept: list[ToolCall], choice: Choice, before: int) -> Choice:
-    """The last answer's choice with the good calls of the answers before it."""
+    """Return the last answer's Choice together with the good calls of the answers before it."""
     if not kept:
         return choice
     turn = Turn(text=choice.text, reasoning=choice.reasoning)
     return replace(choice, tool_calls=with_earlier_calls(kept, choice.tool_calls, turn, before))
 
 
-class _Asked(NamedTuple):
-    """A signature, as far as DSPy's own native types look at it: they delete their field, or leave it."""
+class _CachedDelete(NamedTuple):
+    """Stands in for a signature whose only used method is `delete`, and builds each smaller one only once."""
 
     rest: type[Signature]
 
-    def delete(self, name: str) -> "_Asked":
-        return _Asked(without(self.rest, name))
+    def delete(self, name: str) -> "_CachedDelete":
+        return _CachedDelete(without(self.rest, name))
 
 
 def _without_native_fields(adapter: TextFormat, call: AdapterCall) -> Plan:
-    """Let DSPy's own native types (reasoning, citations) take their fields out of the text, as DSPy does."""
+    """Return the Plan without the fields that the provider fills natively (reasoning, citations)."""
     rest: type[Signature] = call.plan.rest
     for name, kind in call.plan.typed:
         if kind not in adapter.native_response_types:
             continue
-        asked: Any = _Asked(rest) if kind in _DSPYS_OWN else rest
+        asked: Any = _CachedDelete(rest) if kind in _DSPYS_OWN else rest
         left: Any = kind.adapt_to_native_lm_feature(asked, name, call.lm, call.settings)
-        rest = left.rest if type(left) is _Asked else left
+        rest = left.rest if type(left) is _CachedDelete else left
     return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
 
 
 def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate) -> dict[str, Any]:
-    """What DSPy's native types read off the response, and the log probabilities if they were asked for."""
+    """Return the values that native types read from the Response, and log probabilities if asked for."""
     response = candidate.response
     if response is None or not (call.plan.typed or response.logprobs):
         return {}

@@ -1,4 +1,4 @@
-"""DSPy's ChatAdapter with lossless tool calling: text fields under `[[ ## name ## ]]` headers."""
+"""DSPy's ChatAdapter plus tool calling that loses nothing; text fields stand under `[[ ## name ## ]]`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,29 +12,29 @@ from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
-    """The default adapter; where a signature has tool fields, calls come back typed and whole.
+    """The default adapter: DSPy's ChatAdapter, with typed calls for signatures that have tool fields.
 
     Args:
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy, for signatures without tool fields.
+        use_native_function_calling: as in DSPy; only for signatures without tool fields.
         native_response_types: as in DSPy.
-        use_json_adapter_fallback: as in DSPy, for text that does not parse; never for a bad call (rule 5).
-        parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
-            that the model supports function calling, and refuses, with the reason, where it does not.
+        use_json_adapter_fallback: as in DSPy, if text does not parse; never because of a bad call (rule 5).
+        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
+        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
+            knows that the model supports function calling, and raises InvalidOption if not.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
-        on_invalid: what becomes of a bad call. `raise` a ToolCallParseError; `keep` it in
-            `ToolCalls.invalid`; or `reask`: send the errors back as failed results, ask again, and raise if
-            that does not help.
+        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
+            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
+            the answer still has bad calls.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
-        repair: whether arguments that are not JSON are repaired where they can be; such a call is marked.
-        unwrap: whether arguments that were encoded as JSON text once too often are decoded; likewise marked.
-        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
-        hooks: objects around the model call, asked in order (`adapters/hooks.py`).
+        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
+        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
+        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
+        hooks: objects called around the model call, in order (`adapters/hooks.py`).
 
     Raises:
-        InvalidOption: for an unknown option, or a value that an option does not take.
+        InvalidOption: for an unknown option, or an invalid value of an option.
 
     Example:
         >>> adapter = ChatAdapter(on_invalid="keep")

@@ -1,13 +1,14 @@
-"""Hooks around a model call: what they are given, and in which order they are asked.
+"""Hooks: a user's objects that can see and change the Request, the Choice or the error of a call.
 
-A hook is an object with any of these methods, plain or async (async ones only on async calls):
+A hook is an object with at least one of these methods. They may be async if the call is async:
 
-    before_request(request, context) -> None, a changed Request, or a Choice that answers without the model
-    after_choice(choice, context)    -> None, or a Choice in its place
-    on_error(error, context)         -> None, or a Choice in place of the error
+    before_request(request, context) -> None, a changed Request, or a Choice that replaces the model's answer
+    after_choice(choice, context)    -> None, or a Choice that replaces this one
+    on_error(error, context)         -> None, or a Choice that replaces the error
 
-They are asked in order. A changed request goes on to the next hook; the first Choice wins and ends the
-asking. The model is ADK-Go's model callbacks. DSPy's own callbacks fire as ever.
+Hooks are called in order. The next hook gets the Request that the one before it changed; the first Choice
+that a hook returns is used, and later hooks are not called. The design follows ADK-Go's model callbacks.
+DSPy's own callbacks are called as usual.
 """
 
 import inspect
@@ -27,13 +28,14 @@ METHODS = ("before_request", "after_choice", "on_error")
 
 
 class HookContext(NamedTuple):
-    """What a hook may know of the call; read-only.
+    """What a hook can know about the call; read-only.
 
     Args:
         model: the language model's name.
-        signature: the signature called.
+        signature: the signature that was called.
         decls: the declared tools.
-        changes: what differs between the canonical request and what the provider gets; known once it is sent.
+        changes: the differences between the canonical Request and what the provider gets; empty in
+            `before_request`, where they are not known yet.
     """
 
     model: str
@@ -43,9 +45,20 @@ class HookContext(NamedTuple):
 
 
 def check_hooks(hooks: Any) -> None:
-    """Raise InvalidOption for what has none of a hook's methods."""
+    """Refuse `hooks` if it is not a list, or if an entry has none of a hook's methods.
+
+    Raises:
+        InvalidOption: with what was given and what to pass.
+
+    Example:
+        >>> check_hooks("log")
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidOption: field 'hooks': expected a list of hooks, got 'log'. Pass hooks=[hook].
+    """
     if not isinstance(hooks, (tuple, list)):
-        raise InvalidOption(f"{hooks!r} is not a list of hooks", field="hooks", fix="Pass hooks=[hook].")
+        raise InvalidOption(
+            f"expected a list of hooks, got {hooks!r}", field="hooks", fix="Pass hooks=[hook]."
+        )
     for hook in cast("list[Any]", hooks):
         if not any(callable(getattr(hook, method, None)) for method in METHODS):
             raise InvalidOption(
@@ -54,7 +67,7 @@ def check_hooks(hooks: Any) -> None:
 
 
 def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[Request | Choice]:
-    """Return the request as the hooks leave it, or the first Choice that one answers with."""
+    """Call `before_request` of each hook; return the Request as they changed it, or the first Choice."""
     for hook in hooks:
         answer = yield from _asked(hook, "before_request", request, context)
         if isinstance(answer, Choice):
@@ -65,7 +78,7 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
 
 
 def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choice]:
-    """Return the choice, or the first one that a hook gives in its place."""
+    """Call `after_choice` of each hook; return the first Choice that one returns, else the given one."""
     for hook in hooks:
         answer = yield from _asked(hook, "after_choice", choice, context)
         if answer is not None:
@@ -74,7 +87,7 @@ def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choi
 
 
 def on_error(hooks: Any, error: Exception, context: HookContext) -> Steps[Choice | None]:
-    """Return the first Choice that a hook gives in the error's place."""
+    """Call `on_error` of each hook; return the first Choice that one returns, else None."""
     for hook in hooks:
         answer = yield from _asked(hook, "on_error", error, context)
         if answer is not None:
@@ -94,9 +107,9 @@ def _asked(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
 
 def _async_hook(method: str) -> InvalidOption:
     return InvalidOption(
-        f"the hook's {method} is async, and this call is not",
+        f"the hook's {method} is async, but the call is sync",
         field="hooks",
-        fix="Use the module's acall, or make the hook synchronous.",
+        fix="Use the module's acall, or make the hook sync.",
     )
 
 
@@ -104,7 +117,7 @@ def _checked_request(answer: Any) -> Request:
     if isinstance(answer, Mapping) and "messages" in answer and "model" in answer:
         return cast("Request", answer)
     kind = type(cast("object", answer)).__name__
-    raise InvalidOption(f"before_request returned a {kind}, neither a Request nor a Choice", field="hooks")
+    raise InvalidOption(f"before_request returned a {kind}, not a Request or a Choice", field="hooks")
 
 
 def _checked_choice(answer: Any, method: str) -> Choice:

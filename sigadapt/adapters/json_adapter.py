@@ -1,4 +1,4 @@
-"""DSPy's JSONAdapter with lossless tool calling: text fields as one JSON object."""
+"""DSPy's JSONAdapter plus tool calling that loses nothing; text fields are one JSON object."""
 
 from collections.abc import Sequence
 from typing import Any, get_origin
@@ -17,27 +17,27 @@ from sigadapt.schemas.caches import WeakCache
 
 
 class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
-    """JSON text, and typed calls where a signature has tool fields.
+    """DSPy's JSONAdapter, with typed calls for signatures that have tool fields.
 
     Args:
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy, for signatures without tool fields.
-        parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
-            that the model supports function calling, and refuses, with the reason, where it does not.
+        use_native_function_calling: as in DSPy; only for signatures without tool fields.
+        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
+        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
+            knows that the model supports function calling, and raises InvalidOption if not.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
-        on_invalid: what becomes of a bad call. `raise` a ToolCallParseError; `keep` it in
-            `ToolCalls.invalid`; or `reask`: send the errors back as failed results, ask again, and raise if
-            that does not help.
+        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
+            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
+            the answer still has bad calls.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
-        repair: whether arguments that are not JSON are repaired where they can be; such a call is marked.
-        unwrap: whether arguments that were encoded as JSON text once too often are decoded; likewise marked.
-        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
-        hooks: objects around the model call, asked in order (`adapters/hooks.py`).
+        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
+        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
+        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
+        hooks: objects called around the model call, in order (`adapters/hooks.py`).
 
     Raises:
-        InvalidOption: for an unknown option, or a value that an option does not take.
+        InvalidOption: for an unknown option, or an invalid value of an option.
 
     Example:
         >>> isinstance(JSONAdapter(), dspy.JSONAdapter)
@@ -79,9 +79,19 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         )
 
     def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
-        """Return a schema of the text outputs where the model takes one, else JSON mode where it takes that.
+        """Return the response format to ask for: a JSON Schema, JSON mode, or None.
 
-        Never with a strict flag: nobody asked for one (rule 9). OpenAI wants a schema to have a name.
+        The schema describes the text outputs, if the model supports schemas. It has a name, which OpenAI
+        requires, and no strict flag, which the user did not ask for (rule 9).
+
+        Args:
+            lm: the language model, whose support decides.
+            rest: the signature without its tool fields.
+
+        Example:
+            >>> lm = dspy.LM("openai/gpt-4o-mini")
+            >>> JSONAdapter().response_format(lm, dspy.Signature("question -> answer"))["type"]
+            'json_schema'
         """
         if "response_format" not in lm.supported_params:
             return None
@@ -91,12 +101,12 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
 
 
-# The other adapters ask again through this one, as DSPy's do. They cannot import it: it is built on them.
+# As in DSPy, the other adapters fall back to this one. They cannot import it, because it imports them.
 ToolAdapter.fallback = JSONAdapter
 JSONAdapter.fallback = None
 
 _SCHEMAS: WeakCache[dict[str, Any] | None] = WeakCache()
-"""The schema of a signature's text outputs."""
+"""The JSON Schema of a signature's text outputs, by signature."""
 
 
 def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
@@ -104,7 +114,7 @@ def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
 
 
 def _made_schema(rest: type[Signature]) -> dict[str, Any] | None:
-    """The schema of a signature's outputs; None for an open mapping, which providers refuse."""
+    """Return the JSON Schema of the outputs; None if one is a dict, whose open schema providers refuse."""
     fields: Any = {name: (field.annotation, ...) for name, field in rest.output_fields.items()}
     if any(get_origin(annotation) is dict for annotation, _ in fields.values()):
         return None

@@ -1,18 +1,18 @@
-"""Calls while they stream, for `dspy.streamify`: whole ones as they complete, partial ones where asked for.
+"""Send calls to the listeners of `dspy.streamify` while an answer streams.
 
-DSPy's streams carry chunks of a chat completion to `StreamListener`s. Text fields are DSPy's own business.
-For the calls field of a signature with tool fields, `lm/call_tap.py` puts the calls together, and what is
-said of them here goes to the same stream as `StreamResponse`s. Rules it enforces:
+DSPy streams chunks of a chat completion to `StreamListener`s and handles text fields itself. For the calls
+field, `lm/call_tap.py` puts the calls together, and a `CallSubscription` makes the `StreamResponse`s that go
+to the same stream. Rules:
 
- a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds that call alone,
-    good or bad, named and checked as the prediction's calls are (rule 12). Its turn (text, reasoning,
-    provider state) is known only at the end: go on with the conversation from the prediction's calls.
- b. A call is whole when its arguments are a complete object and the answer has gone on to another call, or
-    has ended. What cannot be decoded is judged at the end alone, with the provider's finish reason known.
- c. A good call that later fragments spoil is sent again, as the bad call it became; the prediction agrees.
- d. Partial calls are `PartialCall`s, which have no decoded arguments, and go only to a `CallListener` made
-    with `partial=True`.
- e. The state of a stream lives and ends with the one model call that it belongs to.
+ a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds only this call,
+    good or bad. Its name and checks are the same as in the prediction (rule 12). It has no turn (text,
+    reasoning, provider state), which is known only at the end: continue a conversation with the prediction's
+ calls. b. A call is whole when its arguments are a complete object and the answer has gone on to another call
+    or has ended. Arguments that cannot be decoded are checked only at the end, when the finish reason is
+ known. c. If later fragments make a good call bad, it is sent again as a bad call. The prediction has the bad
+ call. d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
+    `partial=True` gets them.
+ e. A subscription belongs to one model call and ends with it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,13 +31,13 @@ AnyCall = ToolCall | InvalidToolCall
 
 @dataclass(frozen=True, slots=True)
 class PartialCall:
-    """A call of which more may come.
+    """A call that is still being streamed.
 
     Args:
-        index: its position among the calls of the answer.
-        id: the provider's id, if it has come.
-        name: the declared tool's name, if it has come.
-        arguments: the arguments' text so far.
+        index: its position among the calls of the answer, from 0.
+        id: the provider's id; None if it has not come yet.
+        name: the declared tool's name; None if it has not come yet.
+        arguments: the text of the arguments so far.
 
     Example:
         >>> PartialCall(0, "call_1", "get_weather", '{"city": "Par').arguments
@@ -51,11 +51,11 @@ class PartialCall:
 
 
 class CallListener(StreamListener):
-    """DSPy's listener for a field of calls, which can also ask for partial calls.
+    """A `dspy.streaming.StreamListener` for a calls field that can also get partial calls.
 
     Args:
         signature_field_name: the calls field.
-        partial: whether to get a `PartialCall` for every fragment, besides the whole calls.
+        partial: whether to get a `PartialCall` for every fragment, in addition to the whole calls.
         options: `predict`, `predict_name` and `allow_reuse` of `dspy.streaming.StreamListener`.
 
     Example:
@@ -70,15 +70,15 @@ class CallListener(StreamListener):
         self.partial = partial
 
     def receive(self, chunk: Any) -> None:
-        """Take nothing off the text: calls are sent to the stream as they are found."""
+        """Ignore chunks of text: a `CallSubscription` sends the calls to the stream."""
 
 
 class CallSubscription:
-    """The listeners to the calls of one model call, and what they have got so far.
+    """The listeners to the calls of one model call, and the calls that they have got so far.
 
     Args:
         field: the calls field.
-        finished: makes of a reading the choice that the prediction will have: ids, names, calls checked.
+        finished: turns a Reading into the Choice that the prediction has, with ids, names and checked calls.
         aliases: the alias of each declared name that has one.
     """
 
@@ -93,12 +93,12 @@ class CallSubscription:
         self._sent: dict[int, AnyCall] = {}
 
     def on_fragment(self, fold: Fold, call: Call, before: list[Call]) -> Iterator[Any]:
-        """Give what is to be sent after a fragment was added to a call.
+        """Yield the `StreamResponse`s to send after a fragment was added to a call.
 
         Args:
             fold: the calls so far.
             call: the call that the fragment belongs to.
-            before: the latest call before the fragment came, if there was one.
+            before: the call that was the latest before this fragment, in a list; empty for the first call.
         """
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
@@ -111,7 +111,7 @@ class CallSubscription:
                 yield from self._completed(fold, done)
 
     def on_end(self, response: Any) -> Iterator[Any]:
-        """Give what the listeners have not got yet, when the answer is over."""
+        """Yield the `StreamResponse`s of the calls that the listeners have not got when the answer ends."""
         if not self._listeners:
             return
         calls = self._finished(readings_of(response)[0], response).tool_calls
@@ -123,7 +123,7 @@ class CallSubscription:
         index, text = self._index[call], call.arguments
         if not self._listeners or index in self._sent or not isinstance(parse_arguments(text), dict):
             return
-        # The answer so far: all its calls, because ids depend on them, and one call's arguments.
+        # All calls so far, because ids depend on them, but the arguments of this call only.
         raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(fold.calls)]
         calls = self._finished(Reading(None, None, raw, None), None).tool_calls
         for made in calls.in_order() if calls is not None else ():
@@ -138,7 +138,7 @@ class CallSubscription:
         self._sent[call.index] = call
         chunk = _alone(call)
         for listener in self._listeners:
-            # As DSPy's text listeners have it: the field was streamed, so the prediction may be left out.
+            # As DSPy's text listeners do. `streamify` can then leave the prediction out of the stream.
             listener.stream_start = listener.stream_end = True
             yield _response(listener, chunk, is_last=is_last)
 

@@ -1,4 +1,4 @@
-"""The options of an adapter beyond DSPy's own, checked once, when the adapter is made."""
+"""The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,26 +22,27 @@ class Options:
     """The options of one adapter.
 
     Args:
-        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
-            that the model supports function calling and refuses, with the reason, where it does not.
+        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
+            knows that the model supports function calling, and raises InvalidOption if not.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
-        parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        on_invalid: `raise` a ToolCallParseError for a bad call, `keep` bad calls in `ToolCalls.invalid`, or
-            `reask`: send the errors back as failed results, ask again, and raise if that does not help.
+        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
+        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
+            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
+            the answer still has bad calls.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
-        repair: whether arguments that are no JSON are repaired where they can be; such a call is marked.
-        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
-        hooks: objects around the model call, asked in order (`hooks.py`).
-        unwrap: whether arguments encoded as JSON text once too often are decoded; such a call is marked.
+        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
+        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
+        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
+        hooks: objects called around the model call, in order (`hooks.py`).
 
     Raises:
-        InvalidOption: naming the option and what it takes.
+        InvalidOption: for an invalid value; the message names the option and its valid values.
 
     Example:
         >>> Options(on_invalid="drop")
         Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'on_invalid': 'drop' is unknown. Use 'raise', 'keep' or 'reask'.
+        sigadapt.errors.InvalidOption: field 'on_invalid': expected 'raise', 'keep' or 'reask', got 'drop'.
     """
 
     tool_calling: ToolCalling = "auto"
@@ -59,19 +60,26 @@ class Options:
         for name, words in _WORDS.items():
             value = getattr(self, name)
             if value not in words:
-                raise InvalidOption(f"{value!r} is unknown", field=name, fix=f"Use {_either(words)}.")
+                raise InvalidOption(f"expected {_either(words)}, got {value!r}", field=name)
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
-                raise InvalidOption(f"{value!r} is not a boolean", field=name)
+                raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
-            raise InvalidOption(
-                f"{self.max_reasks!r} is not a count", field="max_reasks", fix="Use 0 or more."
-            )
+            raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise InvalidOption for a keyword the adapter does not have, with the nearest it has."""
+    """Refuse a keyword that the adapter does not have, and suggest the closest one that it has.
+
+    Raises:
+        InvalidOption: for the first unknown keyword.
+
+    Example:
+        >>> refuse_unknown("ChatAdapter", ["stict"], ["on_invalid", "strict"])
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidOption: field 'stict': ChatAdapter has no such option. Did you mean 'strict'?
+    """
     for name in [name for name in given if name not in known]:
         near = closest(name, known)
         fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(known)}."

@@ -1,7 +1,10 @@
-"""From what the model said to the signature's output values (Choice -> outputs).
+"""The last step of the flow (Choice -> outputs): the values of the signature's output fields.
 
-Rule 7 lives here: required is required; on a turn with calls the other outputs are what the text holds,
-else None; and text is never dropped: without field markers it is the one text output there is, or an error.
+This file enforces rule 7:
+
+ a. A required call that is missing is an error.
+ b. On a turn with calls, the other outputs are what the text holds, else None.
+ c. Text is never dropped. If it marks no output field, it is the value of the only text output, or an error.
 """
 
 from typing import Any, NamedTuple, cast
@@ -18,13 +21,23 @@ from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn
 
-_MOST_REASONS = 8  # bad calls in an error's message; its choice holds all of them
+_MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
 def refuse_bad_calls(
     choice: Choice, plan: Plan, signature: type[Signature], failure: Exception | None = None
 ) -> None:
-    """Raise ToolCallParseError for the choice's bad calls (rule 5), from what kept a reask from helping."""
+    """Refuse a Choice with bad calls (rule 5).
+
+    Args:
+        choice: the Choice.
+        plan: the signature's Plan.
+        signature: the signature, for the error.
+        failure: the error that ended asking again, if one did; it becomes the cause.
+
+    Raises:
+        ToolCallParseError: if any call is bad; it describes the first ones and holds the Choice.
+    """
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return
@@ -37,35 +50,37 @@ def refuse_bad_calls(
         field=plan.calls,
         tool=cut(bad[0].name) if bad[0].name else None,
         path=bad[0].path,
-        fix="The error's .choice holds every call; on_invalid='keep' returns them instead.",
+        fix="Read the calls from the error's .choice, or use on_invalid='keep' to get them as outputs.",
         signature=signature,
     ) from failure
 
 
 class Parse(NamedTuple):
-    """A text that the adapter is to parse; some adapters ask another model to."""
+    """A step that parses a text, which takes time if the adapter asks another model."""
 
     adapter: TextFormat
     rest: type[Signature]
     text: str
 
     def now(self) -> dict[str, Any]:
-        """Parse it."""
+        """Return the output values in the text."""
         return self.adapter.parse(self.rest, self.text)
 
     async def later(self) -> dict[str, Any]:
-        """Parse it, awaiting what the adapter waits for."""
+        """Return the output values in the text, awaited."""
         return await self.adapter.aparse(self.rest, self.text)
 
 
 def outputs_of(
     adapter: TextFormat, plan: Plan, signature: type[Signature], choice: Choice
 ) -> Steps[dict[str, Any]]:
-    """Return the output fields' values, in the signature's order, in steps: texts may take time to parse.
+    """Return the values of all output fields by name, in the signature's order.
+
+    It is a generator, which yields a `Parse` if there is text to parse.
 
     Raises:
-        MissingToolCalls: a required calls field and no call (rule 7).
-        AdapterParseError: text that does not hold the other outputs, on a turn without calls.
+        MissingToolCalls: if the calls field is required and there is no call (rule 7).
+        AdapterParseError: if a turn without calls has text that does not hold the other outputs.
     """
     calls: Any = choice.tool_calls
     if calls is not None:
@@ -85,16 +100,16 @@ def outputs_of(
 def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:
     said = cut(choice.text) if choice.text else "nothing"
     return MissingToolCalls(
-        f"a tool call is required and none came; the model said: {said}",
+        f"expected a tool call, got none; the model said: {said}",
         choice=choice,
         field=plan.calls,
-        fix="Declare the field as `ToolCalls | None` if a call is optional, or ask for one with tool_choice.",
+        fix="Declare the field as `ToolCalls | None` if a call is optional, or use tool_choice='required'.",
         signature=signature,
     )
 
 
 def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[dict[str, Any]]:
-    """What the text beside calls holds; the whole of it stays in `ToolCalls.text`."""
+    """Return the outputs in the text beside calls; the whole text stays in `ToolCalls.text`."""
     if not text or not adapter.parses_beside_calls or not adapter.holds_fields(plan.rest, text):
         return {}
     try:
@@ -106,7 +121,7 @@ def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[di
 def _without_calls(
     adapter: TextFormat, plan: Plan, signature: type[Signature], text: str | None
 ) -> Steps[dict[str, Any]]:
-    """The other outputs, from a text that must hold them."""
+    """Return the outputs in the text of a turn without calls, which must hold all of them."""
     if not text:
         raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
     if not plan.texts:
@@ -115,12 +130,12 @@ def _without_calls(
         return (yield Parse(adapter, plan.rest, text))
     sole = _sole_text_field(plan.rest)
     if sole is None:
-        raise _unparsed(adapter, signature, text, "The text holds none of the output fields.")
+        raise _unparsed(adapter, signature, text, "The text has none of the output fields.")
     return {sole: text}
 
 
 def _sole_text_field(rest: type[Signature]) -> str | None:
-    """The one output there is, if it takes text: what a model that answers in plain words means."""
+    """Return the only output field if it takes text: a model that answers in plain text means this field."""
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()

@@ -1,8 +1,7 @@
-"""A signature compiled once: which of its fields are tool fields, and what is left for text.
+"""The first step of the flow (Signature -> Plan): which fields are tool fields, and what is left for text.
 
-The first step of the flow (Signature -> Plan). A plan is made once per signature class and held weakly,
-because taking fields out of a signature builds a new pydantic model, which costs more than the rest of a
-call together.
+A Plan is made once per signature class and cached weakly. Taking a field out of a signature builds a new
+pydantic model, which costs more time than the rest of a call.
 """
 
 import types
@@ -26,7 +25,12 @@ _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
 class Turns(NamedTuple):
-    """The input fields that hold the turns so far: a `dspy.History`, and the results of the turn before."""
+    """The names of the input fields that hold earlier turns; None for a field that the signature lacks.
+
+    Args:
+        history: the `dspy.History` field.
+        results: the ToolResults field, which holds the results of the last turn.
+    """
 
     history: str | None
     results: str | None
@@ -34,19 +38,19 @@ class Turns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the pipeline needs to know about a signature with tool fields.
+    """What the flow needs to know about a signature with tool fields.
 
     Args:
         tools: the input field that holds the declarations.
-        tools_required: whether it must be given.
+        tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (rule 7).
-        missing_calls: the value of an optional calls field where no call came.
-        turns: the input fields that hold the turns so far.
+        missing_calls: returns the value of an optional calls field if there is no call.
+        turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
-        texts: the names of those that the text holds.
-        typed: the output fields of DSPy's own types, which may be native to a provider, and their types.
-        rest: the signature without its tool fields; what the prompt shows and the text is parsed by.
+        texts: the names of the output fields that the model writes as text.
+        typed: name and type of each output field of a DSPy type, which the provider may fill natively.
+        rest: the signature without its tool fields, for the prompt and for parsing text.
     """
 
     tools: str
@@ -62,28 +66,28 @@ class Plan:
 
 
 class _Compiled(NamedTuple):
-    """What was worked out of a signature, and the instructions it had then, which can be changed in place."""
+    """A Plan, and the instructions its signature had then; a change of them in place makes the Plan stale."""
 
     plan: Plan | None
     instructions: str | None
 
 
 _PLANS: WeakCache[_Compiled] = WeakCache()
-"""The plan of a signature."""
+"""The Plan, by signature."""
 
 _RESTS: WeakCache[Turns] = WeakCache()
-"""Where the turns so far are given, by what a plan left of a signature."""
+"""The fields of earlier turns, by `Plan.rest`."""
 
 _SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
-"""A signature without one more field, by that field's name."""
+"""A signature without one more field, by signature and that field's name."""
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
-    """The signature's plan; None for a signature without tool fields (rule 2).
+    """Return the signature's Plan; None for a signature without tool fields (rule 2).
 
     Raises:
         InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
-            two of either; names the fields and the fix.
+            two of either. The message names the fields and the fix.
 
     Example:
         >>> class Ask(dspy.Signature):
@@ -107,12 +111,12 @@ def plan_of(signature: type[Signature]) -> Plan | None:
 
 
 def turns_of(rest: type[Signature]) -> Turns | None:
-    """Where the turns so far are given, for what a plan left of a signature; None for any other signature."""
+    """Return the fields of earlier turns for the `rest` of a Plan; None for any other signature."""
     return _RESTS.get(rest)
 
 
 def without(rest: type[Signature], name: str) -> type[Signature]:
-    """The signature without one more field, built once: DSPy's native types ask for it on every call."""
+    """Return the signature without one more field; cached, as DSPy's native types need it on every call."""
     known = _SMALLER.of(rest, dict)
     if name not in known:
         known[name] = rest.delete(name)
@@ -120,7 +124,7 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
 
 
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
-    """The plan with still fewer fields left for text."""
+    """Return the Plan with another `rest`, which has fewer fields for text."""
     _RESTS.put(rest, plan.turns)
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
@@ -155,7 +159,11 @@ def _compile(signature: type[Signature]) -> Plan | None:
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
-    """The one input field of a kind; None where there is none."""
+    """Return the one input field of a kind; None if there is none.
+
+    Raises:
+        InvalidSignature: if there are several.
+    """
     names = [name for name, field in signature.input_fields.items() if _is_one_of(field, (kind,))]
     if len(names) > 1:
         raise InvalidSignature(
@@ -175,13 +183,13 @@ def _without(signature: type[Signature], names: tuple[str | None, ...]) -> type[
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
     if not tools:
         raise InvalidSignature(
-            f"{signature} has a calls field and no tools field",
+            f"{signature} has a calls field but no tools field",
             field=calls[0],
             fix="Add an input field `tools: sigadapt.ToolDecls`.",
         )
     if not calls:
         raise InvalidSignature(
-            f"{signature} has a tools field and no field for the calls",
+            f"{signature} has a tools field but no calls field",
             field=tools[0],
             fix="Add an output field `calls: sigadapt.ToolCalls` (or `ToolCalls | None`).",
         )

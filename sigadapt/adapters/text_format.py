@@ -1,7 +1,7 @@
-"""How an adapter handles text outputs: describes them, asks for them, finds them and parses them.
+"""TextFormat: what the flow needs an adapter to do with text outputs.
 
-The protocol between the flow and whichever adapter a user plugs in. Half of it is DSPy's own methods, half is
-what `tool_adapter.py` and its subclasses add.
+An adapter describes text outputs, asks for them, finds them in an answer and parses them. Half of the
+protocol's methods are DSPy's own; `tool_adapter.py` and its subclasses add the others.
 """
 
 from collections.abc import Callable
@@ -13,32 +13,35 @@ from sigadapt.adapters.options import Options
 
 
 class TextFormat(Protocol):
-    """An adapter as far as the flow calls it; `rest` is a signature without its tool fields."""
+    """The methods and attributes of an adapter that the flow uses.
+
+    The parameter `rest` is a signature without its tool fields (`Plan.rest`).
+    """
 
     options: Options
     native_response_types: list[Any]
     parses_beside_calls: ClassVar[bool]
-    """Whether text beside calls is searched for outputs; it stays in `ToolCalls.text` in any case."""
+    """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
 
-    # DSPy's methods, as every adapter has them.
+    # DSPy's methods, which every adapter has.
     format_demos: Callable[..., list[dict[str, Any]]]
-    """Writes examples as messages."""
+    """Return few-shot examples as messages."""
     format_field_description: Callable[..., str]
-    """Describes the fields."""
+    """Return a description of the fields."""
     format_field_structure: Callable[..., str]
-    """Describes the form of all fields."""
+    """Return a description of the form that the fields take in the text."""
     format_task_description: Callable[..., str]
-    """Describes the task."""
+    """Return a description of the task."""
     format_user_message_content: Callable[..., str]
-    """Writes inputs as a question."""
+    """Return the inputs as the text of a user message."""
     format_assistant_message_content: Callable[..., str]
-    """Writes outputs as the model would."""
+    """Return the outputs as the text of an assistant message."""
     user_message_output_requirements: Callable[..., str]
-    """Asks for the outputs in their form."""
+    """Return the sentence that asks for the outputs in their form."""
     parse: Callable[..., dict[str, Any]]
-    """Reads the outputs off a text."""
+    """Return the output values in a text."""
 
-    # What sigadapt adds or changes.
+    # Methods that sigadapt adds or changes.
 
     def format(
         self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
@@ -47,21 +50,21 @@ class TextFormat(Protocol):
         ...
 
     def text_description(self, rest: type[Signature]) -> str:
-        """Write the system text of a signature with text outputs."""
+        """Return the system text of a signature with text outputs."""
         ...
 
     def text_reminder(self, rest: type[Signature]) -> str:
-        """Write what each question says of the text's form; empty for nothing."""
+        """Return what each question says about the text's form; an empty text for nothing."""
         ...
 
     def response_format(self, lm: Any, rest: type[Signature]) -> dict[str, Any] | None:
-        """Return the response format to ask for; None for text that is not JSON."""
+        """Return the response format to ask for; None if the text is not JSON."""
         ...
 
     def holds_fields(self, rest: type[Signature], text: str) -> bool:
-        """Say whether a text names any of the output fields in this adapter's form."""
+        """Return whether a text marks any of the output fields in this adapter's form."""
         ...
 
     async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
-        """Read the outputs off a text, for an adapter that waits for something meanwhile."""
+        """Return the output values in a text, as `parse` does; may wait for another model."""
         ...

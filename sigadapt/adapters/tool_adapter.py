@@ -1,7 +1,7 @@
-"""What the adapters of this package share: a signature with tool fields takes the flow of `call.py`.
+"""The base of all adapters: signatures with tool fields run the flow of `call.py`, others run DSPy's own.
 
-Everything else is DSPy's: a signature without tool fields takes DSPy's own path from the first line to the
-last (rule 2). Each adapter is this class over DSPy's of the same name, plus how its text marks a field.
+A signature without tool fields is handed to DSPy's adapter unchanged (rule 2). Each adapter class inherits
+from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,10 @@ from sigadapt.signatures.awaiting import arun, run
 
 
 class _Prompt:
-    """The one formatting step that DSPy's callbacks (`on_adapter_format_*`) see on a call with tools."""
+    """The `format` of a call with tools, wrapped in DSPy's callbacks (`on_adapter_format_*`).
+
+    `ToolAdapter.format` is not wrapped itself: without tools it calls DSPy's `format`, which already is.
+    """
 
     @callback.with_callbacks  # pyright: ignore[reportUntypedFunctionDecorator]
     def format(
@@ -36,22 +39,22 @@ class _Prompt:
 
 
 class ToolAdapter:
-    """The tool-calling half of an adapter; mixed in before a DSPy adapter, which is the other half."""
+    """The tool-calling half of an adapter; the other half is the DSPy adapter that follows it as a base."""
 
     options: Options
     callbacks: list[Any]
     native_response_types: list[type[Type]]
     use_json_adapter_fallback: bool
     field_marker: ClassVar[str]
-    """How this adapter's text names an output field, with `{}` for the name."""
+    """The text that marks an output field in an answer, with `{}` for the field's name."""
 
     parses_beside_calls: ClassVar[bool] = True
-    """Whether text beside calls is searched for outputs; it stays in `ToolCalls.text` in any case."""
+    """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
 
     fallback: "ClassVar[type[ToolAdapter] | None]" = None
-    """The adapter that asks again after a text that did not parse; `json_adapter.py` sets it."""
+    """The adapter that asks again if a text does not parse; `json_adapter.py` sets it."""
 
-    if TYPE_CHECKING:  # the DSPy half, as far as it is called from here
+    if TYPE_CHECKING:  # methods of the DSPy half
         format_demos: Callable[..., list[dict[str, Any]]]
         format_field_description: Callable[..., str]
         format_field_structure: Callable[..., str]
@@ -62,7 +65,7 @@ class ToolAdapter:
         parse: Callable[..., dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Not DSPy's own: that wraps inherited methods once more, and its callbacks would fire once more.
+        # Replaces DSPy's own, which wraps inherited methods a second time, so that callbacks fire twice.
         for name in ("format", "parse"):
             if name in vars(cls):
                 setattr(cls, name, callback.with_callbacks(vars(cls)[name]))
@@ -127,7 +130,7 @@ class ToolAdapter:
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """The adapter that asks again after a text that did not parse; never after a bad call (rule 5)."""
+        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback."""
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None
         if emitted or not self.use_json_adapter_fallback or self.fallback is None:
@@ -139,12 +142,18 @@ class ToolAdapter:
     def format(
         self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the messages for these inputs; tools are in the request, not in the words.
+        """Return the messages for these inputs. They do not mention tools, which the Request holds itself.
 
         Args:
-            signature: the signature, or what its plan leaves of it.
+            signature: the signature, or the `rest` of its Plan.
             demos: few-shot examples.
             inputs: the input fields' values.
+
+        Returns:
+            OpenAI chat messages.
+
+        Raises:
+            InvalidHistory: for a call without a result or a result without a call.
         """
         rest = _rest_of(signature)
         if rest is None:
@@ -152,7 +161,10 @@ class ToolAdapter:
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
     def text_description(self, rest: type[Signature]) -> str:
-        """Return the system text where there are text outputs: DSPy's words, made true beside tools."""
+        """Return the system text of a signature with text outputs.
+
+        The words are DSPy's, except that they ask for the text's form "tool calls aside".
+        """
         if not in_own_words(self):
             return described(rest, _aside(form_of(self, rest)))
         return (
@@ -162,7 +174,7 @@ class ToolAdapter:
         )
 
     def text_reminder(self, rest: type[Signature]) -> str:
-        """Return what each question says of the text's form, where the adapter has words of its own."""
+        """Return what each question says about the text's form; empty if the adapter uses DSPy's words."""
         return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
 
     def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:  # noqa: ARG002
@@ -170,11 +182,11 @@ class ToolAdapter:
         return None
 
     async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
-        """Parse a text, for an adapter that waits for something meanwhile."""
+        """Parse a text; adapters that have to wait for a model override this."""
         return self.parse(rest, text)
 
     def holds_fields(self, rest: type[Signature], text: str) -> bool:
-        """Say whether a text names any of the output fields in this adapter's form."""
+        """Return whether a text marks any of the output fields in this adapter's form."""
         return any(self.field_marker.format(name) in text for name in rest.output_fields)
 
 

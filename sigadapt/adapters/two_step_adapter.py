@@ -1,4 +1,4 @@
-"""DSPy's TwoStepAdapter with lossless tool calling: free text, whose fields a second model extracts."""
+"""DSPy's TwoStepAdapter plus tool calling that loses nothing; a second model reads fields from free text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,32 +15,32 @@ from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
-    """A natural prompt for the main model; a second model turns its text into fields, calls come back typed.
+    """DSPy's TwoStepAdapter, with typed calls for signatures that have tool fields.
 
-    Only text without calls is extracted from: calls need no second model, and text beside them stays in
+    The second model reads only answers without calls. If an answer has calls, its text stays in
     `ToolCalls.text`.
 
     Args:
         extraction_model: the second model, as in DSPy.
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy, for signatures without tool fields.
+        use_native_function_calling: as in DSPy; only for signatures without tool fields.
         native_response_types: as in DSPy.
-        parallel_tool_calls: whether one answer may hold several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools; `auto` does so where DSPy knows
-            that the model supports function calling, and refuses, with the reason, where it does not.
+        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
+        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
+            knows that the model supports function calling, and raises InvalidOption if not.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
-        on_invalid: what becomes of a bad call. `raise` a ToolCallParseError; `keep` it in
-            `ToolCalls.invalid`; or `reask`: send the errors back as failed results, ask again, and raise if
-            that does not help.
+        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
+            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
+            the answer still has bad calls.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
-        repair: whether arguments that are not JSON are repaired where they can be; such a call is marked.
-        unwrap: whether arguments that were encoded as JSON text once too often are decoded; likewise marked.
-        strict: whether every tool asks for the provider's strict mode; a declaration's own comes first.
-        hooks: objects around the model call, asked in order (`adapters/hooks.py`).
+        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
+        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
+        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
+        hooks: objects called around the model call, in order (`adapters/hooks.py`).
 
     Raises:
-        InvalidOption: for an unknown option, or a value that an option does not take.
+        InvalidOption: for an unknown option, or an invalid value of an option.
 
     Example:
         >>> isinstance(TwoStepAdapter(dspy.LM("openai/gpt-4o-mini")), dspy.TwoStepAdapter)
@@ -93,15 +93,19 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         )
 
     def text_description(self, rest: type[Signature]) -> str:
-        """DSPy's description of the task; it asks for no form."""
+        """Return the system text: DSPy's description of the task, which asks for free text."""
         return self.format_task_description(rest)
 
     def text_reminder(self, rest: type[Signature]) -> str:  # noqa: ARG002
-        """Nothing: the text has no form."""
+        """Return an empty text, because free text needs no reminder of its form."""
         return ""
 
     async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
-        """`parse`, with the second model awaited."""
+        """Parse a text as `parse` does, but await the second model.
+
+        Raises:
+            dspy.utils.exceptions.AdapterParseError: if the second model does not extract the fields.
+        """
         signature = self._create_extractor_signature(rest)
         try:
             found = await dspy.ChatAdapter().acall(self.extraction_model, {}, signature, [], {"text": text})

@@ -1,4 +1,4 @@
-"""DSPy's XMLAdapter with lossless tool calling: text fields as XML elements."""
+"""DSPy's XMLAdapter plus tool calling that loses nothing; text fields are XML elements."""
 
 import dspy
 
@@ -6,7 +6,9 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 
 
 class XMLAdapter(ChatAdapter, dspy.XMLAdapter):
-    """XML text, and typed calls where a signature has tool fields; takes what `ChatAdapter` takes.
+    """DSPy's XMLAdapter, with typed calls for signatures that have tool fields.
+
+    Takes the same arguments as `ChatAdapter`.
 
     Example:
         >>> isinstance(XMLAdapter(), dspy.XMLAdapter)

@@ -1,1 +1,1 @@
-"""The command `sigadapt`: what can be shown and checked from a terminal."""
+"""The command `sigadapt`: a demonstration, and a check of tools."""

@@ -1,8 +1,7 @@
-"""What would become of declarations at each provider, found out without sending anything.
+"""Report what each provider would refuse or change of declarations, without sending anything.
 
-A finding is an error where a tool cannot be used as it is: its declaration is refused, a wire refuses it, or
-nothing says what it is for. It is a note where a wire gets something else than was declared, or where a
-parameter is not described.
+A finding is an error if the tool cannot be used: its declaration is invalid, a wire refuses it, or it has no
+description. It is a note if a wire gets a changed declaration, or if a parameter has no description.
 """
 
 import importlib
@@ -21,7 +20,7 @@ from sigadapt.signatures.toolset import Origin, RequestContext, Toolset, joined,
 
 
 def _routes() -> dict[str, Route]:
-    """The first route to each wire through each door; further ones differ in nothing that tools depend on."""
+    """The first route to each wire through each door; other routes handle tools in the same way."""
     found: dict[str, Route] = {}
     for route in ROUTES:
         found.setdefault(route.dialect if route.door == "lm15" else f"{route.door}/{route.dialect}", route)
@@ -29,11 +28,11 @@ def _routes() -> dict[str, Route]:
 
 
 ROUTE_NAMES: dict[str, Route] = _routes()
-"""Every route that is checked, by the name a finding has for it."""
+"""The routes that are checked, by the names that findings use."""
 
 
 class Finding(NamedTuple):
-    """One thing about a tool; `wires` is empty where it holds everywhere, `tool` None for no tool."""
+    """A remark on a tool; `wires` is empty if it applies to all wires, `tool` is None if it has no name."""
 
     level: Literal["error", "note"]
     tool: str | None
@@ -42,7 +41,7 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The tools that could be declared, and what was found."""
+    """The tools that were declared, and the findings."""
 
     decls: ToolDecls
     findings: tuple[Finding, ...]
@@ -54,10 +53,10 @@ class Report(NamedTuple):
 
 
 def loaded(place: str) -> object:
-    """What `module:name` stands for; the name may have dots.
+    """Import the object that `module:name` names; the name may have dots.
 
     Raises:
-        InvalidOption: there is no such module or no such name in it.
+        InvalidOption: the module cannot be imported, or has no such name.
 
     Example:
         >>> loaded("json:dumps").__name__
@@ -75,10 +74,11 @@ def loaded(place: str) -> object:
 
 
 async def checked(tools: object) -> Report:
-    """Check declarations, or whatever can be declared.
+    """Check tools.
 
     Args:
-        tools: anything a ToolDecls field takes, toolsets included; each member of a list by itself.
+        tools: anything that a ToolDecls field takes, toolsets included. Each member of a list is checked
+            alone, so that one error does not hide another.
 
     Example:
         >>> import asyncio
@@ -91,7 +91,7 @@ async def checked(tools: object) -> Report:
     for source in cast("Sequence[object]", tools) if isinstance(tools, (list, tuple)) else [tools]:
         try:
             decls = await arun(resolving(source, RequestContext()))
-        except SigadaptError as error:  # noqa: PERF203  (each one is reported)
+        except SigadaptError as error:  # noqa: PERF203  (each is reported)
             findings.append(_refused(error))
         else:
             good.append(Origin(source.name if isinstance(source, Toolset) else None, decls))
@@ -103,7 +103,7 @@ async def checked(tools: object) -> Report:
 
 
 def lines(report: Report) -> Iterator[str]:
-    """The report as lines of text, tool by tool."""
+    """Write the report as lines of text, tool by tool."""
     total = sum(decl.size for decl in report.decls)
     yield f"{len(report.decls)} tools, {total} bytes, fingerprint {report.decls.fingerprint()}"
     for decl in report.decls:
@@ -128,10 +128,10 @@ def _refused(error: SigadaptError, *wires: str) -> Finding:
 def _undescribed(decls: ToolDecls) -> Iterator[Finding]:
     for decl in decls:
         if not decl.description.strip():
-            yield Finding("error", decl.name, "nothing says what it is for")
+            yield Finding("error", decl.name, "it has no description")
         bare = [name for name, schema in _parameters(decl) if not _is_described(schema)]
         if bare:
-            yield Finding("note", decl.name, f"not described: {', '.join(bare)}")
+            yield Finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
 
 
 def _parameters(decl: ToolDecl) -> Iterable[tuple[str, Any]]:
@@ -143,7 +143,7 @@ def _is_described(schema: Any) -> bool:
 
 
 def _by_wire(decls: ToolDecls) -> Iterator[Finding]:
-    """What each wire does to the tools, with the wires that do the same put together."""
+    """Yield what each wire refuses or changes; wires with the same finding share one."""
     found: dict[Finding, list[str]] = {}
     for wire, route in ROUTE_NAMES.items():
         for finding in _on_wire(decls, route):

@@ -16,10 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: the words after `sigadapt`; the process' own by default.
+        arguments: the words after `sigadapt`; those of the process by default.
 
     Returns:
-        The exit code: 0 for success, 1 where `check` finds errors, 2 for words that are off.
+        The exit code: 0 for success, 1 if `check` finds errors, 2 for arguments that cannot be used.
     """
     options = _parser().parse_args(arguments)
     if options.command == "check":
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check(place: str) -> int:
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, so that a project's own modules are found
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
     try:
         report = asyncio.run(check.checked(check.loaded(place)))
     except SigadaptError as error:
@@ -47,10 +47,10 @@ def _check(place: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sigadapt", description="Tool calling for DSPy that loses nothing.")
+    parser = argparse.ArgumentParser(prog="sigadapt", description="Tool calling for DSPy signatures.")
     parser.add_argument("--version", action="version", version=f"sigadapt {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    show = commands.add_parser("demo", help="a signature with tools, its request, and the typed calls")
+    show = commands.add_parser("demo", help="show a signature with tools, its request and the typed calls")
     show.add_argument(
         "--wire", choices=tuple(WIRES), default="openai", help="the embedded provider's wire format"
     )
@@ -58,8 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--model", help="ask a real provider instead, such as openai/gpt-4o-mini (uses your key)"
     )
-    checks = commands.add_parser("check", help="what each provider would refuse or change of your tools")
-    checks.add_argument("tools", help="where they are, as module:name; whatever a ToolDecls field takes")
+    checks = commands.add_parser("check", help="report what each provider would refuse or change")
+    checks.add_argument("tools", help="the tools, as module:name; anything that a ToolDecls field takes")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""The main job on one screen: a signature with tools, the request that leaves, the calls that come back.
+"""Show on one screen a signature with tools, the request that is sent and the calls that come back.
 
-Runs on the embedded loopback provider, whose small policy knows three questions: no key, no network. With a
-model given, the same questions go to that provider instead.
+The demo runs on the embedded loopback provider, which knows the answers to three questions. It needs no key
+and no network. If a model is given, the same questions go to that model instead.
 """
 
 import inspect
@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-# LiteLLM and DSPy each fetch a price list when first used; the demo stays on this machine.
+# Without these, LiteLLM and DSPy each download a price list when first used.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 
@@ -40,7 +40,7 @@ def get_weather(city: str, days: int = 1) -> str:
         city: The city's name.
         days: How many days ahead.
     """
-    raise NotImplementedError  # sigadapt never runs a tool; this demo has no need to (rule 1)
+    raise NotImplementedError  # never run: sigadapt runs no tool, and neither does the demo (rule 1)
 
 
 def get_time(zone: str) -> str:
@@ -59,17 +59,17 @@ ANSWERS = {
 
 
 def policy(received: Received) -> Answer:
-    """The embedded provider's whole intelligence: the answer whose question the request holds."""
+    """Return the answer to the question that the request holds."""
     asked = json.dumps(received.body, ensure_ascii=False)
     return next(answer for question, answer in ANSWERS.items() if question in asked)
 
 
 def on_loopback(wire: str, engine: str) -> Iterator[str]:
-    """The demo's lines on the embedded provider.
+    """Yield the demo's lines, on the embedded provider.
 
     Args:
         wire: a key of `sigadapt.testing.WIRES`.
-        engine: `dspy.LM`'s engine, `auto` (native where it can be) or `litellm`.
+        engine: the engine of `dspy.LM`: `auto` (the native one if it speaks this wire) or `litellm`.
     """
     changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
@@ -85,7 +85,7 @@ def on_loopback(wire: str, engine: str) -> Iterator[str]:
 
 
 def on_model(model: str, engine: str) -> Iterator[str]:
-    """The demo's lines on a real provider, with the key its environment variable holds."""
+    """Yield the demo's lines, on a real provider with the key in its environment variable."""
     lm = dspy.LM(model, engine=engine)
     yield from _heading(f"{model}, engine {engine}")
     for question in ANSWERS:
@@ -102,7 +102,7 @@ def _heading(where: str) -> Iterator[str]:
 
 
 def _asked(lm: dspy.LM, question: str) -> Iterator[str]:
-    # What DSPy knows of a model varies with the wire; the demo sends tools on all of them.
+    # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
     with dspy.context(lm=lm, adapter=ChatAdapter(tool_calling="native")):
         out: Any = dspy.Predict(Assist)(question=question, tools=[get_weather, get_time])
     for call in out.calls or ():
@@ -120,5 +120,5 @@ def _block(title: str, value: Any) -> Iterator[str]:
 
 
 def quiet() -> None:
-    """Leave the terminal to the demo: LiteLLM logs at INFO by default."""
+    """Keep LiteLLM's log, which is at INFO by default, off the terminal."""
     logging.getLogger("LiteLLM").setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The table of wire formats. A new provider is one new file and one row here."""
+"""The table of providers and of the routes to them. A new provider is one new file and one row here."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,23 +25,23 @@ _OTHERS = (
     cohere.PROVIDER,
 )
 
-# A chat completion that LiteLLM wrote may carry the state of the provider that really answered.
+# LiteLLM writes every provider's answer as a chat completion; it may hold that provider's state.
 _CHAT = replace(
     openai_chat.PROVIDER,
     read=partial(openai_chat.read, carried=tuple(provider.state_from_chat for provider in _OTHERS)),
 )
 
 PROVIDERS: tuple[Provider, ...] = (_CHAT, *_OTHERS)
-"""The wire formats, in the order in which a body is tried for them."""
+"""All providers. The first one whose `is_body` or `is_event` accepts a body or an event reads it."""
 
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)
-"""Every route to any of them; the first of each door is that of servers which have no other."""
+"""The routes of all providers. The first of each door is for servers that have no route of their own."""
 
 _BY_NAME = {provider.name: provider for provider in PROVIDERS}
 
 
 def provider_of(dialect: str) -> Provider | None:
-    """Return the provider of a wire format by its name; None for an engine of the user's own.
+    """Return the provider of a wire format; None for an unknown name, such as that of a user's own engine.
 
     Example:
         >>> provider_of("anthropic").name
@@ -51,10 +51,10 @@ def provider_of(dialect: str) -> Provider | None:
 
 
 def named(dialect: str) -> Sequence[Provider]:
-    """Return the provider that a caller asked for by name, alone in a sequence.
+    """Return a sequence of one: the provider that a caller named as the `dialect` to read.
 
     Raises:
-        InvalidOption: for an unknown name.
+        InvalidOption: for an unknown name; the message lists the known ones.
 
     Example:
         >>> [provider.name for provider in named("gemini")]

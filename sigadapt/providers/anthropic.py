@@ -2,9 +2,9 @@
 
 Sources: Anthropic's API reference (Message, its content blocks, the streaming events) and recorded answers.
 
-Only `tool_use` blocks are calls; `server_tool_use` and `mcp_tool_use` were run by the provider. Reasoning
-is the `thinking` blocks' text; a redacted one shows none. A refusal is the finish `content_filter`. A
-stream's block is finished by its `content_block_stop`, or by the stop reason that closes the message.
+Only `tool_use` blocks are calls; the provider ran `server_tool_use` and `mcp_tool_use` blocks itself.
+Reasoning is the text of the `thinking` blocks; redacted ones have no text. A refusal is read as the finish
+reason `content_filter`. In a stream, a block ends with its `content_block_stop` or the message's stop reason.
 """
 
 from collections import defaultdict
@@ -66,12 +66,12 @@ _BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a Message."""
+    """Return whether a body is a Message."""
     return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
 
 
 def read(body: Json) -> list[Reading]:
-    """The one reading of a Message."""
+    """Return the one Reading of a Message."""
     blocks = objects(body.get("content"))
     finish = word(body.get("stop_reason"), _FINISH)
     uses = filter(_is_call, blocks)
@@ -99,12 +99,12 @@ def _is_call(block: Json) -> bool:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of the Messages stream."""
+    """Return whether an event belongs to a Messages stream."""
     return kind_of(event) in _EVENTS
 
 
 class _Block:
-    """A content block as far as it has arrived."""
+    """A streamed content block, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.start: Json = {}
@@ -134,7 +134,7 @@ class _Block:
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The Message that the stream's events amount to."""
+    """Return the Message that a stream's events make."""
     message: Json = {"type": "message", "stop_reason": None}
     blocks = Blocks(_Block)
     for event in events:
@@ -156,7 +156,7 @@ def assemble(events: Iterable[Json]) -> Json:
 
 
 def _thinking(block: Json) -> Json | None:
-    """A thinking block, signed or redacted, as an item; None for one that nobody wants back."""
+    """Return the state item of a thinking block; None for a block that is neither signed nor redacted."""
     if is_text(block.get("signature")):
         signature = {"signature": block["signature"]}
         return said("thinking", block.get("thinking"), [NAME, "thinking_signature", signature])
@@ -166,7 +166,7 @@ def _thinking(block: Json) -> Json | None:
 
 
 def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """The state in a chat message: LiteLLM hands out signed thinking as `thinking_blocks`."""
+    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`."""
     blocks = objects(message.get("thinking_blocks"))
     if not any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
         return None
@@ -175,7 +175,7 @@ def state_from_chat(message: Json, text: str | None) -> Json | None:
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
-    """The same blocks, for LiteLLM to put back.
+    """Return a turn's state as `thinking_blocks` of a chat message, which LiteLLM sends to Anthropic.
 
     Example:
         >>> signed = ["anthropic", "thinking_signature", {"signature": "c2ln"}]
@@ -193,7 +193,7 @@ def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
 
 
 def tools(given: list[Json]) -> list[Json]:
-    """Canonical tools as Messages takes them; Claude's own as they are.
+    """Return canonical tools in the form of the Messages API; Anthropic's own tools stay unchanged.
 
     Example:
         >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}

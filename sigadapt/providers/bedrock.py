@@ -1,12 +1,12 @@
-"""Amazon Bedrock's Converse and ConverseStream, as boto3 gives them.
+"""Amazon Bedrock's Converse and ConverseStream, as boto3 returns them.
 
 Sources: the service model of `bedrock-runtime` that botocore ships (ConverseResponse, ConverseStreamOutput
 and its exceptions), and recorded answers.
 
-A `toolUse` block is a call unless its `type` is `server_tool_use`, which Bedrock ran itself; some models
-write `tool_use` there. Reasoning is `reasoningContent.reasoningText.text`; the text of `citationsContent`
-is text. In a stream only tool blocks have a start; a block is finished by its `contentBlockStop` or by
-`messageStop`.
+A `toolUse` block is a call, except with the `type` `server_tool_use`: Bedrock ran that tool itself. Some
+models send the `type` `tool_use`, which is a call. Reasoning is `reasoningContent.reasoningText.text`. The
+text of `citationsContent` counts as text. In a stream, only tool blocks have a start event; a block ends with
+its `contentBlockStop`, or with `messageStop`.
 """
 
 from collections import defaultdict
@@ -44,12 +44,12 @@ _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlo
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a Converse response."""
+    """Return whether a body is a Converse response."""
     return "stopReason" in body or "message" in an_object(body.get("output"))
 
 
 def read(body: Json) -> list[Reading]:
-    """The one reading of a Converse response."""
+    """Return the one Reading of a Converse response."""
     message = an_object(an_object(body.get("output")).get("message"))
     blocks = objects(message.get("content"))
     finish = word(body.get("stopReason"), _FINISH)
@@ -77,12 +77,12 @@ def _thinking(block: Json) -> Any:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of ConverseStream's."""
+    """Return whether an event belongs to a ConverseStream."""
     return not _EVENTS.isdisjoint(event)
 
 
 class _Block:
-    """A content block as far as it has arrived."""
+    """A streamed content block, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.use: Json | None = None
@@ -123,24 +123,24 @@ class _Block:
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The Converse response that the stream's events amount to."""
+    """Return the Converse response that a stream's events make."""
     message: Json = {"role": "assistant"}
     body: Json = {"output": {"message": message}, "stopReason": None}
     blocks = Blocks(_Block)
     for event in events:
         kind = next((key for key in event if key in _EVENTS), "metadata")
-        told = an_object(event.get(kind))
-        index = told.get("contentBlockIndex")
+        content = an_object(event.get(kind))
+        index = content.get("contentBlockIndex")
         if kind == "messageStart":
-            message.update(told)
+            message.update(content)
         elif kind == "contentBlockStart":
-            blocks.open(index).start(an_object(told.get("start")))
+            blocks.open(index).start(an_object(content.get("start")))
         elif kind == "contentBlockDelta":
-            blocks.at(index).add(an_object(told.get("delta")))
+            blocks.at(index).add(an_object(content.get("delta")))
         elif kind == "contentBlockStop":
             blocks.at(index).ended = True
         else:  # messageStop and metadata
-            body.update(told)
+            body.update(content)
     ended = is_text(body.get("stopReason"))
     message["content"] = [block.whole(ended=ended) for block in blocks.all]
     return body
@@ -153,7 +153,7 @@ _ERRORS = {
 
 
 def error_in(body: Json) -> Any:
-    """The exception in a stream's event."""
+    """Return the exception that an event of a stream holds; None if it holds none."""
     return next((body[key] for key in body if key in _ERRORS), None)
 
 

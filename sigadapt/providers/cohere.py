@@ -1,10 +1,9 @@
-"""Cohere's chat, version 2.
+"""Cohere's chat API, version 2.
 
 Sources: Cohere's API reference (v2 chat, its stream events) and recorded answers.
 
-Reasoning is `message.tool_plan`, the plan the model writes before its calls, and `thinking` content
-parts: both are thought, not an answer to the user. A streamed call is finished by its `tool-call-end` or
-by `message-end`.
+Reasoning is `message.tool_plan`, the plan that the model writes before its calls, and the `thinking` content
+parts; neither is an answer to the user. A streamed call ends with its `tool-call-end`, or with `message-end`.
 """
 
 from collections.abc import Iterable
@@ -32,12 +31,12 @@ _EVENTS = {
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a version 2 chat response."""
+    """Return whether a body is a version 2 chat response."""
     return "finish_reason" in body and "message" in body
 
 
 def read(body: Json) -> list[Reading]:
-    """The one reading of a chat response."""
+    """Return the one Reading of a chat response."""
     message = an_object(body.get("message"))
     parts = objects(message.get("content"))
     finish = word(body.get("finish_reason"), _FINISH)
@@ -53,12 +52,12 @@ def _call(call: Json) -> RawCall:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of the version 2 chat stream."""
+    """Return whether an event belongs to a version 2 chat stream."""
     return kind_of(event) in _EVENTS
 
 
 class _Call:
-    """A tool call as far as it has arrived."""
+    """A streamed tool call, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.start: Json = {}
@@ -77,7 +76,7 @@ class _Call:
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The chat response that the stream's events amount to."""
+    """Return the chat response that a stream's events make."""
     body: Json = {"finish_reason": None}
     plan: list[Any] = []
     parts: Blocks[list[Json]] = Blocks(list)

@@ -2,11 +2,11 @@
 
 Sources: Google's API types (GenerateContentResponse, Part, FunctionCall, FinishReason) and recorded answers.
 
-Only `functionCall` parts are calls; `executableCode` and `toolCall` parts were run by Google. Reasoning
-is the text of the parts marked `thought`. A blocked prompt is an answer without candidates, here one that
-ended with `content_filter`. Gemini ends an answer with calls by a plain STOP. Streamed, a call comes
-whole in one part, or on Vertex AI leaf by leaf (`partialArgs`) until `willContinue` is gone or the answer
-ends.
+Only `functionCall` parts are calls; Google ran `executableCode` and `toolCall` parts itself. Reasoning is the
+text of the parts marked `thought`. A blocked prompt gives an answer without candidates; it is read as one
+candidate that ended with `content_filter`. An answer with calls ends with a plain STOP. In a stream, a call
+comes whole in one part. On Vertex AI it may come leaf by leaf (`partialArgs`), until a part lacks
+`willContinue` or the answer ends.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,12 +47,12 @@ _TEXT_PART = {"text", "thought", "thoughtSignature"}
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a generateContent response."""
+    """Return whether a body is a generateContent response."""
     return "candidates" in body or "promptFeedback" in body
 
 
 def read(body: Json) -> list[Reading]:
-    """One reading a candidate."""
+    """Return one Reading per candidate."""
     readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
     if not readings and is_text(an_object(body.get("promptFeedback")).get("blockReason")):
         return [Reading(None, None, [], "content_filter")]
@@ -84,7 +84,7 @@ def _is_call(part: Json) -> bool:
 def _call(call: Json, finish: str | None) -> RawCall:
     partials, sent = call.get("partialArgs"), decoded(call.get("args"))
     if partials:
-        # Google documents no call with both: then the pieces are kept, and the call is a bad one.
+        # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         sent = [sent, partials] if sent else whole_arguments(objects(partials))
     if call.get("willContinue") and finish is None:
         sent = CutOff(sent)
@@ -92,12 +92,12 @@ def _call(call: Json, finish: str | None) -> RawCall:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of a streamed generateContent response."""
+    """Return whether an event belongs to a streamed generateContent response."""
     return is_body(event)
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The generateContent response that the stream's events amount to."""
+    """Return the generateContent response that a stream's events make."""
     body: Json = {}
     candidates: dict[int, Json] = {}
     parts: dict[int, list[Json]] = {}
@@ -121,7 +121,7 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
     runs: list[list[Json]] = []
     for part in parts:
         if set(part) <= {"text", "thought"} and not part.get("text"):
-            continue  # the text of a stream's last event, which only brings the finish reason
+            continue  # the last event of a stream has an empty text and the finish reason
         if runs and _continues(part, runs[-1]):
             runs[-1].append(part)
         else:
@@ -130,7 +130,7 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
 
 
 def _continues(part: Json, run: list[Json]) -> bool:
-    """Whether a part goes on with the text, or with the call, that a run of parts began."""
+    """Return whether a part continues the text or the call of a run of parts."""
     first, last = run[0], run[-1]
     if _is_call(part) and _is_call(first):
         call, open_call = part["functionCall"], first["functionCall"]
@@ -169,12 +169,12 @@ def _whole_call(chunks: list[Json]) -> Json:
 
 
 def _signed(signature: Any) -> list[Any] | None:
-    """The continuation of a part that Gemini signed; None where it did not."""
+    """Return the continuation of a signed part; None for a part without a signature."""
     return [NAME, "thought_signature", {"value": signature}] if is_text(signature) else None
 
 
 def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """The state in a chat message: LiteLLM hands out signatures in `provider_specific_fields`."""
+    """Return a turn's state from a chat message; LiteLLM puts signatures in `provider_specific_fields`."""
     signed = [_signed(_own(call).get("thought_signature")) for call in objects(message.get("tool_calls"))]
     first = next(iter(_own(message).get("thought_signatures") or ()), None) if not any(signed) else None
     if not any(signed) and not is_text(first):
@@ -187,7 +187,7 @@ def _own(part: Json) -> Json:
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
-    """The same signatures, for LiteLLM to put back."""
+    """Return a turn's state as `provider_specific_fields`, from which LiteLLM sends the signatures."""
     message: Json = {}
     calls: dict[str, Json] = {}
     for item in state["items"]:
@@ -201,10 +201,10 @@ def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
 
 
 def tools(given: list[Json]) -> list[Json]:
-    """Canonical tools as generateContent takes them; Gemini's own as they are.
+    """Return canonical tools in the form of generateContent; Gemini's own tools stay unchanged.
 
-    `parametersJsonSchema` takes JSON Schema, where `parameters` takes a subset of its own. Source: Google's
-    FunctionDeclaration reference.
+    `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it. Source:
+    Google's FunctionDeclaration reference.
 
     Example:
         >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
@@ -226,10 +226,14 @@ def tools(given: list[Json]) -> list[Json]:
 
 
 def put_results(body: Mapping[str, Any], results: Sequence[Json]) -> Json:
-    """The contents of a request with each tool result as the object it is, where lm15 writes text of it.
+    """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
 
-    Source: Google's FunctionResponse reference: `response` is an object, with `output` or `error` as its keys
-    or with any others.
+    Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
+    `error`, or any others.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        results: the results as objects, in the order of the `functionResponse` parts.
 
     Example:
         >>> part = {"functionResponse": {"name": "now", "response": {"result": '{"hour":12}'}}}

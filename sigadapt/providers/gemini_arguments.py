@@ -1,7 +1,7 @@
-"""Gemini's arguments streamed leaf by leaf: from `partialArgs` to the object they amount to.
+"""Build the arguments object of a Gemini call from `partialArgs`, which stream it leaf by leaf.
 
 Source: Google's API types (FunctionCall.partialArgs, PartialArg). Each entry names a leaf by a JSON path (RFC
-9535, `$.foo.bar[0].data`) and gives a string, number, boolean or null; a string may come in several entries.
+9535, `$.foo.bar[0].data`) and holds a string, number, boolean or null; a string may come in several entries.
 """
 
 import re
@@ -21,14 +21,15 @@ _STEP = re.compile(
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
-    r"""The arguments object that streamed leaves amount to.
+    r"""Return the arguments object that streamed leaves make.
 
     Args:
         partials: the `partialArgs` entries of one call, in the order they came.
 
     Returns:
-        The object. Where the entries make none (an unknown path, a leaf inside a leaf, a leaf twice) they
-        themselves, as a list: a call with these is a bad call that keeps all that was sent.
+        The object; or, if the entries do not make one (an unknown path, a leaf inside a leaf, the same leaf
+        twice), the list of entries. Since a list is not an object, such a call becomes a bad call that keeps
+        everything that was sent.
 
     Example:
         >>> whole_arguments(
@@ -68,7 +69,7 @@ def _scalar(partial: Json) -> Any:
 
 
 def _steps(path: str) -> list[str | int]:
-    """The steps of a path; none where it is no path to a member."""
+    """Return the steps of a JSON path; an empty list if it is not a path to a member."""
     steps: list[str | int] = []
     at = 1
     while path.startswith("$") and at < len(path):
@@ -83,7 +84,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _placed(root: Any, steps: list[str | int], value: Any) -> bool:
-    """Put a value at its place, making what is missing on the way; whether that place was free."""
+    """Put a value at its place and create what is missing on the way; return whether the place was free."""
     at = root
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         made: Any = value if following is None else [] if isinstance(following, int) else {}

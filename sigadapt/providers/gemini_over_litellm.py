@@ -1,15 +1,16 @@
-"""What of the tools does not survive LiteLLM's way to Gemini, and what cannot go that way at all.
+"""Find what LiteLLM loses of the tools on the way to Gemini, and refuse what it cannot send at all.
 
-LiteLLM turns a schema into Gemini's own kind of schema and says nothing of what it leaves out. The rules,
-measured on litellm 1.106:
+LiteLLM converts a schema to Gemini's own kind of schema and does not report what it leaves out. It follows
+these rules, measured on litellm 1.106:
 
- a. A keyword that Gemini's schemas lack is left out, with all below it; so is what stands beside `$ref`,
-    and, but for title and description, what stands beside `anyOf` or a list of types.
- b. `enum` gets through for strings only, `format` for `date-time` only; a property named `strict` is not.
- c. A schema of no type arrives as an object, an array without `items` as one of objects.
- d. A `$ref` to a definition is written out in place. One that recurs, or leads elsewhere, arrives as an
-    object without properties; boolean schemas and an `anyOf` of nulls make LiteLLM fail. These are refused.
- e. Of the tools that Gemini runs itself, searches are left out beside functions, unknown ones always.
+ a. It drops each keyword that Gemini's schemas lack, with everything below it. It also drops all keywords
+    beside `$ref`, and all but title and description beside `anyOf` or a list of types.
+ b. It keeps `enum` only for strings and `format` only for `date-time`. It drops a property named `strict`.
+ c. It sends a schema without a type as an object, and an array without `items` as an array of objects.
+ d. It writes a `$ref` to a definition out in place. It sends a recursive `$ref`, or one that leads elsewhere,
+    as an object without properties, and fails on boolean schemas and on an `anyOf` of nulls. `lost` refuses
+    these schemas.
+ e. Of the tools that Gemini runs itself, it drops searches beside functions, and always drops unknown tools.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ _OF_PARTS = frozenset({"properties", "required", "items", "minItems", "maxItems"
 )
 _DEFINITIONS = ("$defs", "definitions")
 
-# Source: Gemini's `Schema`, as LiteLLM has it.
+# Source: the keywords of Gemini's `Schema` in LiteLLM.
 _KEPT = frozenset(
     {
         *("type", "format", "title", "description", "nullable", "default", "items", "minItems"),
@@ -45,16 +46,16 @@ _BY_TYPE = frozenset({"web_search", "web_search_preview", "computer_use"})
 
 
 def lost(tools: Sequence[Json]) -> Iterator[Loss]:
-    """Find what of the tools does not get through.
+    """Find the parts of the tools that LiteLLM does not send to Gemini.
 
     Args:
-        tools: the canonical request's tools; each schema was checked when its tool was declared.
+        tools: the canonical Request's tools; each schema was checked when its tool was declared.
 
     Returns:
-        One loss for each keyword of each tool, and one for each of the provider's own tools.
+        One loss per lost keyword and tool, and one per lost tool that the provider runs itself.
 
     Raises:
-        InvalidToolDecl: `not_portable`, with the path, for a schema that cannot travel at all.
+        InvalidToolDecl: `not_portable`, with the path, for a schema that LiteLLM cannot send at all.
 
     Example:
         >>> ages = {"type": "object", "properties": {"age": {"type": "integer", "multipleOf": 2}}}
@@ -70,7 +71,7 @@ def lost(tools: Sequence[Json]) -> Iterator[Loss]:
 
 
 def _lost_keywords(schema: Json, tool: str) -> list[tuple[str, str]]:
-    """The first place of each lost keyword, and the reason with the other places."""
+    """Return the first place of each lost keyword, and the reason, which names the other places."""
     places = list(_travelling(schema))
     for place in places:
         _check_place(place, tool)
@@ -89,17 +90,17 @@ def _unsent(tools: Sequence[Json]) -> Iterator[Loss]:
         known = kind in _BY_TYPE if "type" in tool else len(tool) == 1 and kind in _SEARCHES | _BESIDE
         if "function" in tool or (known and not (beside and kind in _SEARCHES)):
             continue
-        why = "beside functions" if known else "as itself"
-        yield Loss(f"/{number}", "dropped", f"{kind!r} does not get through LiteLLM to Gemini {why}")
+        why = " together with functions" if known else ""
+        yield Loss(f"/{number}", "dropped", f"LiteLLM does not send {kind!r} to Gemini{why}")
 
 
 def _why(keyword: str, where: list[str]) -> str:
     others = f" (also at {', '.join(where[1:])})" if where[1:] else ""
-    return f"{keyword!r} does not get through LiteLLM to Gemini{others}; the calls are validated all the same"
+    return f"LiteLLM does not send {keyword!r} to Gemini{others}; calls are still checked against it"
 
 
 def _travelling(schema: Json) -> Iterator[Place]:
-    """The schemas that are not below a lost keyword; parents come first."""
+    """Yield the subschemas that are not below a lost keyword, parents first."""
     lost: set[int] = set()
     for place in subschemas(schema):
         travels = place.holder is None or place.keyword in _KEPT or place.keyword in _DEFINITIONS
@@ -114,7 +115,7 @@ def _lost(place: Place) -> Iterator[tuple[str, ...]]:
     allowed = _allowed(schema)
     for keyword, value in schema.items():
         if keyword in _DEFINITIONS:
-            continue  # written out where they are referred to
+            continue  # LiteLLM writes each definition out where a $ref refers to it
         if keyword not in allowed or _is_lost_value(keyword, value, kinds) or _overwritten(keyword, place):
             yield (keyword,)
     if "strict" in schema.get("properties", ()):
@@ -136,12 +137,12 @@ def _allowed(schema: Json) -> frozenset[str]:
 
 def _is_lost_value(keyword: str, value: Any, kinds: object) -> bool:
     if keyword == "enum":
-        return kinds not in ("string", ["string"]) or "" in value  # Gemini gets null in its place
+        return kinds not in ("string", ["string"]) or "" in value  # LiteLLM sends null instead of ""
     return keyword == "format" and value not in ("date-time", "enum")
 
 
 def _overwritten(keyword: str, place: Place) -> bool:
-    """A title or description of one way of `anyOf`, in whose place comes that of the whole."""
+    """Return whether a title or description inside `anyOf` is replaced by that of the schema around it."""
     return keyword in _TEXTS and place.keyword == "anyOf" and bool((place.holder or {}).get(keyword))
 
 
@@ -180,9 +181,7 @@ def _check_references(root: Json, places: list[Place], tool: str) -> None:
         if target is None:
             continue
         if target not in known:
-            _refuse(
-                f"a $ref to {target!r}, which is no definition of the schema's own", place, ("$ref",), tool
-            )
+            _refuse(f"a $ref to {target!r}, which the schema does not define", place, ("$ref",), tool)
         inside = "/".join(_at(place).split("/")[:3])
         uses.setdefault(inside, {})[known[target]] = place
     try:
@@ -198,7 +197,7 @@ def _at(place: Place, keys: Iterable[str | int] = ()) -> str:
 
 def _refuse(what: str, place: Place, keys: Iterable[str | int], tool: str) -> NoReturn:
     raise InvalidToolDecl(
-        f"{what} does not get through LiteLLM to Gemini",
+        f"LiteLLM cannot send {what} to Gemini",
         code="not_portable",
         tool=tool,
         path=_at(place, keys),

@@ -1,9 +1,9 @@
-"""Ollama's native chat (`/api/chat`).
+"""Ollama's native chat API (`/api/chat`).
 
 Sources: Ollama's API documentation and the types of its Python SDK.
 
-Reasoning is `message.thinking`. Arguments are objects; a call has no id on older servers. Streamed, each
-event holds whole calls, and the one with `done` is the last.
+Reasoning is `message.thinking`. Arguments are objects. Older servers send calls without an id. In a stream,
+each event holds whole calls, and the event with `done: true` is the last.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ NAME = "ollama"
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a chat response."""
+    """Return whether a body is a chat response."""
     return "done" in body and "message" in body
 
 
 def read(body: Json) -> list[Reading]:
-    """The one reading of a chat response."""
+    """Return the one Reading of a chat response."""
     message = an_object(body.get("message"))
     finish = word(body.get("done_reason"), {})
     calls = [_call(call) for call in objects(message.get("tool_calls"))]
@@ -45,12 +45,12 @@ def _call(call: Json) -> RawCall:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of a streamed chat response."""
+    """Return whether an event belongs to a streamed chat response."""
     return is_body(event)
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The chat response that the stream's events amount to."""
+    """Return the chat response that a stream's events make."""
     body: Json = {"done": False}
     messages: list[Json] = []
     for event in events:
@@ -76,7 +76,7 @@ _OVER_LITELLM = Route(
     formats_beside_tools=False,
     replays_reasoning=True,
 )
-# Ollama's OpenAI-compatible door, which lm15 uses: it takes a tool choice and ignores it.
+# lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
 _COMPATIBLE = replace(
     openai_chat.PROVIDER.routes[0],
     server=NAME,

@@ -1,13 +1,12 @@
-"""OpenAI Chat Completions, and the many servers that speak it.
+"""OpenAI Chat Completions, and the many compatible servers.
 
-Sources: OpenAI's API reference (the chat completion object and its chunk), and for what others add to it
-their recorded answers: Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake, Ollama.
+Sources: OpenAI's API reference (the chat completion object and its chunk). For what compatible servers add:
+recorded answers of Mistral, DeepSeek, Groq, OpenRouter, Hugging Face, Cerebras, Snowflake and Ollama.
 
-Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (OpenRouter, Groq, Ollama),
-else the texts of `reasoning_details` (OpenRouter, Snowflake); Mistral's `thinking` content parts are
-reasoning too. A `custom` tool call carries free text where a function carries JSON: it is a call, and the
-text its arguments. The deprecated `function_call` is a call without an id. Legacy text completions have
-`text` for a message.
+Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (OpenRouter, Groq, Ollama), else
+the texts of `reasoning_details` (OpenRouter, Snowflake), else Mistral's `thinking` content parts. A `custom`
+tool call is a call whose arguments are free text instead of JSON. The deprecated `function_call` is a call
+without an id. Legacy text completions have a `text` instead of a message.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +43,7 @@ _LISTS = ("reasoning_details", "annotations")
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a chat completion."""
+    """Return whether a body is a chat completion."""
     return "choices" in body
 
 
@@ -52,11 +51,16 @@ StateFromChat: TypeAlias = Callable[[Json, str | None], Json | None]
 
 
 def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
-    """One reading a choice.
+    """Return one Reading per entry of `choices`.
 
     Args:
         body: the chat completion.
-        carried: the `state_from_chat` of providers whose answers LiteLLM writes as chat completions.
+        carried: the `state_from_chat` of each provider whose answers LiteLLM writes as chat completions.
+
+    Example:
+        >>> message = {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "now"}}]}
+        >>> read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
+        [('c1', 'now', None)]
     """
     return [_candidate(choice, carried) for choice in objects(body.get("choices"))]
 
@@ -81,21 +85,21 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:
-    """What the provider behind a chat message wants back; LiteLLM writes chat messages for all of them."""
+    """Return the provider state that a chat message holds: another provider's, from LiteLLM, or our own."""
     for state_from_chat in carried:
         found = state_from_chat(message, text)
         if found is not None:
             return found
     if not is_text(message.get("reasoning_content")):
         return None
-    # DeepSeek, Moonshot and Ollama want it back in the field it came in; their routes say so.
+    # DeepSeek, Moonshot and Ollama want it back in the same field; their routes have `replays_reasoning`.
     thinking = said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
     calls = (called() for _ in objects(message.get("tool_calls")))
     return state(NAME, [thinking, said("text", text), *calls])
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:
-    """The reasoning, for servers that want it back in the field it came in."""
+    """Return a turn's state as `reasoning_content`, on routes whose server wants that field back."""
     if not route.replays_reasoning:
         return ChatFields({}, {})
     thinking = [item["text"] for item in state["items"] if "continuation" in item]
@@ -106,13 +110,13 @@ def _call(call: Json) -> RawCall:
     function: Any = call.get("function")
     try:
         return call.get("id"), function.get("name"), function.get("arguments")
-    except AttributeError:  # no function: the faster question, and this is the most common wire
+    except AttributeError:  # no function; asking first would slow down the most common wire format
         custom = an_object(call.get("custom"))
         return call.get("id"), custom.get("name"), custom.get("input")
 
 
 def _function_call(value: Any) -> list[RawCall]:
-    """Snowflake sends an empty one beside the real calls."""
+    """Return the call in `function_call`; none if it is empty, as Snowflake sends it beside real calls."""
     function = an_object(value)
     name, arguments = function.get("name"), function.get("arguments")
     return [(None, name, arguments)] if name or arguments else []
@@ -137,12 +141,12 @@ def _reasoning(message: Json) -> str | None:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is a chat completion chunk."""
+    """Return whether an event is a chat completion chunk."""
     return "choices" in event
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The chat completion that chunks amount to."""
+    """Return the chat completion that a stream's chunks make."""
     body: Json = {}
     choices: dict[int, list[Json]] = {}
     for event in events:
@@ -158,7 +162,7 @@ def _whole_choice(chunks: list[Json]) -> Json:
     fields: dict[str, list[Any]] = {}
     for chunk in chunks:
         whole.update({key: value for key, value in chunk.items() if value is not None})
-        # A server that does not stream what was asked to stream sends the message itself.
+        # Some servers answer a streaming request with the whole message instead of deltas.
         delta = an_object(chunk.get("delta") or chunk.get("message")) or {"content": chunk.get("text")}
         for key, value in delta.items():
             if value is not None:
@@ -210,4 +214,4 @@ PROVIDER = Provider(
         replace(_OVER_LITELLM, prefixes=frozenset({"deepseek", "moonshot"}), replays_reasoning=True),
     ),
 )
-"""Its first routes are those of every server that has no other: most speak this format."""
+"""The first route of each door also serves every server without a route of its own."""

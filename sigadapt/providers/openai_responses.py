@@ -1,13 +1,13 @@
-"""OpenAI Responses, and the servers that speak it.
+"""OpenAI Responses, and compatible servers.
 
 Sources: OpenAI's API reference (the response object, its output items, the streaming events) and recorded
-answers of OpenAI, DeepSeek and Bedrock's compatible door.
+answers of OpenAI, DeepSeek and Bedrock's compatible API.
 
-Calls are `function_call` items, by their `call_id`, and `custom_tool_call` items, whose free text is the
-arguments. Every other item (web, file and tool search, code interpreter, MCP, computer, shell and patch
-calls) stays in `raw`: the provider ran it, or it is no function of the caller's. Reasoning is the
-`reasoning` items' content, else their summary. A stream ends with the whole response; what came before is
-read only where that is missing or empty.
+Calls are `function_call` items and `custom_tool_call` items, whose arguments are free text; the id is the
+`call_id`. All other items (web, file and tool search, code interpreter, MCP, computer, shell and patch calls)
+stay in `Choice.raw`: the provider ran them, or they are not functions of the caller. Reasoning is the content
+of the `reasoning` items, else their summary. A stream ends with the whole response; the events before it are
+used only if that response is missing or empty.
 """
 
 from collections import defaultdict
@@ -42,7 +42,7 @@ _FINISH = {
 }
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
-_TEXT_DELTAS = {  # the item's field, the part's type, the event's key of the part's position
+_TEXT_DELTAS = {  # the item's field, the part's type, the event's key for the part's position
     "response.output_text.delta": ("content", "output_text", "content_index"),
     "response.refusal.delta": ("content", "refusal", "content_index"),
     "response.reasoning_text.delta": ("content", "reasoning_text", "content_index"),
@@ -52,12 +52,12 @@ _FINAL = {"response.completed", "response.incomplete", "response.failed", "respo
 
 
 def is_body(body: Json) -> bool:
-    """Whether a body is a response object."""
+    """Return whether a body is a response object."""
     return body.get("object") == "response" or isinstance(body.get("output"), list)
 
 
 def read(body: Json) -> list[Reading]:
-    """The one reading of a response object."""
+    """Return the one Reading of a response object."""
     items = objects(body.get("output"))
     finish = _finish(body)
     calls = [_call(item) for item in items if _is_call(item)]
@@ -109,12 +109,12 @@ def _thinking(item: Json) -> str | None:
 
 
 def is_event(event: Json) -> bool:
-    """Whether an event is one of the Responses stream."""
+    """Return whether an event belongs to a Responses stream."""
     return kind_of(event).startswith("response.")
 
 
 class _Item:
-    """An output item as far as it has arrived."""
+    """A streamed output item, as far as it has arrived."""
 
     def __init__(self) -> None:
         self.item: Json = {}
@@ -154,7 +154,7 @@ class _Item:
 
 
 def assemble(events: Iterable[Json]) -> Json:
-    """The response object that the stream's events amount to."""
+    """Return the response object that a stream's events make."""
     body: Json = {"object": "response"}
     items = Blocks(_Item)
     ended = False
@@ -175,7 +175,7 @@ def assemble(events: Iterable[Json]) -> Json:
 
 
 def tools(given: list[Json]) -> list[Json]:
-    """Canonical tools as Responses takes them; OpenAI's own as they are.
+    """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
 
     Example:
         >>> tools([{"type": "function", "function": {"name": "now"}}])

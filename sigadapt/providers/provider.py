@@ -1,21 +1,24 @@
-"""The contract of a provider's file, and the data it is made of: Reading, Provider, Route.
+"""The contract that every provider's file fulfils: `Provider`, `Route` and `Reading`.
 
-A provider's file holds all that is known of its wire format, as pure functions, in both directions, and one
-`Provider` that names them. `providers/__init__.py` is the table of these.
+A provider's file holds all facts about one wire format, as pure functions for both directions, and one
+`Provider` that lists these functions. `providers/__init__.py` is the table of all of them.
 
-Reading: `is_body`, `read`, `is_event` and `assemble`, so that a stream and a whole answer are read by the
-same code (rule 12). What every `read` holds to:
+Response -> Reading: `is_body` and `read` are for whole bodies, `is_event` and `assemble` for streams.
+`assemble` turns a stream's events into the body that `read` takes, so the same code reads both (rule 12).
+Every `read` follows these rules:
 
- a. A call is what the caller is asked to run. What the provider ran itself (server tools, MCP calls, code
-    execution) and what is not a function call (approval requests, computer use) is none; it stays in `raw`.
- b. The text is everything the model said to the user, refusals included, in order and joined by nothing.
-    The reasoning is the thinking the provider showed, likewise.
- c. A call that the answer ended inside, or may have ended inside, has its arguments as `CutOff`: the last
-    item of a candidate that a length limit or a filter stopped, and each call that a stream did not finish.
- d. A value of an unexpected type is passed over here and stays in `Choice.raw` (rule 3).
+ a. A call is what the caller is asked to run. `read` leaves out tools that the provider ran itself (server
+    tools, MCP calls, code execution) and items that are not function calls (approval requests, computer use).
+    They stay in `Choice.raw`.
+ b. `text` is everything the model said to the user, refusals included, in order and without separators.
+    `reasoning` is the thinking that the provider showed, joined in the same way.
+ c. Arguments that may be incomplete are wrapped in `CutOff`: those of a call that is the last item of a
+    candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
+ d. A value of an unexpected type is skipped. It stays in `Choice.raw` (rule 3).
 
-Writing: `tools` in the provider's words, and the state of a turn, which the provider wants back (rule 8).
-lm15 and LiteLLM write the rest from the canonical request; a `Route` says what they get wrong or cannot know.
+Request -> wire: `tools` gives tools in the provider's own words, and `state_to_chat` the state of a turn that
+the provider wants back (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route` lists
+what they get wrong or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,24 +28,29 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sigadapt.schemas.json_values import Json
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
-"""A call as the provider sent it: its id, name and arguments, of whatever type they were.
+"""A call as the provider sent it: `(id, name, arguments)`, each of any type.
 
-The arguments are JSON text where they are a str, else the decoded value, or a `CutOff` of either; None for
-none.
+A str as arguments is JSON text. Any other value is already decoded. A `CutOff` wraps either. None means that
+the provider sent no arguments.
 """
 
 
 class Reading(NamedTuple):
-    """One candidate of an answer, before anything is decoded.
+    """One candidate of a Response as a provider's file reads it; its calls are not decoded yet.
 
     Args:
-        text: what the model said.
-        reasoning: the thinking that the provider showed.
+        text: what the model said; None if it said nothing.
+        reasoning: the thinking that the provider showed; None if it showed none.
         calls: the calls, in order.
-        finish: why it ended: the canonical word where the wire's has one (`stop`, `tool_calls`, `length`,
-            `content_filter`), else the provider's own; None where the answer did not say, as when a stream
-            broke off; `error` where an error broke it off.
-        state: what the provider wants back on the next turn; `reading.py` says in what form.
+        finish: why the answer ended. A canonical word where there is one (`stop`, `tool_calls`, `length`,
+            `content_filter`), else the provider's own word; `error` if an error ended the answer; None if the
+            answer does not say, for example after a broken stream.
+        state: what the provider wants back on the next turn, in the form that `reading.py` describes; None
+            for nothing.
+
+    Example:
+        >>> Reading("Let me look.", None, [("call_1", "now", "{}")], "tool_calls").calls[0][1]
+        'now'
     """
 
     text: str | None
@@ -53,24 +61,27 @@ class Reading(NamedTuple):
 
 
 class CutOff(NamedTuple):
-    """Arguments that may lack their end: what was sent of them, as text or decoded."""
+    """Arguments that may be incomplete: the part that was sent, as text or as a decoded value."""
 
     sent: Any
 
 
 class JsonText(str):
-    """Arguments as the JSON text a stream sent, in an assembled body whose wire carries decoded values."""
+    """Arguments as JSON text, in an assembled body of a wire whose whole bodies hold decoded values.
+
+    The type tells `reading.decoded` that the text is JSON and not a JSON string.
+    """
 
     __slots__ = ()
 
 
 class Loss(NamedTuple):
-    """A part of the tools that does not get through on a route.
+    """A part of the tools that a route loses on the way to the provider.
 
     Args:
         where: a JSON Pointer into the list of tools.
-        what: `lowered` or `dropped`.
-        why: what is lost, and where else.
+        what: `lowered` if the tool still arrives, `dropped` if it does not.
+        why: what is lost, and at which other places.
     """
 
     where: str
@@ -79,7 +90,12 @@ class Loss(NamedTuple):
 
 
 class ChatFields(NamedTuple):
-    """Provider state as fields of a chat message and, by id, of its calls; LiteLLM takes it so."""
+    """Provider state in the form that LiteLLM takes: extra fields of a chat message and of its calls.
+
+    Args:
+        message: fields of the assistant message.
+        calls: fields of its calls, by call id.
+    """
 
     message: Json
     calls: dict[str, Json]
@@ -94,36 +110,36 @@ ANY = r"(?s).+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One way to a wire: what lm15 or LiteLLM, which write the request, get wrong or cannot know.
+    """One way to a provider, through lm15 or LiteLLM, and what these get wrong or cannot know.
 
     Measured on dspy 3.4.1 and litellm 1.106.
 
     Args:
         dialect: the wire format's name.
-        door: who writes the request: `lm15`, `litellm`, or an `engine` of the user's.
-        adapter: of lm15, the class that speaks this wire.
-        server: of lm15, its name of the server, where that needs a route of its own.
-        prefixes: of LiteLLM, the prefixes of model names that lead here.
-        model_type: of LiteLLM, the `dspy.LM` model type that leads here.
-        as_chat: whether a turn's provider state goes back as fields of a chat message (`state_to_chat`); else
-            as the continuation of lm15's parts.
-        takes: the dialects whose provider state can go back.
-        choices: the forms of tool choice that get through.
-        parallel: whether `parallel_tool_calls` gets through.
-        forces_with_thinking: whether the provider takes a forced choice while thinking is on.
-        formats_beside_tools: whether the provider takes a response format beside tools.
-        strict: whether a strict flag on a tool gets through.
-        marks_failed_results: whether a failed tool result has a flag of its own; where it has none, its text
-            begins with `ERROR: `.
-        results_as_objects: whether the provider takes a JSON object as a tool's result and nothing else.
+        door: who writes the request: `lm15`, `litellm`, or an `engine` that the user made.
+        adapter: (lm15) the class that writes this wire format.
+        server: (lm15) the server's name, if that server needs a route of its own.
+        prefixes: (LiteLLM) the prefixes of model names that take this route.
+        model_type: (LiteLLM) the `dspy.LM` model type that takes this route.
+        as_chat: whether provider state goes back as fields of a chat message (`state_to_chat`); otherwise as
+            the continuation of lm15's parts.
+        takes: the dialects whose provider state can be sent back.
+        choices: the forms of tool choice that reach the provider.
+        parallel: whether `parallel_tool_calls` reaches the provider.
+        forces_with_thinking: whether the provider accepts a forced tool choice while thinking is on.
+        formats_beside_tools: whether the provider accepts a response format together with tools.
+        strict: whether a strict flag on a tool reaches the provider.
+        marks_failed_results: whether failed tool results have a flag; otherwise their text begins with
+            `ERROR: `.
+        results_as_objects: whether the provider requires a JSON object as a tool result.
         replays_reasoning: whether an OpenAI-compatible server wants its `reasoning_content` back.
-        tools_in_own_words: whether tools always go out in the provider's words; else only where lm15's types
-            have no place for them.
-        names: what a tool's name may be, as a regular expression for the whole of it.
-        longest_name: how many characters it may have.
-        ids: what a call's id may be, likewise.
-        longest_id: how many characters it may have.
-        losses: finds what of the canonical tools does not get through; None where all of it does.
+        tools_in_own_words: whether tools are always sent in the provider's own words; otherwise only if
+            lm15's types cannot hold them.
+        names: the regular expression that a whole tool name must match.
+        longest_name: the most characters that a tool name may have.
+        ids: the regular expression that a whole call id must match.
+        longest_id: the most characters that a call id may have.
+        losses: finds the parts of the canonical tools that are lost; None if nothing is lost.
     """
 
     dialect: str
@@ -158,7 +174,7 @@ OWN_ENGINE = Route(
     longest_name=1_000_000,
     longest_id=1_000_000,
 )
-"""An engine of the user's own, which takes lm15's types as they are."""
+"""The route through an engine that the user made, which takes lm15's types unchanged."""
 
 
 def _no_state(message: Json, text: str | None) -> Json | None:  # noqa: ARG001
@@ -187,17 +203,17 @@ class Provider:
 
     Args:
         name: the wire format's name, as in `choice_from_response(..., dialect=)`.
-        is_body: whether a body is of this format.
-        read: one Reading a candidate, in the provider's order.
-        is_event: whether a stream's event is of this format.
-        assemble: the whole body that a stream's events amount to.
-        error_in: the error in a body or an event, where its place is this provider's own.
-        tools: canonical tools in this provider's words.
-        put_results: the part of the request that holds results, from the body that lm15 writes and the
-            results as objects in their order; for routes with `results_as_objects`.
-        state_from_chat: a turn's state in a chat message that LiteLLM wrote, with the message's text.
-        state_to_chat: the same state as fields of a chat message.
-        routes: the ways to this wire.
+        is_body: says whether a body has this format.
+        read: returns one Reading per candidate, in the provider's order.
+        is_event: says whether an event of a stream has this format.
+        assemble: returns the whole body that a stream's events make.
+        error_in: returns the error in a body or an event, if this provider has its own place for it.
+        tools: returns canonical tools in this provider's own words.
+        put_results: takes the body that lm15 writes and the results as objects, in order, and returns the
+            part of the body that holds them; for routes with `results_as_objects`.
+        state_from_chat: takes a chat message that LiteLLM wrote, and its text, and returns the turn's state.
+        state_to_chat: returns that state as fields of a chat message.
+        routes: the routes to this wire format.
     """
 
     name: str

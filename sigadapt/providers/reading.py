@@ -1,54 +1,59 @@
-"""Helpers for reading bodies: the objects, texts and finish reasons in them, and the items of a turn.
+"""Helpers that every provider's `read` uses: objects, texts and finish reasons of a body, and provider state.
 
-A turn's state is its items in order, because Claude's thinking blocks are signed, Gemini signs parts and
-OpenAI encrypts its reasoning: each provider refuses or answers worse where they do not come back, in place
-(rule 8). An item is JSON:
+Provider state is what the provider wants back on the next turn (rule 8): Claude signs its thinking blocks,
+Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their places, the provider refuses the
+next request or answers worse. The state of a turn is therefore the list of its items, in order:
+
+    {"dialect": ..., "items": [item, ...]}
 
     {"type": "text" | "thinking", "text": ..., "continuation": [provider, kind, data]}
-    {"type": "call", "continuation": ...}
+    {"type": "call", "continuation": [provider, kind, data]}
 
-`continuation` is lm15's `ContinuationState`; only opaque items have one.
+`continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from sigadapt.providers.provider import CutOff, RawCall
-from sigadapt.schemas.json_values import Json, compact, spelled
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
 
 _CUTTING = {"length", "content_filter", "error"}
 
 
 def objects(value: Any) -> list[Json]:
-    """The objects in a list; nothing where it is no list.
+    """Return the objects in a list; an empty list for any other value.
 
     Example:
         >>> objects([{"a": 1}, None, "x"]), objects(None)
         ([{'a': 1}], [])
     """
-    if not isinstance(value, list):
-        return []
-    return [item for item in cast("list[Any]", value) if isinstance(item, dict)]
+    return [item for item in value if isinstance(item, dict)] if is_array(value) else []
 
 
 def an_object(value: Any) -> Json:
-    """The object itself, or an empty one where it is none."""
-    return cast("Json", value) if isinstance(value, dict) else {}
+    """Return the value if it is an object, else an empty object.
+
+    Example:
+        >>> an_object({"a": 1}), an_object(None)
+        ({'a': 1}, {})
+    """
+    return value if is_object(value) else {}
 
 
 def kind_of(item: Json) -> str:
-    """The `type` of a block, an item or an event; empty where it has none."""
+    """Return the `type` of a block, an item or an event; an empty text if it has none."""
     value = item.get("type")
     return value if isinstance(value, str) else ""
 
 
 def is_text(value: Any) -> TypeGuard[str]:
-    """Whether a value is a text that says something."""
+    """Return whether a value is a non-empty text."""
     return isinstance(value, str) and value != ""
 
 
 def joined(pieces: Iterable[Any]) -> str | None:
-    """The texts among the pieces as one, None where there is none (what is no text is passed over).
+    """Return the texts among the pieces, joined; None if there is no text. Other values are skipped.
 
     Example:
         >>> joined(["It is ", None, "sunny."]), joined([""])
@@ -58,7 +63,9 @@ def joined(pieces: Iterable[Any]) -> str | None:
 
 
 def json_text(pieces: Iterable[Any]) -> str:
-    """JSON text that came in pieces; a piece that is no text, which no provider documents, as its own text.
+    """Return JSON text that came in pieces.
+
+    No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
 
     Example:
         >>> json_text(['{"a":', None, "1}"]), json_text([{"a": 1}])
@@ -69,7 +76,7 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 
 def _paired(text: str) -> str:
-    """The text with surrogate pairs made whole that a stream had cut in two, as JavaScript servers do."""
+    """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
     if text.isascii():
         return text
     try:
@@ -80,19 +87,25 @@ def _paired(text: str) -> str:
 
 
 def word(value: Any, canonical: Mapping[str, str]) -> str | None:
-    """A finish reason's canonical word, else the provider's own; None where it is empty or no text.
+    """Return the canonical word for a finish reason, else the provider's own; None without a finish reason.
+
+    Args:
+        value: the provider's finish reason.
+        canonical: the canonical words by the provider's.
 
     Example:
         >>> word("max_tokens", {"max_tokens": "length"}), word("eos", {}), word("", {})
         ('length', 'eos', None)
     """
     if isinstance(value, str):
-        return canonical.get(value) or value[:] or None  # the slice makes plain text of an SDK's enum member
+        return canonical.get(value) or value[:] or None  # the slice makes an SDK's enum member a plain str
     return None
 
 
 def decoded(value: Any) -> Any:
-    """Return arguments of a wire that carries decoded values; there a text is a JSON string, not JSON text.
+    """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has.
+
+    On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
 
     Example:
         >>> from sigadapt.providers.provider import JsonText
@@ -103,7 +116,11 @@ def decoded(value: Any) -> Any:
 
 
 def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
-    """Whether the last item is a call, empty texts aside: streams end in one.
+    """Return whether the last item is a call. Empty texts are ignored, because streams end in one.
+
+    Args:
+        items: the items of a candidate (blocks, parts), in order.
+        is_call: says whether an item is a call.
 
     Example:
         >>> ends_in([{"call": 1}, {"text": ""}], lambda item: "call" in item)
@@ -118,7 +135,16 @@ def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
 
 
 def cut_last(calls: list[RawCall], finish: str | None) -> list[RawCall]:
-    """The calls of a candidate whose last item is its last call: cut off there if the finish says so."""
+    """Return the calls, the last one wrapped in `CutOff` if the finish reason says that the answer was cut.
+
+    Args:
+        calls: the calls of a candidate whose last item is its last call; changed in place.
+        finish: the candidate's finish reason.
+
+    Example:
+        >>> cut_last([("c1", "now", '{"zone":')], "length")
+        [('c1', 'now', CutOff(sent='{"zone":'))]
+    """
     if finish in _CUTTING and calls:
         call_id, name, sent = calls[-1]
         calls[-1] = (call_id, name, sent if type(sent) is CutOff else CutOff(sent))
@@ -126,18 +152,22 @@ def cut_last(calls: list[RawCall], finish: str | None) -> list[RawCall]:
 
 
 def said(kind: str, text: Any, continuation: list[Any] | None = None) -> Json:
-    """A text or thinking item."""
+    """Return a state item of what the model said: `kind` is `text` or `thinking`."""
     item: Json = {"type": kind, "text": text if isinstance(text, str) else ""}
     return item if continuation is None else {**item, "continuation": continuation}
 
 
 def called(continuation: list[Any] | None = None) -> Json:
-    """The next call's place."""
+    """Return a state item that holds the place of the next call."""
     return {"type": "call"} if continuation is None else {"type": "call", "continuation": continuation}
 
 
 def state(dialect: str, items: Iterable[Json]) -> Json | None:
-    """The state of an answer whose items these are; None where none is opaque: text and calls say it all.
+    """Return the state of a turn; None if no item has a continuation, since text and calls then suffice.
+
+    Args:
+        dialect: the wire format's name.
+        items: the items of the turn, in order.
 
     Example:
         >>> state("anthropic", [said("text", "Hi.")]) is None

@@ -1,18 +1,18 @@
-"""Streamed parts put together: content blocks by their index (`Blocks`), and fragments of calls (`Fold`).
+"""Put streamed parts together: content blocks by their index (`Blocks`), fragments of calls (`Fold`).
 
-Servers disagree on how to say which call a fragment belongs to. OpenAI gives every fragment its call's
-`index`, and the id and name once. Compatible servers leave the index out, send 0 for every call, repeat id
-and name in each chunk, or count the index up within one call. Two calls must never become one, and one never
-two (rule 12), so a fragment opens a call where any of this holds:
+Servers disagree on how to say which call a fragment belongs to. OpenAI sends the call's `index` with every
+fragment, and the id and the name once. Compatible servers omit the index, send 0 for every call, repeat id
+and name in each chunk, or count the index up within one call. Two calls must never become one, and one call
+never two (rule 12). A fragment therefore starts a new call if any of these holds:
 
- a. it carries an index not seen before, and an id or a name;
- b. it carries an id other than that of the call it would continue, and no call has that id;
- c. it carries a name other than that call's;
- d. it carries a name, but no id or one that the call lacks, and the call came whole in one fragment.
+ a. it has an index not seen before, and an id or a name;
+ b. it has another id than the call it would continue, and no call has that id;
+ c. it has another name than the call it would continue;
+ d. it has a name, and either no id or an id that the call lacks, and the call came whole in one fragment.
 
-Else it continues a call: the one with its index, or its id, or else the latest. Where a server says less
-than that, fragments of two calls end up in one text, which is then no JSON: a bad call with all of the
-text, never a good one with the wrong arguments.
+Otherwise it continues a call: the one with its index, else the one with its id, else the latest. If a server
+says too little for these rules, fragments of two calls end up in one text. That text is invalid JSON, so it
+becomes a bad call that holds all of the text, never a good call with wrong arguments.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,9 @@ _B = TypeVar("_B")
 
 
 class Blocks(Generic[_B]):
-    """Blocks in the making. Opening one at an index that has one adds another: none is ever lost.
+    """The content blocks of a streamed message, in the order in which they were opened.
+
+    `open` at an index that already has a block adds a second one, so that no block is lost.
 
     Args:
         make: makes an empty block.
@@ -47,13 +49,13 @@ class Blocks(Generic[_B]):
         self.all: list[_B] = []
 
     def open(self, index: Any) -> _B:
-        """A new block at an index; one without an index is the place of all that have none."""
+        """Open a new block at an index and return it. All values that are not an int are one index."""
         block = self._by_index[_number(index)] = self._make()
         self.all.append(block)
         return block
 
     def at(self, index: Any) -> _B:
-        """The latest block at an index, opened here where there is none."""
+        """Return the latest block at an index; open one if there is none."""
         known = self._by_index.get(_number(index))
         return self.open(index) if known is None else known
 
@@ -63,7 +65,11 @@ def _number(index: Any) -> int | None:
 
 
 class Call:
-    """A call as far as its fragments have arrived."""
+    """A call, as far as its fragments have arrived.
+
+    Args:
+        fragment: its first fragment, which `add` still has to be given.
+    """
 
     def __init__(self, fragment: Json) -> None:
         self.head = fragment
@@ -73,7 +79,7 @@ class Call:
         self.came_whole = False
 
     def add(self, fragment: Json) -> None:
-        """Take a fragment of this call."""
+        """Add a fragment of this call."""
         self.id = self.id or _id(fragment)
         self.name = self.name or _name(fragment)
         piece = _arguments(fragment)
@@ -83,18 +89,29 @@ class Call:
 
     @property
     def arguments(self) -> str:
-        """The arguments' text so far."""
+        """Return the text of the arguments so far."""
         return json_text(self.pieces)
 
     def whole(self, *, ended: bool) -> Json:
-        """The call in the form of an unstreamed message's `tool_calls`."""
+        """Return the call as an entry of an unstreamed message's `tool_calls`.
+
+        Args:
+            ended: whether the answer has ended; otherwise the arguments are a `CutOff`.
+        """
         kind, key = _place(self.head)
         function = {"name": self.name, key: self.arguments if ended else CutOff(self.arguments)}
         return {**self.head, "id": self.id, kind: function}
 
 
 class Fold:
-    """The calls of one message while its fragments arrive, in the order they were opened."""
+    """The calls of one message, in the order they were opened, while their fragments arrive.
+
+    Example:
+        >>> calls = Fold()
+        >>> call = calls.add({"index": 0, "id": "c1", "function": {"name": "now", "arguments": "{"}})
+        >>> calls.add({"index": 0, "function": {"arguments": "}"}}) is call, call.arguments
+        (True, '{}')
+    """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -102,7 +119,7 @@ class Fold:
         self._by_id: dict[str, Call] = {}
 
     def add(self, fragment: Json) -> Call:
-        """Put a fragment to the call it belongs to, which may be a new one; returns that call."""
+        """Add a fragment to its call, a new one if the rules above say so, and return that call."""
         index = fragment.get("index")
         slot = index if isinstance(index, int) else None
         latest = self.calls[-1] if self.calls else None
@@ -119,11 +136,11 @@ class Fold:
 
 
 def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
-    """The whole calls that a message's `tool_calls` fragments amount to.
+    """Return the whole calls that the `tool_calls` fragments of one message make.
 
     Args:
-        fragments: the fragments in the order they came.
-        ended: whether the answer said that it is over; else each call may lack its end.
+        fragments: the fragments, in the order they came.
+        ended: whether the answer has ended; otherwise the arguments of each call are a `CutOff`.
 
     Returns:
         Calls in the form of an unstreamed message's `tool_calls`, in the order they were opened.
@@ -163,7 +180,7 @@ def _continued(
 
 
 def _place(fragment: Json) -> tuple[str, str]:
-    """Where a call keeps its name and arguments: custom tools have a place of their own."""
+    """Return the keys under which a call keeps its name and arguments; custom tools have their own."""
     is_custom = isinstance(fragment.get("custom"), dict) and not isinstance(fragment.get("function"), dict)
     return ("custom", "input") if is_custom else ("function", "arguments")
 

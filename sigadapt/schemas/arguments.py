@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import jiter
 
 from sigadapt.errors import CallCode
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, cut, fault_in, spelled
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, cut, fault_in, is_object, spelled
 
 # A number can overflow a double only with an exponent of three digits or with hundreds of digits.
 _EXPONENT = re.compile(r"e\+?[0-9]{3}")
@@ -70,11 +70,10 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
         value: Any = jiter.from_json(encoded, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:  # also UnicodeEncodeError, for half of a surrogate pair
         return _undecodable(text, str(error), cut_off=cut_off)
-    if type(value) is dict:
-        args = cast("Json", value)
-        if _may_overflow(text, encoded) and _holds_infinity(args.values()):
+    if is_object(value):
+        if _may_overflow(text, encoded) and _holds_infinity(value.values()):
             return Flaw("invalid_json", f"a number is too large for a double: {cut(text)}")
-        return args
+        return value
     if value is None:
         return {}
     return Flaw("not_an_object", f"the arguments are {_kind(value)}, not an object: {cut(text)}")

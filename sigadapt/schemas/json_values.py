@@ -7,7 +7,7 @@ error messages.
 import json
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 import orjson
 
@@ -23,6 +23,26 @@ SCHEMA_LEVELS = 101
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
 _MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
+
+
+def is_object(value: object) -> TypeGuard[Json]:
+    """Say whether a decoded JSON value is an object.
+
+    Example:
+        >>> is_object({"a": 1}), is_object([1])
+        (True, False)
+    """
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Say whether a decoded JSON value is an array.
+
+    Example:
+        >>> is_array([1]), is_array("x")
+        (True, False)
+    """
+    return isinstance(value, list)
 
 
 class Path(NamedTuple):

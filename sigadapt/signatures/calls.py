@@ -399,6 +399,11 @@ class ToolCalls(dspy.ToolCalls):
         return data
 
 
+_new = object.__new__
+# What pydantic knows to be set: all fields. One set serves all, because a frozen model never changes it.
+_ALL_FIELDS: dict[Any, set[str]] = {
+    cls: set(cls.model_fields) for cls in (Turn, ToolCall, InvalidToolCall, ToolCalls)
+}
 # The setters of a pydantic model's slots; `object.__setattr__` would look each up by name.
 _put_values, _put_fields_set, _put_extra, _put_private = (
     vars(pydantic.BaseModel)[slot].__set__
@@ -420,9 +425,9 @@ def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
         >>> trusted(Turn, {"text": "Hi.", "reasoning": None, "state": None}) == Turn(text="Hi.")
         True
     """
-    made = object.__new__(cls)
+    made = _new(cls)
     _put_values(made, values)
-    _put_fields_set(made, set(values))
+    _put_fields_set(made, _ALL_FIELDS[cls])
     _put_extra(made, None)
     _put_private(made, None)
     return made

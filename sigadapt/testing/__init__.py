@@ -1,7 +1,7 @@
 """A loopback provider for tests and demonstrations: real HTTP, real clients, scripted answers, no network.
 
 It speaks OpenAI chat and responses, Anthropic, Gemini and Ollama (`WIRES`), whole and streamed, to any client
-that takes a base URL.
+that accepts a base URL.
 
     >>> import dspy
     >>> from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -15,8 +15,8 @@ that takes a base URL.
     >>> provider.received[0].body["messages"]
     [{'role': 'user', 'content': 'Weather?'}]
 
-DSPy and LiteLLM each refresh a table of models over the network once a process. The environment variable
-`LITELLM_LOCAL_MODEL_COST_MAP=True`, set before either is imported, makes both use the table they ship.
+DSPy and LiteLLM each download a table of models once in a process. To make both use the table they ship, set
+the environment variable `LITELLM_LOCAL_MODEL_COST_MAP=True` before importing either.
 """
 
 from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Reply

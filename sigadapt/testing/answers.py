@@ -1,7 +1,7 @@
-"""What a loopback provider can be told to answer, in terms of no provider's format.
+"""The replies of a loopback provider, independent of any provider's format.
 
-`Answer` is a model's turn, `Failure` an HTTP error; both are put into the format of whichever wire asked
-(`testing/wires/`). For odd bodies, a dict is sent as it is, and bytes are sent verbatim.
+`Answer` is a model's turn, `Failure` an HTTP error. Both are written in the format of the wire that asked
+(`testing/wires/`). For other bodies, give a dict, which is sent as JSON, or bytes, which are sent unchanged.
 """
 
 import json
@@ -13,31 +13,31 @@ from sigadapt.errors import SigadaptError
 
 
 class LoopbackError(SigadaptError):
-    """A script that cannot be played, or a request that no wire of the loopback provider serves.
+    """Raised for a script that cannot be played, or a request that the loopback provider cannot serve.
 
-    `code` is `invalid_script`, `unknown_wire`, `unknown_path`, `unreadable_request`, or, of the provider's
-    `with` block, `not_running` and `already_running`.
+    `code` is `invalid_script`, `unknown_wire`, `unknown_path` or `unreadable_request`. For use
+    outside of the provider's `with` block it is `not_running`, and for entering it twice `already_running`.
     """
 
     code = "invalid_script"
 
 
 def dumps(value: Any) -> str:
-    """A value as compact JSON text; ValueError for what JSON cannot hold (NaN, infinities)."""
+    """Return a value as compact JSON text; raise ValueError for NaN and infinities."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    r"""A tool call for an `Answer` to make.
+    r"""A tool call of an `Answer`.
 
     Args:
         name: the tool's name.
-        arguments: an object; or a str, sent verbatim where the wire carries JSON text, so that it need not be
-            JSON.
-        id: the call's id. None gives what the wire's providers would: `call_1`, ... on OpenAI's wires and
-            `toolu_1`, ... on Anthropic's, counted on from the calls already in the conversation; no id on
-            Gemini and Ollama.
+        arguments: an object; or a str, which is sent unchanged where the wire carries JSON text, and may be
+            invalid JSON.
+        id: the call's id. None gives an id as the wire's provider would: `call_1`, `call_2`, ... on OpenAI's
+            wires and `toolu_1`, ... on Anthropic's, continuing the count of the conversation; none on Gemini
+            and Ollama.
 
     Example:
         >>> Call("get_weather", {"city": "Paris"}).text
@@ -52,12 +52,16 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The arguments for a wire that carries JSON text."""
+        """The arguments as JSON text, for wires that carry text."""
         return self.arguments if isinstance(self.arguments, str) else dumps(self.arguments)
 
     @property
     def object(self) -> dict[str, Any]:
-        """The arguments for a wire that carries objects; LoopbackError where the text is no JSON object."""
+        """The arguments as an object, for wires that carry objects.
+
+        Raises:
+            LoopbackError: the arguments are text that is not a JSON object.
+        """
         if not isinstance(self.arguments, str):
             return dict(self.arguments)
         try:
@@ -66,9 +70,9 @@ class Call:
             value = None
         if not isinstance(value, dict):
             raise LoopbackError(
-                f"the arguments {self.arguments!r} are no JSON object, and this wire carries objects",
+                f"the arguments {self.arguments!r} are not a JSON object, and this wire carries objects",
                 tool=self.name,
-                fix="Give an object, or ask over a wire that carries text (OpenAI; Anthropic streamed).",
+                fix="Give an object, or use a wire that carries text (OpenAI; Anthropic streamed).",
             )
         return cast("dict[str, Any]", value)
 
@@ -82,13 +86,13 @@ class Answer:
         calls: the tool calls it makes, in order.
         reasoning: the thinking it shows: `reasoning_content` on OpenAI chat, a summary on OpenAI responses, a
             thinking block on Anthropic, a thought part on Gemini, `thinking` on Ollama.
-        finish: why it ended: `stop`, `tool_calls`, `length` or `content_filter`, put in the wire's own word;
-            any other word is sent as it is. None gives `tool_calls` where there are calls, or `stop`.
-        signature: the opaque token the provider wants back on the next turn: `signature` of Anthropic's
-            thinking block, `thoughtSignature` on Gemini's first call or text, `encrypted_content` in the
-            reasoning item of OpenAI responses; the other wires have none. Base64, as clients decode it.
-        usage: input and output tokens.
-        chunk: characters a piece of text, reasoning or arguments in a stream.
+        finish: the finish reason: `stop`, `tool_calls`, `length` or `content_filter`, sent as the wire's own
+            word; any other word is sent unchanged. None gives `tool_calls` if there are calls, else `stop`.
+        signature: the opaque token that the provider wants back on the next turn, in Base64 because clients
+            decode it: `signature` of Anthropic's thinking block, `thoughtSignature` on Gemini's first call or
+            text, `encrypted_content` in the reasoning item of OpenAI responses. Other wires do not send it.
+        usage: the numbers of input and output tokens.
+        chunk: the number of characters in each piece of text, reasoning or arguments of a stream.
 
     Example:
         >>> Answer(calls=[Call("now")]).reason, Answer(text="Sunny.").reason
@@ -105,11 +109,11 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """`finish`, or what follows from the calls."""
+        """The finish reason: `finish`, else `tool_calls` if there are calls, else `stop`."""
         return self.finish or ("tool_calls" if self.calls else "stop")
 
     def identified(self, prefix: str, made: int) -> Iterator[tuple[str, Call]]:
-        """The calls with their ids, counted on from the `made` earlier calls of the conversation (rule 6).
+        """Yield each call with its id; new ids continue after the `made` calls of the conversation (rule 6).
 
         Example:
             >>> answer = Answer(calls=[Call("a"), Call("b", id="x"), Call("c")])
@@ -120,7 +124,7 @@ class Answer:
             yield f"{prefix}{number}" if call.id is None else call.id, call
 
     def pieces(self, text: str | None) -> Iterator[str]:
-        """A text as a stream sends it.
+        """Cut a text into the pieces that a stream sends.
 
         Example:
             >>> list(Answer(chunk=4).pieces("It is sunny."))
@@ -132,12 +136,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP error, in the error shape of the wire that asked.
+    """An HTTP error, written in the error shape of the wire that asked.
 
     Args:
         status: the HTTP status, such as 429.
-        message: the error's sentence.
-        body: sent as it is in place of the wire's error shape.
+        message: the error message.
+        body: the whole body, sent in place of the wire's error shape.
 
     Example:
         >>> Failure(429, "slow down").status
@@ -150,4 +154,4 @@ class Failure:
 
 
 Reply: TypeAlias = Answer | Failure | Mapping[str, Any] | bytes
-"""What a script can say to one request."""
+"""A reply of a script to one request."""

@@ -1,4 +1,4 @@
-"""One exchange without any I/O: what arrived, read as a `Received`; a reply, written as a `Response`."""
+"""One exchange as pure functions: parse a request to a `Received`, write a reply as a `Response`."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ JSON = "application/json"
 
 
 class Response(NamedTuple):
-    """An HTTP response; a stream's body is one chunk an event."""
+    """An HTTP response; the body of a stream has one chunk for each event."""
 
     status: int
     content_type: str
@@ -21,13 +21,17 @@ class Response(NamedTuple):
 
 
 def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
-    """The request as a Received; LoopbackError where its body is no JSON object."""
+    """Parse a request.
+
+    Raises:
+        LoopbackError: `unreadable_request`, if its body is not a JSON object.
+    """
     try:
         body = json.loads(content)
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise LoopbackError(f"the body sent to {path} is no JSON object", code="unreadable_request")
+        raise LoopbackError(f"the body sent to {path} is not a JSON object", code="unreadable_request")
     known = cast("dict[str, Any]", body)
     match = wire.format.PATH.fullmatch(path)
     return Received(
@@ -42,10 +46,10 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
 
 
 def written(reply: Reply, wire: Wire, request: Received) -> Response:
-    """The reply in the wire's format, whole or streamed as the request asked.
+    """Write a reply in the wire's format, whole or streamed as the request asks.
 
     Raises:
-        LoopbackError: for a reply that is none, or an Answer that the wire cannot carry.
+        LoopbackError: the reply is of an unknown type, or the wire cannot carry this Answer.
     """
     form = wire.format
     if isinstance(reply, Answer):
@@ -62,7 +66,7 @@ def written(reply: Reply, wire: Wire, request: Received) -> Response:
 
 
 def refused(error: Exception, wire: Wire | None) -> Response:
-    """What the client sees of an error of the script or of the request, in the wire's error shape."""
+    """Write an error of the script or of the request, in the wire's error shape, for the client to see."""
     status = {"unknown_path": 404, "unreadable_request": 400}.get(getattr(error, "code", ""), 500)
     form = (wire or WIRES["openai"]).format
     return _json(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))

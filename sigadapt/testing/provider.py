@@ -1,4 +1,4 @@
-"""The loopback provider: a context manager that answers as the real providers do, on this machine alone."""
+"""The loopback provider: a context manager that answers on this machine as the real providers do."""
 
 import threading
 from collections import deque
@@ -18,21 +18,22 @@ from sigadapt.testing.wires.wire import Wire
 
 
 class LoopbackProvider:
-    """A provider on 127.0.0.1 that speaks every wire of `WIRES`, plays a script and keeps what it was sent.
+    """A provider on 127.0.0.1 that speaks every wire of `WIRES`, plays a script and records the requests.
 
-    The wire follows from the path asked for, so one provider serves any of them at once. Nothing is executed,
-    nothing leaves the machine, and no key is checked. Requests are answered concurrently.
+    The path of a request decides its wire, so one provider serves all wires. No tool is run, nothing leaves
+    the machine, and API keys are not checked. Requests are answered concurrently.
 
     Args:
-        script: replies taken in order of arrival, of which the last repeats; or a function of the `Received`
-            request. The function may block (up to 128 at once do not hold up others) or be async.
-        keep: how many of the last requests `received` holds; None for all of them.
+        script: replies, given in order of arrival, of which the last repeats; or a function of the `Received`
+            request. The function may be async, or block: up to 128 blocked requests do not delay others.
+        keep: how many of the last requests `received` keeps; None keeps all of them.
 
     Raises:
-        LoopbackError: at once, for a script that is empty or none. On leaving the block, the first of
-            `problems`, as it is: what the script's function raised, or a LoopbackError for a path no wire
-            serves, a body that is no JSON object, or a reply that its wire cannot carry. The client has
-            meanwhile got an HTTP error that says the same.
+        LoopbackError: `invalid_script`, at once, for a script that is empty or of an unknown type.
+
+    Leaving the `with` block raises the first of `problems`: the exception of the script's function, or a
+    LoopbackError for a path that no wire serves, a body that is not a JSON object, or a reply that its
+    wire cannot carry. The client gets an HTTP error with the same message.
 
     Example:
         >>> import dspy
@@ -70,41 +71,41 @@ class LoopbackProvider:
     ) -> None:
         self._running.stop()
         self._server = None
-        # An interrupt is let through; any other error of the block stays as the context of this one.
+        # An interrupt passes through; any other error of the block becomes the context of this one.
         if self._problems and (error is None or isinstance(error, Exception)):
             raise self._problems[0]
 
     @property
     def url(self) -> str:
-        """The address, such as `http://127.0.0.1:40123`; LoopbackError outside of the `with` block."""
+        """The address, such as `http://127.0.0.1:40123`; raises LoopbackError outside of the `with` block."""
         return self._running.url
 
     @property
     def received(self) -> tuple[Received, ...]:
-        """The requests so far, in order of arrival."""
+        """The requests so far, in order of arrival; the last `keep` of them."""
         with self._lock:
             return tuple(self._received)
 
     @property
     def problems(self) -> tuple[Exception, ...]:
-        """What went wrong in the script or the requests so far; the first is raised on leaving the block."""
+        """The errors of the script and of requests so far; leaving the block raises the first."""
         return tuple(self._problems)
 
     def base_url(self, wire: str) -> str:
-        """What `dspy.LM(api_base=...)` takes for a wire, on both of DSPy's engines.
+        """Return the `api_base` of `dspy.LM` for a wire, the same on both of DSPy's engines.
 
-        Of the official SDKs, OpenAI's takes the same; the others append more of the path and take `url`.
+        OpenAI's SDK takes it too. The other official SDKs append more of the path and take `url`.
         """
         return self.url + _row(wire).suffix
 
     def lm_options(self, wire: str, **changes: Any) -> dict[str, Any]:
-        """The arguments with which `dspy.LM` asks this provider over a wire, without cache and retries.
+        """Return the arguments of `dspy.LM` for this provider and a wire, without cache and retries.
 
         Args:
             wire: a key of `WIRES`.
-            changes: `dspy.LM` arguments to add or replace, such as `engine="litellm"`. Ollama's own wire is
-                reached by LiteLLM's engine alone, which is set here; with `engine="auto"` DSPy speaks OpenAI
-                chat to Ollama.
+            changes: `dspy.LM` arguments to add or replace, such as `engine="litellm"`. For Ollama this engine
+                is the default, because only LiteLLM speaks Ollama's own wire; with `engine="auto"` DSPy
+                speaks OpenAI chat to Ollama.
         """
         row = _row(wire)
         return {
@@ -130,7 +131,7 @@ class LoopbackProvider:
         try:
             received = self._record(wire, path, headers, content)
             return written(await self._policy(received), wire, received)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is raised on leaving the block
+        except Exception as error:  # noqa: BLE001  (leaving the block raises it)
             return self._refused(error, wire)
 
     def _refused(self, error: Exception, wire: Wire | None) -> Response:
@@ -147,7 +148,9 @@ class LoopbackProvider:
 
 def _row(wire: str) -> Wire:
     if wire not in WIRES:
-        raise LoopbackError(f"no wire {wire!r}", code="unknown_wire", fix=f"Use one of {', '.join(WIRES)}.")
+        raise LoopbackError(
+            f"{wire!r} is not a wire", code="unknown_wire", fix=f"Use one of {', '.join(WIRES)}."
+        )
     return WIRES[wire]
 
 

@@ -1,4 +1,4 @@
-"""What a loopback provider was sent: one request, parsed."""
+"""A request to a loopback provider, parsed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class Received:
         number: its place in the order of arrival, from 1.
         wire: the name of the wire it came over, a key of `WIRES`.
         path: the path with its query, such as `/v1/chat/completions`.
-        headers: names in lower case; one value a name.
-        body: the JSON object sent.
-        model: the model asked for, from the body or the path.
-        stream: whether a stream was asked for.
+        headers: the headers by name in lower case, one value for each name.
+        body: the body, a JSON object.
+        model: the requested model, from the body or the path.
+        stream: whether the request asks for a stream.
     """
 
     number: int

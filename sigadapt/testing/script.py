@@ -1,4 +1,4 @@
-"""A script: what the loopback provider says to each request, in order or by a function."""
+"""A script: the loopback provider's reply to each request, from a list or a function."""
 
 import asyncio
 import inspect
@@ -10,13 +10,17 @@ from sigadapt.testing.answers import LoopbackError, Reply
 from sigadapt.testing.received import Received
 
 Script: TypeAlias = Sequence[Reply] | Callable[[Received], Reply | Awaitable[Reply]]
-"""Replies taken in order of arrival, the last one repeating; or a function, async or not, of the request."""
+"""Replies in order of arrival, of which the last repeats; or a function of the request, async or not."""
 
 Policy: TypeAlias = Callable[[Received], Awaitable[Reply]]
 
 
 def policy(script: Script) -> Policy:
-    """One async function for either form of script; LoopbackError for a script that is neither, or empty."""
+    """Make one async function of either form of script.
+
+    Raises:
+        LoopbackError: `invalid_script`, if it is neither a sequence nor a function, or is empty.
+    """
     if callable(script):
         return _asked(script)
     if isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
@@ -37,11 +41,11 @@ def _asked(function: Callable[[Received], Reply | Awaitable[Reply]]) -> Policy:
     def call(received: Received) -> Reply | Awaitable[Reply]:
         try:
             return function(received)
-        except StopIteration as stop:  # asyncio refuses to carry it and would never answer
+        except StopIteration as stop:  # a future cannot hold it, so the client would wait forever
             raise LoopbackError("the script's function raised StopIteration") from stop
 
     async def reply(received: Received) -> Reply:
-        # On a thread of its own, so that a function that blocks holds up no other request.
+        # In a thread, so that a function that blocks does not delay other requests.
         said = await asyncio.get_running_loop().run_in_executor(None, call, received)
         return await said if inspect.isawaitable(said) else said
 

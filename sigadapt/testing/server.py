@@ -1,4 +1,4 @@
-"""The HTTP server of a loopback provider: aiohttp on 127.0.0.1, in a thread and an event loop of its own."""
+"""The HTTP server of a loopback provider: aiohttp on 127.0.0.1, with its own thread and event loop."""
 
 import asyncio
 import socket
@@ -12,13 +12,13 @@ from aiohttp import web
 from sigadapt.testing.exchange import Response
 
 Respond: TypeAlias = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
-"""Method, path with query, headers and body to a response; never raises."""
+"""Makes a response of method, path with query, headers and body; never raises."""
 
 _HOST = "127.0.0.1"
 _BACKLOG = 1024
-# Seconds given to requests still in hand when the server stops: their clients have left the `with` block.
+# Seconds that unfinished requests get when the server stops; their clients have left the `with` block.
 _GRACE = 0.1
-# A script's function that blocks holds a thread; the pool makes them as they are needed.
+# How many functions of a script may block at once; the pool starts a thread for each as needed.
 _BLOCKED = 128
 
 
@@ -26,11 +26,11 @@ class Server:
     """A running server.
 
     Args:
-        respond: what answers each request; it runs in the server's loop.
+        respond: answers each request, in the server's event loop.
     """
 
     def __init__(self, respond: Respond) -> None:
-        # Both are made here, so that a lack of either is raised here; a client may connect from now on.
+        # Made here and not in the thread, so that a failure is raised here and clients can connect at once.
         self._loop = asyncio.new_event_loop()
         self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
         self.url = f"http://{_HOST}:{self._listener.getsockname()[1]}"
@@ -41,7 +41,7 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every connection, wait for functions of the script that still run, and end the thread."""
+        """Close every connection, wait for running functions of the script, and end the thread."""
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
@@ -55,7 +55,7 @@ class Server:
         self._loop.set_default_executor(ThreadPoolExecutor(_BLOCKED, thread_name_prefix="sigadapt-script"))
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            # Read from the stream, because `request.read()` refuses bodies above a megabyte.
+            # Read from the stream: `request.read()` refuses bodies of more than a megabyte.
             content = await request.content.read()
             response = await respond(request.method, request.path_qs, request.headers, content)
             return await _send(response, request)
@@ -70,7 +70,7 @@ class Server:
 
 
 async def _end_tasks() -> None:
-    """Let what `cleanup` cancelled come to its end before the loop closes."""
+    """Let cancelled tasks finish before the loop closes."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()

@@ -11,36 +11,15 @@ import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
+from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import InvalidOption, InvalidSignature
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-ENGINES = ("auto", "litellm")
-ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
-PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})
-
-
 made: Any = dspy.Signature
 """Making a signature from fields, which DSPy's metaclass does and its types do not say."""
-
-
-class Must(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls = dspy.OutputField()
-
-
-class May(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Theirs(dspy.Signature):
@@ -79,7 +58,7 @@ def ask(
     tools: Any = (get_weather,),
     **lm_options: Any,
 ) -> Any:
-    lm = dspy.LM(**provider.lm_options(wire, engine=engine, **lm_options))
+    lm = lm_of(provider, wire, engine, **lm_options)
     with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter()):
         return dspy.Predict(signature)(question="weather?", tools=list(tools), config=config or {})
 
@@ -112,9 +91,8 @@ def test_calls_come_back_typed(adapter: Callable[[], Any], engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_wire_carries_the_call(wire: str, engine: str) -> None:
     """adapter-plug-in: Every wire and engine gives the same calls."""
-    options = {} if wire == "ollama" else {"engine": engine}
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, **options))
+        lm = lm_of(provider, wire, engine)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
             out: Any = dspy.Predict(Must)(question="weather?", tools=[get_weather])
     assert [(call.name, call.args) for call in out.calls] == [("get_weather", {"city": "Paris"})]
@@ -540,17 +518,9 @@ async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mo
 
 def test_without_text_outputs_nothing_falls_back() -> None:
     """adapter-plug-in: Without text outputs nothing falls back."""
-
-    class Calls(dspy.Signature):
-        """Answer with the tools."""
-
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
-        calls: ToolCalls | None = dspy.OutputField()
-
     with LoopbackProvider([Answer(text="")]) as provider:
         with pytest.raises(AdapterParseError, match="neither text nor a tool call"):
-            ask(provider, Calls)
+            ask(provider, Ask)
         assert len(provider.received) == 1
 
 
@@ -570,3 +540,28 @@ def test_dspys_own_parameters_are_taken() -> None:
     assert adapter.native_response_types == [dspy.Reasoning]
     assert (adapter.use_native_function_calling, adapter.use_json_adapter_fallback) == (True, False)
     assert (adapter.parallel_tool_calls, adapter.options.parallel_tool_calls) == (True, True)
+
+
+class GoOn(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_server_that_wants_its_reasoning_back_gets_it(engine: str) -> None:
+    """conversations: A turn goes back as it came."""
+    thought = Answer(reasoning="Paris first.", calls=[Call("get_weather", {"city": "Paris"})])
+    answers = [thought, Answer(text="Sunny.")]
+    with LoopbackProvider(answers) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", model="deepseek/deepseek-reasoner", engine=engine))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            predict: Any = dspy.Predict(GoOn)
+            out = predict(question="Weather?", tools=[get_weather])
+            predict(question="Weather?", tools=[get_weather], results=ToolResults.of(out.calls, ["sunny"]))
+    (said,) = [row for row in provider.received[-1].body["messages"] if row["role"] == "assistant"]
+    assert said["reasoning_content"] == "Paris first."

@@ -15,6 +15,8 @@ import pytest
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.adapters import plan
+from sigadapt.adapters.lm import routes
+from sigadapt.adapters.lm.dspy_internals import select_backend as dspys_select_backend
 from sigadapt.adapters.request import prompt
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
@@ -309,3 +311,39 @@ def test_a_prompt_cache_reaches_the_request() -> None:
         assert engine.asked[-1].config.cache == wanted
         dspy.Predict(Ask)(question="?", tools=[echo])
         assert engine.asked[-1].config.cache is None
+
+
+def test_what_dspy_knows_of_a_model_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """call-cost: What does not change from call to call is compiled once."""
+    lm: Any = dspy.LM("openai/gpt-4o-mini", api_key="x")
+    asked: list[Any] = []
+    select: Any = dspys_select_backend
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return select(*arguments)
+
+    monkeypatch.setattr(routes, "select_backend", counted)
+    assert [routes.route_of(lm, {}).dialect for _ in range(3)] == ["openai-chat"] * 3
+    assert [routes.calls_functions(lm, {}) for _ in range(3)] == [True] * 3
+    assert len(asked) == 1
+    assert routes.route_of(lm, {"custom_llm_provider": "anthropic"}).door == "litellm"
+    lm.model = "anthropic/claude-sonnet-4-6"
+    assert routes.route_of(lm, {}).dialect == "anthropic"
+    lm.model = "openai/gpt-4o-mini"
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9")
+    assert routes.route_of(lm, {}).door == "litellm"
+
+
+def test_a_model_that_may_answer_as_it_likes_is_asked_each_time() -> None:
+    class Changing(dspy.LM):
+        known = False
+
+        @property
+        def supports_function_calling(self) -> bool:
+            return self.known
+
+    lm: Any = Changing("openai/x")
+    assert routes.calls_functions(lm, {}) is False
+    lm.known = True
+    assert routes.calls_functions(lm, {}) is True

@@ -7,22 +7,13 @@ import pydantic
 import pytest
 from dspy.adapters.baml_adapter import BAMLAdapter as DspyBAMLAdapter
 from dspy.utils.exceptions import AdapterParseError
+from support import PARIS, May, get_weather
 
 import sigadapt
 from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
-PARIS = Call("get_weather", {"city": "Paris"})
 MODES = ("sync", "async")
-
-
-class May(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Place(pydantic.BaseModel):
@@ -37,11 +28,6 @@ class Describe(dspy.Signature):
     tools: ToolDecls = dspy.InputField()
     place: Place = dspy.OutputField()
     calls: ToolCalls | None = dspy.OutputField()
-
-
-def get_weather(city: str) -> str:
-    """Weather for a city."""
-    raise NotImplementedError
 
 
 async def ask(

@@ -6,9 +6,10 @@ import dspy
 import pytest
 from dspy.clients.errors import LMError, LMRateLimitError
 from dspy.utils.callback import BaseCallback
+from support import PARIS, Ask
 
 import sigadapt
-from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 
@@ -16,15 +17,6 @@ WEATHER = {
     "name": "get_weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
-PARIS = Call("get_weather", {"city": "Paris"})
-
-
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def choice_of(city: str) -> Choice:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.streaming import StreamListener
+from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.usefixtures("closed_streams")
 
 NATIVE = [(wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")]
 ROUTES = [*NATIVE, *((wire, "litellm") for wire in ("openai", "anthropic", "gemini", "ollama"))]
-PARIS, ROME = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})
 SAID = "It is sunny today in Paris."
 TEXTS = {
     sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
@@ -39,33 +39,11 @@ TEXTS = {
 }
 
 
-class May(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
-class Must(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls = dspy.OutputField()
-
-
 class Plain(dspy.Signature):
     """Answer."""
 
     question: str = dspy.InputField()
     answer: str = dspy.OutputField()
-
-
-def get_weather(city: str, days: int = 3) -> str:
-    """Weather for a city."""
-    raise AssertionError("nothing is executed")
 
 
 class Streamed:
@@ -95,11 +73,6 @@ class Streamed:
     @property
     def partial(self) -> list[PartialCall]:
         return [chunk for chunk in self.chunks.get("calls", []) if isinstance(chunk, PartialCall)]
-
-
-def lm_of(provider: LoopbackProvider, wire: str = "openai", engine: str = "auto", **changes: Any) -> dspy.LM:
-    options = {} if wire == "ollama" else {"engine": engine}
-    return dspy.LM(**provider.lm_options(wire, **options, **changes))
 
 
 def given(signature: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import dspy
 import pytest
+from support import May
 
 from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidSignature
@@ -16,22 +17,13 @@ made: Any = dspy.Signature
 """Making a signature from fields, which DSPy's metaclass does and its types do not say."""
 
 
-class Both(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 def test_the_plan_names_the_tool_fields_and_keeps_the_rest() -> None:
-    plan = plan_of(Both)
+    plan = plan_of(May)
     assert plan is not None
     assert (plan.tools, plan.calls, plan.calls_required) == ("tools", "calls", False)
     assert list(plan.rest.fields) == ["question", "answer"]
     assert plan.rest.instructions == "Answer, or use the tools."
-    assert plan_of(Both) is plan
+    assert plan_of(May) is plan
 
 
 @pytest.mark.parametrize(
@@ -86,7 +78,7 @@ def test_dspys_tools_without_a_calls_field_are_dspys() -> None:
         (
             {"tools": (ToolDecls, dspy.InputField()), "a": (str, dspy.OutputField())},
             "tools",
-            "no field for the calls",
+            "but no calls field",
         ),
         (
             {
@@ -123,7 +115,7 @@ def test_fields_that_do_not_fit_together_are_refused(
 
 
 def test_instructions_changed_in_place_make_a_new_plan() -> None:
-    signature = Both.with_instructions("One.")
+    signature = May.with_instructions("One.")
     first = plan_of(signature)
     signature.instructions = "Two."
     second = plan_of(signature)
@@ -133,7 +125,7 @@ def test_instructions_changed_in_place_make_a_new_plan() -> None:
 
 
 def test_a_plan_does_not_keep_its_signature_alive() -> None:
-    signature = Both.with_instructions("Soon gone.")
+    signature = May.with_instructions("Soon gone.")
     assert plan_of(signature) is not None
     gone = weakref.ref(signature)
     del signature

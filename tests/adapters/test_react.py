@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from support import ENGINES
 from wire_bodies import part, serving
 from wire_matrix import COLUMNS
 
@@ -15,12 +16,6 @@ from sigadapt.testing import Answer, Call, LoopbackProvider
 PARIS, ROME = {"city": "Paris"}, {"city": "Rome"}
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
 SUBMIT = ("submit", {"answer": "mixed"})
-
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
-    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 
 
 def get_weather(city: str) -> str:
@@ -149,9 +144,6 @@ def test_a_submit_is_forced_in_the_end(column: str):
     # Ollama takes no choice: there the one tool is all that is declared.
     assert "submit" in json.dumps(choice or last["tools"])
     assert choice is not None or "get_weather" not in json.dumps(last["tools"])
-
-
-ENGINES = ["auto", "litellm"]
 
 
 def run(script: Any, engine: str, *, wire: str = "openai", program: Any = None, **options: Any) -> Any:

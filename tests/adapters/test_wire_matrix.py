@@ -48,13 +48,6 @@ class Answered(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
-    # LiteLLM would ask the network for a list of headers.
-    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
-
-
 def cells(rows: list[str]) -> list[Any]:
     """Every cell of these rows; those known not to hold are expected to fail, and reported once they hold."""
     return [_cell(name, column) for name in rows for column in COLUMNS]

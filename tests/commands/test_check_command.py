@@ -56,7 +56,7 @@ async def test_what_is_not_described_is_found():
 
     error, note, _ = await found(f)
     assert (error.level, error.tool, error.wires) == ("error", "f", ())
-    assert (note.level, note.why) == ("note", "not described: a, b")
+    assert (note.level, note.why) == ("note", "parameters without a description: a, b")
 
 
 async def test_every_refused_declaration_is_told():
@@ -96,7 +96,7 @@ async def test_the_report_tells_every_tool_and_its_size():
     first, *rest = lines(await checked([decls, {"name": "g", "parameters": 5}]))
     assert first == f"2 tools, {sum(decl.size for decl in decls)} bytes, fingerprint {decls.fingerprint()}"
     assert f"described: {decls['described'].size} bytes" in rest
-    assert "  error: nothing says what it is for" in rest
+    assert "  error: it has no description" in rest
     assert rest[-2] == "not declared:"
     assert "'g'" in rest[-1]
 
@@ -111,7 +111,7 @@ def test_a_place_that_is_none_is_refused(place: str):
     ("body", "code", "told"),
     [
         ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tools"),
-        ("TOOLS = [{'name': 'f'}]", 1, "error: nothing says"),
+        ("TOOLS = [{'name': 'f'}]", 1, "error: it has no description"),
         ("TOOLS = [5]", 1, "not declared"),
     ],
 )

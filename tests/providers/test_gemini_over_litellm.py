@@ -5,23 +5,15 @@ from typing import Any
 
 import dspy
 import pytest
-from support import LITELLM, NATIVE
+from support import LITELLM, NATIVE, Ask
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import InvalidToolDecl, ToolCallParseError, ToolDecls
 from sigadapt.adapters.request.lowering import lowered
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TEXT = {"type": "string"}
 AT = "/tools/0/function/parameters"
-
-
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def schema_of(a: Any, **more: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import json_values
 
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import spelled
@@ -65,13 +66,6 @@ def test_depth_is_judged_as_the_text_would_be(levels: int) -> None:
 def test_none_sent_is_the_empty_object() -> None:
     """response-choice: A call without arguments has none"""
     assert check_decoded(None) == ("", {})
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
-    max_leaves=12,
-)
 
 
 @given(st.dictionaries(st.text(), json_values))

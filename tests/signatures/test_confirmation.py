@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import json_values
 
 from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidHistory
@@ -167,13 +168,6 @@ def test_a_function_cannot_change_the_call():
     made = calls(20)
     assert made.awaiting_confirmation(declared(clears))[0].approved() == made[0]
     assert made[0].args == {"eur": 20}
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=10,
-)
 
 
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.text(min_size=1), st.text())

@@ -262,7 +262,9 @@ def test_an_iterator_lasts_for_every_request():
 
 
 @pytest.mark.parametrize(
-    "value", [ABC, [ABC], [search, [ABC]], (ABC.prefixed("x"),), Toolset("r", remote)], ids=repr
+    "value",
+    [ABC, [ABC], [search, [ABC]], (ABC.prefixed("x"),), Toolset("r", remote)],
+    ids=["one", "in a list", "beside a function", "in a tuple", "remote"],
 )
 def test_a_toolset_is_what_a_tools_field_takes(value: object):
     """toolsets: A tools field takes toolsets without a warning."""

@@ -8,6 +8,7 @@ import dspy
 import litellm
 import pytest
 from dspy.clients.errors import LMRateLimitError
+from support import PARIS, ROME
 
 from sigadapt.testing import WIRES, Answer, Call, Failure, LoopbackError, LoopbackProvider
 
@@ -18,7 +19,7 @@ TOOL = {
     "description": "Weather for a city.",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
 }
-TWO = (Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"}))
+TWO = (PARIS, ROME)
 FULL = Answer(text="Let me look at it.", calls=TWO, reasoning="Two cities, two calls.", signature="c2ln")
 CUT = Answer(text="Let me look at it.", calls=[Call("get_weather", '{"city":"Par')], finish="length")
 

@@ -1,17 +1,15 @@
 """The loopback provider's bodies and events beside recorded ones: no field that no real provider sends."""
 
-import gzip
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from support import CORPUS, PARIS, ROME, recorded
 
-from sigadapt.testing import WIRES, Answer, Call, Received
+from sigadapt.testing import WIRES, Answer, Received
 
-CORPUS = os.environ.get("SIGADAPT_CORPUS")
 DIALECTS = {
     "openai": "openai-chat",
     "responses": "openai-responses",
@@ -20,7 +18,7 @@ DIALECTS = {
 }
 FULL = Answer(
     text="Let me look at it.",
-    calls=[Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome"})],
+    calls=[PARIS, ROME],
     reasoning="Two cities.",
     signature="c2ln",
 )
@@ -57,14 +55,13 @@ def events_of(text: str) -> Iterator[Any]:
     return (json.loads(line) for line in lines if line.startswith("{"))
 
 
-def recorded(wire: str) -> set[str]:
+def known(wire: str) -> set[str]:
     """Every field that recorded answers of a wire have, whole or streamed."""
     seen: set[str] = set()
-    with gzip.open(Path(str(CORPUS)) / "wire" / f"{DIALECTS[wire]}.jsonl.gz", "rt") as lines:
-        for row in map(json.loads, lines):
-            if row["status"] == 200:
-                bodies: Iterable[Any] = events_of(row["response"]) if row["stream"] else [row["response"]]
-                seen.update(path for body in bodies for path in fields(body))
+    for row in recorded(Path(str(CORPUS)) / "wire" / f"{DIALECTS[wire]}.jsonl.gz"):
+        if row["status"] == 200:
+            bodies: Iterable[Any] = events_of(row["response"]) if row["stream"] else [row["response"]]
+            seen.update(path for body in bodies for path in fields(body))
     return seen
 
 
@@ -76,7 +73,7 @@ def request(wire: str, *, stream: bool) -> Received:
 def unknown(wire: str, bodies: Iterable[Any]) -> set[str]:
     """The fields of these bodies that no recorded answer has."""
     ours = {path for body in bodies for path in fields(body)}
-    return {path for path in ours - recorded(wire) if not path.startswith(UNRECORDED)}
+    return {path for path in ours - known(wire) if not path.startswith(UNRECORDED)}
 
 
 @pytest.mark.skipif(CORPUS is None, reason="SIGADAPT_CORPUS names no corpus of recorded exchanges")

@@ -1,1 +1,1 @@
-"""Request -> dspy.LM -> Response: the only folder that knows DSPy's clients and streams, lm15 and LiteLLM."""
+"""Request -> dspy.LM -> Response: the only folder that uses DSPy's clients and streams, lm15 and LiteLLM."""

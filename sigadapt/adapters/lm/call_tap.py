@@ -1,7 +1,7 @@
-"""The fragments of calls, heard as DSPy streams an answer, and handed to whoever listens.
+"""CallTap: takes the calls from the chunks that DSPy streams, for the listeners to calls.
 
-DSPy sends chunks of a chat completion to its stream. A tap stands in for that stream during one model call:
-it passes everything on, puts the calls together, and sends what the subscription makes of them.
+DSPy sends chunks of a chat completion to its stream. During one model call, a CallTap replaces this stream.
+It passes each chunk on, puts the calls together, and sends what the subscription makes of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,32 +16,32 @@ from sigadapt.schemas.json_values import Json
 
 
 class Subscription(Protocol):
-    """Who listens to the calls of one model call (`listeners.py`)."""
+    """What a CallTap needs of the listeners to one model call (`listeners.CallSubscription`)."""
 
     def on_fragment(self, fold: Fold, call: Call, before: list[Call]) -> Iterator[Any]:
-        """Give what is to be sent after a fragment was added to a call; `before` held the latest one."""
+        """Yield what to send after a fragment was added to `call`; `before` holds the call before it."""
         ...
 
     def on_end(self, response: lm15.Response) -> Iterator[Any]:
-        """Give what is still to be sent when the answer is over."""
+        """Yield what is left to send when the answer ends."""
         ...
 
 
 Subscribe: TypeAlias = Callable[[], Subscription | None]
-"""Gives the subscription; asked only where DSPy streams. None where nobody waits for calls."""
+"""Returns the subscription, or None if nobody listens to calls. It is called only if DSPy streams."""
 
 
 def nobody() -> None:
-    """Subscribe nobody."""
+    """Return None: nobody listens."""
     return
 
 
 class CallTap:
-    """DSPy's stream of one model call, with the calls in it heard.
+    """Replaces DSPy's stream during one model call.
 
     Args:
         stream: DSPy's stream.
-        subscription: who listens to the calls.
+        subscription: the listeners to the calls; None if nobody listens.
     """
 
     def __init__(self, stream: Any, subscription: Subscription | None) -> None:
@@ -53,23 +53,23 @@ class CallTap:
         return getattr(self._stream, name)
 
     async def send(self, item: Any) -> None:
-        """Pass a chunk on, then what follows from the fragments in it."""
+        """Send a chunk to DSPy's stream, then what the subscription makes of the fragments in it."""
         await self._stream.send(item)
         if isinstance(item, EngineChunk):
             for fragment in _fragments(cast("Json", item)):
-                for heard in self._heard(fragment):
-                    await self._stream.send(heard)
+                for response in self._responses(fragment):
+                    await self._stream.send(response)
 
     def calls(self) -> list[Json]:
-        """Return the calls that were heard, as those of an unstreamed chat message."""
+        """Return the calls that were streamed, as the `tool_calls` of an unstreamed chat message."""
         return [call.whole(ended=True) for call in self._fold.calls]
 
     def rest(self, response: lm15.Response) -> Iterator[Any]:
-        """Give what the listeners have not got yet, when the answer is over."""
+        """Yield what the listeners have not got yet when the answer ends."""
         if self._subscription is not None:
             yield from self._subscription.on_end(response)
 
-    def _heard(self, fragment: Json) -> Iterator[Any]:
+    def _responses(self, fragment: Json) -> Iterator[Any]:
         before = self._fold.calls[-1:]
         call = self._fold.add(fragment)
         if self._subscription is not None:

@@ -1,25 +1,26 @@
-"""Every name of DSPy that is not public and is used here, each with its reason.
+"""All names of DSPy that sigadapt uses although they are not public, each with its reason.
 
-Measured on dspy 3.4.1. `tests/adapters/lm/test_dspy_internals.py` tests each by what it does, so that a new
-DSPy fails there, in one place, with a sentence. Other files import these names from here.
+Other files import these names from here. `tests/adapters/lm/test_dspy_internals.py` tests what each name does
+(measured on dspy 3.4.1), so that an incompatible DSPy fails there, with a sentence that says why.
 
 | name | why |
 |---|---|
-| `planned` | DSPy asks a model's capabilities once an adapter call, with the call's settings |
-| `fallback_scope` | says whether a stream has shown output, after which no second adapter may be asked |
+| `planned` | makes DSPy ask for a model's capabilities once per adapter call, with the call's settings |
+| `fallback_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
-| `select_backend` | which engine, provider and wire a model's requests go to |
+| `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine` | the engine that DSPy would use for a request |
-| `target_of`, `inner_of` | the provider that a native engine streams from, whose events are recorded |
-| `with_engine` | a copy of a model whose store of engines holds one engine alone |
-| `legacy_output` | the form in which DSPy's native types (reasoning, citations) read a response |
+| `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
+| `with_engine` | a copy of a model whose store of engines holds only one engine |
+| `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
-| `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and who listens to it |
-| `StreamResponse`, `sync_send_to_stream` | how a listener is sent something |
+| `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and its listeners |
+| `StreamListener` | DSPy's listener, which `CallListener` extends |
+| `StreamResponse`, `sync_send_to_stream` | what a listener gets, and how it is sent |
 | `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
-| `LiteLLMEngine._arguments` | overridden in `litellm_engines.py`, where its messages are at hand |
-| `ChatStream`, `litellm_errors`, `plain`, `get_litellm` | what DSPy's LiteLLM engines stream with |
-| `closing`, `aclosing` | how they close a stream |
+| `LiteLLMEngine._arguments` | overridden in `litellm_engines.py`, to change the messages that it writes |
+| `ChatStream`, `litellm_errors`, `plain`, `get_litellm` | with these DSPy's LiteLLM engines stream |
+| `closing`, `aclosing` | with these they close a stream |
 """
 
 from collections.abc import Callable
@@ -80,7 +81,7 @@ settings: Any = _settings
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
 planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
 fallback_scope: Any = call_context.adapter_fallback_scope
-select_backend: Callable[[BaseLM], Any] = cast("Any", backend_selection).select_backend
+select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
 legacy_output: Any = call_result.legacy_output
 
 EngineChunk: type[Any] = streaming.EngineChunk
@@ -97,7 +98,7 @@ TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
 
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with content blocks in the place of marked text.
+    """Return a message with content blocks instead of marked text.
 
     Example:
         >>> with_blocks({"role": "user", "content": "Hi."})
@@ -107,12 +108,12 @@ def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def get_litellm() -> Any:
-    """Import LiteLLM, or say why it cannot be."""
+    """Import LiteLLM and return it; DSPy raises an error with the reason if that fails."""
     return cast("Any", _litellm).get_litellm(feature="LiteLLM engine streaming")
 
 
 def stream_now() -> Any:
-    """Return the stream that DSPy sends chunks of the running call to; None where nothing streams."""
+    """Return the stream to which DSPy sends chunks of the running call; None if it does not stream."""
     return settings.send_stream
 
 
@@ -122,7 +123,7 @@ def streaming_to(stream: Any) -> Any:
 
 
 def listeners_of(field: str) -> list[StreamListener]:
-    """Return those who listen to a field of the predictor that is running."""
+    """Return the listeners to a field of the running predictor."""
     everybody = cast("list[StreamListener]", settings.stream_listeners or [])
     running = settings.caller_predict
     return [each for each in everybody if each.signature_field_name == field and each.predict is running]
@@ -132,7 +133,7 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     """Return the engine that DSPy would use for a request.
 
     Raises:
-        dspy.utils.exceptions.LMError: where DSPy finds no engine.
+        dspy.utils.exceptions.LMError: if DSPy finds no engine.
     """
     call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
     engine, _, _ = _execution._engine(lm, call, is_async)  # noqa: SLF001
@@ -140,25 +141,25 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
 
 
 def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
-    """Return a copy of a model that finds this engine where it would find its own, and keeps its history."""
+    """Return a copy of a model that uses this engine instead of its own, and shares its history."""
     copied: Any = lm.copy()
     copied.history = lm.history
-    copied._engine_store = _One(engine)  # noqa: SLF001
+    copied._engine_store = _SingleEngineStore(engine)  # noqa: SLF001
     return copied
 
 
 def target_of(engine: Any, request: lm15.Request) -> tuple[Any, lm15.Request]:
-    """Return the provider that a native engine streams a request from, and the request as it takes it."""
+    """Return the provider that a native engine streams from, and the request in that provider's form."""
     return engine._target(request, streaming=True)  # noqa: SLF001
 
 
 def inner_of(provider: Any) -> Any:
-    """Return the provider that parses an async one's events; None for a sync one."""
+    """Return the sync provider that parses the events of an async one; None for a sync provider."""
     return getattr(provider, "_inner", None)
 
 
-class _One(dict[Any, Any]):
-    """A store of engines that has the same one for every key."""
+class _SingleEngineStore(dict[Any, Any]):
+    """A store of engines that returns the same engine for every key."""
 
     def __init__(self, engine: Any) -> None:
         super().__init__()

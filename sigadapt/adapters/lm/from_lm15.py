@@ -1,9 +1,8 @@
-"""An lm15 Response beside the provider's body it was made from: which to read, and how.
+"""Decide what to read of an lm15 Response: the provider's body that it keeps, or its message parts.
 
-lm15 keeps the provider's body as `provider_data`, and that is what to read: lm15 makes the message parts of
-it by decoding the arguments and rewriting those it cannot decode. But a streamed answer keeps only its last
-event there, and a cached or custom one may keep nothing. Then the parts are all there is; they are put into
-the shape of a chat completion.
+lm15 keeps the provider's body as `provider_data`. That body is read if it is complete, because lm15's message
+parts hold decoded arguments, rewritten where they could not be decoded. A streamed answer keeps only its last
+event, and a cached or custom one may keep nothing. Then the parts are read, as a chat completion.
 """
 
 from typing import Any, TypeGuard
@@ -17,15 +16,21 @@ from sigadapt.schemas.json_values import Json
 
 
 def is_lm15(response: object) -> TypeGuard[lm15.Response]:
-    """Say whether a response is lm15's."""
+    """Return whether a response is an lm15 Response."""
     return isinstance(response, lm15.Response)
 
 
 def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
-    """Return the reading of `provider_data` if that is the whole answer, else None.
+    """Return the Reading of `provider_data` if it holds the complete answer, else None.
 
-    Its text is cut where DSPy applied a stop sequence. The last event of a streamed answer may look like a
-    body (Gemini's does), and lacks calls or text.
+    The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
+
+    Args:
+        reading: the Reading of `provider_data`.
+        response: the lm15 Response.
+
+    Returns:
+        The Reading, with its text cut where DSPy applied a stop sequence.
     """
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
@@ -36,7 +41,7 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:
-    """Return a body's reading with its text cut where DSPy applied a stop sequence."""
+    """Return a Reading with its text cut where DSPy applied a stop sequence."""
     return _cut(reading, _text(response.message.parts))
 
 
@@ -45,14 +50,14 @@ def _cut(reading: Reading, text: str | None) -> Reading:
 
 
 def body_of_parts(response: lm15.Response, finish: str | None) -> Json:
-    """Return the chat completion that the message parts amount to.
+    """Return the message parts of an lm15 Response as a chat completion.
 
-    Arguments that lm15 could not decode, `{"partial_json": text}`, are that text again. What it wrote as
-    `{"value": ...}` for arguments that are no object cannot be told from an object.
+    lm15 writes arguments that it could not decode as `{"partial_json": text}`; here they become that text
+    again. It writes arguments that are not an object as `{"value": ...}`, which looks like any other object.
 
     Args:
-        response: the response.
-        finish: the provider's finish reason where its last event tells; lm15 writes `tool_call` over
+        response: the lm15 Response.
+        finish: the finish reason in the provider's last event, if known; lm15 writes `tool_call` instead of
             `length`.
     """
     parts = response.message.parts

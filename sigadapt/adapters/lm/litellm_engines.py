@@ -1,11 +1,11 @@
-"""DSPy's LiteLLM engines, which also put a turn's provider state back and stream answers that carry it.
+"""Subclasses of DSPy's LiteLLM engines that send provider state back, and stream answers that hold it.
 
-DSPy's engine writes OpenAI chat messages from lm15's types, which have no place for a provider's state. These
-engines are DSPy's own and put it onto the messages it wrote, as the fields that LiteLLM takes it in.
+Sending: DSPy's engine writes OpenAI chat messages from lm15's types, which have no place for provider state.
+The subclasses add the state to these messages, in the fields from which LiteLLM sends it.
 
-DSPy's engine also refuses a stream whose chunks have fields that lm15 has no event for (Claude's thinking
-blocks, Gemini's thought signatures). Those are taken off the chunks that lm15 sees. Nothing is lost by that,
-because a Choice is read from the body that LiteLLM puts together from the chunks as they came.
+Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
+Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
+lost: the Choice is read from the body that LiteLLM builds from the original chunks.
 """
 
 import hashlib
@@ -34,11 +34,11 @@ _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
 def fields_of(row: Json, route: Route) -> ChatFields | None:
-    """Return the fields that an assistant message gets back; None where its turn has no state for this route.
+    """Return the provider state to add to a message; None if its turn has no state for this route.
 
     Args:
-        row: a message of a canonical request.
-        route: the route it goes over.
+        row: a message of a canonical Request.
+        route: the Request's route.
     """
     turn = row.get("turn")
     if turn is None or turn.state is None or turn.state["dialect"] not in route.takes:
@@ -49,24 +49,30 @@ def fields_of(row: Json, route: Route) -> ChatFields | None:
 
 
 def fingerprint(fields: Sequence[ChatFields | None]) -> str:
-    """Return a short name of what is put back, for the key of DSPy's cache."""
+    """Return a short hash of the provider state, for the key of DSPy's cache.
+
+    Example:
+        >>> fingerprint([None]) == fingerprint([ChatFields({"reasoning_content": "Hm."}, {})])
+        False
+    """
     plain = [each and (each.message, each.calls) for each in fields]
     return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
 
 
 def with_fields(lm: BaseLM, fields: Sequence[ChatFields | None]) -> BaseLM:
-    """Return the model with engines of its own for one request, which put these fields on its messages."""
+    """Return a copy of the model for one request, whose engines add these fields to the messages."""
     client = {key: value for key, value in lm.kwargs.items() if key in CLIENT_KEYS}
     return with_engines(lm, fields, {"model_type": lm.model_type, **client})
 
 
 def with_engines(lm: BaseLM, fields: Sequence[ChatFields | None], options: dict[str, Any]) -> BaseLM:
-    """Return a copy of a model that answers through these engines and goes on writing the same history.
+    """Return a copy of a model that uses these engines and shares the model's history.
 
     Args:
         lm: the model.
-        fields: what its messages get back, one entry a message; empty for nothing.
-        options: the engines' options; connection settings move from the model to the engine, as DSPy wants.
+        fields: the provider state to add, one entry per message; empty for none.
+        options: the engines' options. DSPy wants connection settings on the engine, not on the model, so they
+            are removed from the copy.
     """
     client = dict.fromkeys(key for key in lm.kwargs if key in CLIENT_KEYS)
     engines = {"engine": Engine(fields, **options), "async_engine": AsyncEngine(fields, **options)}
@@ -76,7 +82,7 @@ def with_engines(lm: BaseLM, fields: Sequence[ChatFields | None], options: dict[
 
 
 def shown_of(chunk: Json) -> Json:
-    """Return the chunk with those fields of its deltas alone that lm15 has events for.
+    """Return the chunk with only those fields in its deltas that lm15 has events for.
 
     Example:
         >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
@@ -94,7 +100,7 @@ def _shown(delta: Any) -> Json:
 
 
 class _Chunks:
-    """The chunks of one stream: as lm15's events, and as they came for the body they amount to."""
+    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from."""
 
     def __init__(self, request: lm15.Request) -> None:
         self._codec = ChatStream(request)
@@ -109,15 +115,15 @@ class _Chunks:
         return self._codec.finish(litellm)
 
 
-class _PuttingBack:
-    """What either engine does to a request's messages: they get `fields` put back, one entry a message."""
+class _WithState:
+    """The half that both engines share: it adds `fields` to a request's messages, one entry per message."""
 
     def __init__(self, fields: Sequence[ChatFields | None] = (), **options: Any) -> None:
         cast("Any", super()).__init__(**options)
         self._fields = fields
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
-        # DSPy's own method, the only place where the messages are at hand.
+        # Overrides DSPy's own method, the only place where the messages can be changed.
         data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001
         for message, extra in zip(data["messages"], self._fields, strict=True) if self._fields else ():
             if extra is not None:
@@ -127,11 +133,11 @@ class _PuttingBack:
         return data
 
 
-class Engine(_PuttingBack, LiteLLMEngine):
-    """The engine for calls that are not awaited."""
+class Engine(_WithState, LiteLLMEngine):
+    """DSPy's sync LiteLLM engine, with provider state."""
 
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
-        """Give the events of one streamed answer."""
+        """Yield the events of one streamed answer."""
         data = self._arguments(request, streaming=True)
         litellm, chunks = get_litellm(), _Chunks(request)
         with litellm_errors(model=request.model):
@@ -147,11 +153,11 @@ class Engine(_PuttingBack, LiteLLMEngine):
         yield chunks.end(litellm)
 
 
-class AsyncEngine(_PuttingBack, AsyncLiteLLMEngine):
-    """The same, awaited."""
+class AsyncEngine(_WithState, AsyncLiteLLMEngine):
+    """DSPy's async LiteLLM engine, with provider state."""
 
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
-        """Give the events of one streamed answer."""
+        """Yield the events of one streamed answer."""
         data = self._arguments(request, streaming=True)
         litellm, chunks = get_litellm(), _Chunks(request)
         with litellm_errors(model=request.model):

@@ -1,9 +1,9 @@
-"""The settings of a call: what governs its sending, and what belongs in its request.
+"""Split the settings of a call: how its Request is sent (`Controls`), and what belongs in it.
 
-`lm.kwargs` mixes both, and DSPy does not merge them into a typed Request.
+`lm.kwargs` mixes both, and DSPy does not merge them into a typed request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from dspy import BaseLM
@@ -17,14 +17,14 @@ _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_ca
 
 
 class Controls(NamedTuple):
-    """What governs the sending of a request without being part of it.
+    """How a Request is sent; these settings are not part of it.
 
     Args:
-        client: connection settings given for this call alone.
-        candidates: how many answers are wanted.
-        cache: whether DSPy may answer from its cache; None leaves it to the model.
-        rollout_id: what keeps this call apart from equal ones in that cache.
-        prompt_cache: DSPy's setting of the provider's own cache of prompts, a `dspy.lm15.CacheConfig`.
+        client: connection settings given for this call only.
+        candidates: how many answers to ask for.
+        cache: whether DSPy may answer from its cache; None uses the language model's setting.
+        rollout_id: a part of DSPy's cache key, so that equal calls can have different answers.
+        prompt_cache: a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts.
     """
 
     client: dict[str, Any]
@@ -34,7 +34,7 @@ class Controls(NamedTuple):
     prompt_cache: Any
 
     def candidate(self, number: int) -> "Controls":
-        """Return these for one candidate: its own rollout_id, or the cache would give one answer n times."""
+        """Return one candidate's controls; with its own rollout_id, so that it has its own cache entry."""
         if self.candidates == 1:
             return self
         base = self.rollout_id
@@ -42,7 +42,7 @@ class Controls(NamedTuple):
         return self._replace(candidates=1, rollout_id=rollout)
 
     def executions(self) -> list[dict[str, Any]]:
-        """Return the keywords that go beside the request, once for each candidate."""
+        """Return the keywords to pass beside the Request, one dict per candidate."""
         common: dict[str, Any] = {} if self.cache is None else {"cache": self.cache}
         if self.candidates == 1 and self.rollout_id is None:
             return [common]
@@ -51,14 +51,14 @@ class Controls(NamedTuple):
 
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
-    """Split a call's settings, over the model's own, into how to send and what to generate.
+    """Split a call's settings into controls and generation settings.
 
     Args:
         lm: the language model; its `kwargs` are the defaults.
-        settings: the call's keyword settings, as Predict's `config` gives them; None means unset.
+        settings: the call's own settings, as in Predict's `config`; None means unset.
 
     Returns:
-        The controls, and the generation settings that belong in a request.
+        The controls, and the generation settings that belong in a Request.
 
     Raises:
         InvalidOption: for an `n` that is not a positive integer.
@@ -72,7 +72,7 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
     merged = {**lm.kwargs, **settings}
     candidates = merged.get("n") or merged.get("num_generations") or 1
     if type(candidates) is not int or candidates < 1:
-        raise InvalidOption(f"{candidates!r} is not a positive integer", field="n")
+        raise InvalidOption(f"expected a positive int, got {candidates!r}", field="n")
     client: dict[str, Any] = {}
     generation: dict[str, Any] = {}
     for key, value in merged.items():
@@ -86,30 +86,35 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
 
 
 def asks_capabilities(options: Options, plan: Plan) -> bool:
-    """Say whether a call depends on what DSPy knows of the model, which costs an async call a thread."""
+    """Return whether a call needs the model's capabilities from DSPy, which costs async calls a thread."""
     return options.tool_calling == "auto" or bool(plan.texts)
 
 
-def refuse_unsupported(lm: BaseLM, options: Options) -> None:
+def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[], bool]) -> None:
     """Refuse a model that cannot be sent tools natively (rule 4).
+
+    Args:
+        lm: the language model.
+        options: the adapter's options.
+        calls_functions: says whether DSPy knows that the model supports function calling.
 
     Raises:
         InvalidOption: with the reason and what to do.
     """
     if lm.model_type == "text":
         raise InvalidOption(
-            f"{model_of(lm)} is called as a text-completion model, whose wire has no tools",
+            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
             field="model_type",
             fix="Construct the LM with model_type='chat' or 'responses'.",
         )
-    if options.tool_calling == "auto" and not lm.supports_function_calling:
+    if options.tool_calling == "auto" and not calls_functions():
         raise InvalidOption(
-            f"DSPy does not know that {model_of(lm)} supports function calling",
+            f"DSPy does not know whether {model_of(lm)} supports function calling",
             field="tool_calling",
-            fix="Pass tool_calling='native' to the adapter if it does.",
+            fix="If it does, pass tool_calling='native' to the adapter.",
         )
 
 
 def model_of(lm: BaseLM) -> str:
-    """Return the language model's name, which a Request must have."""
+    """Return the language model's name, as the Request has it."""
     return cast("Any", lm).model

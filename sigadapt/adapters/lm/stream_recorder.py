@@ -1,12 +1,12 @@
-"""A native stream recorded: the provider's own events, kept on the response that DSPy assembles from them.
+"""Record the provider's own events of a native stream, and keep them on the Response.
 
-DSPy's engine keeps the last event of a streamed answer alone. What it assembles itself has lost the arguments
-it could not decode, refusals, and the calls and signatures that Gemini sends in an event each. So the events
-are recorded as they pass and stay on the end event's `provider_data`, which also goes into DSPy's cache;
-`response/choice.py` reads them as `choice_from_stream` would.
+Of a streamed answer, DSPy's engine keeps only the last event. The message that it assembles has lost
+arguments that it could not decode, refusals, and the calls and signatures that Gemini sends in an event each.
+Therefore every event is recorded. The end event's `provider_data` holds the recording, which DSPy's cache
+keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream.
 
-The engine that DSPy chose stays, with its connections, retries, prices and provider names: a copy of the
-model finds that engine where it would find its own, with the recording around it.
+DSPy still selects the engine, with its connections, retries, prices and provider names. A copy of the model
+gets that engine, wrapped in one that records.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ _Parse = Callable[[Any, Any], Iterator[Any]]
 
 
 def kept_whole(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> BaseLM:
-    """The model, or a copy of it whose native streams are kept whole.
+    """Return a copy of the model whose streamed answers are complete.
 
     Args:
         lm: the language model.
-        request: what it is about to be asked, by which DSPy selects the engine.
-        is_async: whether it will be awaited.
+        request: the request to be sent, by which DSPy selects the engine.
+        is_async: whether the model will be awaited.
 
     Returns:
-        The model itself where it answers by an engine of the user's. Over LiteLLM, whose body is whole, a
-        copy that also streams what DSPy's engine refuses to.
+        A copy that records a native stream; or one that streams over LiteLLM what DSPy's engine refuses
+        (`litellm_engines.py`); or the model itself, if it uses an engine that the user made.
 
     Raises:
-        dspy.utils.exceptions.LMError: where DSPy finds no engine for the request.
+        dspy.utils.exceptions.LMError: if DSPy finds no engine for the request.
     """
     if not isinstance(getattr(lm, "engine", None), str):
         return lm
@@ -58,13 +58,14 @@ def kept_whole(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> BaseLM:
 
 
 def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
-    """The response with the calls that were streamed, where LiteLLM put other ones together.
+    """Return the response with the calls that were streamed, if LiteLLM put other calls together.
 
-    It goes by the index, which the calls of Ollama's stream share, and fills in empty arguments.
+    LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills in
+    empty arguments.
 
     Args:
-        response: a streamed answer.
-        calls: the calls its fragments amount to, as those of a chat message.
+        response: the response of a streamed answer.
+        calls: the calls that its fragments make, as the `tool_calls` of a chat message.
     """
     body: Json = response.provider_data or {}
     choice = an_object(next(iter(objects(body.get("choices"))), None))
@@ -86,7 +87,7 @@ def _sse(events: list[str]) -> str:
 
 
 class _Engine:
-    """A native engine, but for `stream`."""
+    """Wraps a native engine; subclasses replace `stream`."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -94,56 +95,56 @@ class _Engine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def _recording(self, request: lm15.Request) -> "tuple[Any, lm15.Request, _Notes]":
+    def _recording(self, request: lm15.Request) -> "tuple[Any, lm15.Request, _Recorder]":
         provider, routed = target_of(self._engine, request)
-        notes = _Notes()
-        return notes.taken_of(provider), routed, notes
+        recorder = _Recorder()
+        return recorder.attached_to(provider), routed, recorder
 
 
 class _Recording(_Engine):
     def stream(self, request: lm15.Request) -> Iterator[Any]:
-        provider, routed, notes = self._recording(request)
+        provider, routed, recorder = self._recording(request)
         with closing(provider.stream(routed)) as events:
             for event in events:
-                yield notes.on(event)
+                yield recorder.with_events(event)
 
 
 class _RecordingAsync(_Engine):
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
-        # On a thread, as DSPy does: credentials may be fetched.
-        provider, routed, notes = await asyncio.to_thread(self._recording, request)
+        # In a thread, as in DSPy, because this may fetch credentials.
+        provider, routed, recorder = await asyncio.to_thread(self._recording, request)
         async with aclosing(provider.stream(routed)) as events:
             async for event in events:
-                yield notes.on(event)
+                yield recorder.with_events(event)
 
 
-class _Notes:
-    """The events of one stream as they came, and the finish that lm15 cannot read off the last of them."""
+class _Recorder:
+    """The recorded events of one stream, and the finish reason if lm15 cannot read it from the last event."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._finish: str | None = None
 
-    def taken_of(self, provider: Any) -> Any:
-        """A copy of the provider that notes each event it parses; an async one parses by its inner one."""
-        noted = copy.copy(provider)
+    def attached_to(self, provider: Any) -> Any:
+        """Return a copy of the provider that records each event; an async one parses with its inner one."""
+        recorded = copy.copy(provider)
         inner = inner_of(provider)
         if inner is not None:
-            noted._inner = self.taken_of(inner)  # noqa: SLF001
+            recorded._inner = self.attached_to(inner)  # noqa: SLF001
         else:
-            noted.parse_stream_events = self._around(provider.parse_stream_events)
-        return noted
+            recorded.parse_stream_events = self._around(provider.parse_stream_events)
+        return recorded
 
     def _around(self, parse: _Parse) -> _Parse:
-        def parse_and_note(request: Any, event: Any) -> Iterator[Any]:
+        def parse_and_record(request: Any, event: Any) -> Iterator[Any]:
             if event.data:
                 self._texts.append(event.data)
             return parse(request, self._known(event))
 
-        return parse_and_note
+        return parse_and_record
 
     def _known(self, event: Any) -> Any:
-        """The event; OpenAI's end of a cut-off answer, which lm15 does not know, as one it knows."""
+        """Return the event; OpenAI's `response.incomplete`, unknown to lm15, as `response.completed`."""
         if not event.data or "response.incomplete" not in event.data[:200]:
             return event
         body: Json = orjson.loads(event.data)
@@ -153,8 +154,8 @@ class _Notes:
         self._finish = "content_filter" if details.get("reason") == "content_filter" else "length"
         return replace(event, data=orjson.dumps({**body, "type": "response.completed"}).decode())
 
-    def on(self, event: Any) -> Any:
-        """The event, with what was noted on it if it is the end."""
+    def with_events(self, event: Any) -> Any:
+        """Return the event; the end event with the recording in its `provider_data`."""
         if not isinstance(event, lm15.StreamEndEvent):
             return event
         data = {**(event.provider_data or {}), EVENTS: _sse(self._texts)}

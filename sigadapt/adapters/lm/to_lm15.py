@@ -1,8 +1,8 @@
-"""The canonical request in the types of lm15, which dspy.LM takes (Request -> lm15.Request). Pure.
+"""Turn a canonical Request into an `lm15.Request`, which dspy.LM takes. Sends nothing.
 
-Tools and texts are handed over as they stand. What a wire needs beyond lm15's own translation is said by its
-route. What a model said in an earlier turn goes back in its own order, with its provider's state, to the
-provider it came from; another provider gets the words and the calls (rule 8).
+Tools and texts stay unchanged. The Route says what the provider needs beyond lm15's own translation. An
+earlier turn of the model goes back to the same provider in its original order and with its provider state;
+another provider gets only its text and calls (rule 8).
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,14 @@ from sigadapt.signatures.results import result_object
 
 
 def to_lm15(request: Request, route: Route) -> lm15.Request:
-    """The canonical request as lm15's; tools and messages are handed over as they stand.
+    """Return the canonical Request in lm15's types.
+
+    Args:
+        request: the Request, made fit for the route.
+        route: the route.
+
+    Raises:
+        InvalidOption: for a generation setting that lm15 has no place for.
 
     Example:
         >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -47,12 +54,12 @@ def to_lm15(request: Request, route: Route) -> lm15.Request:
 
 
 def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
-    """The config with parts of the request in the wire's own words."""
+    """Return the config with parts of the body in the provider's own words, as `extensions`."""
     return replace(config, extensions={**(config.extensions or {}), **words}) if words else config
 
 
 def _with_results(typed: lm15.Request, results: list[dict[str, Any]], route: Route) -> lm15.Request:
-    """The request with results as the objects they are, where lm15 would write text of them."""
+    """Return the request with results as objects; lm15 itself writes results as text."""
     provider = provider_of(route.dialect)
     if provider is None:
         return typed
@@ -87,14 +94,14 @@ def _message(row: dict[str, Any], route: Route) -> lm15.Message:
         return lm15.Message(role="assistant", parts=parts)
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
-    # Content blocks (images, files, ...) and system messages further down: lm15's own reader knows them.
+    # lm15's own reader takes content blocks (images, files, ...) and later system messages.
     return lm15.request_from_openai_chat(
         {"model": "any", "messages": [{"role": "user", "content": ""}, row]}
     ).messages[1]
 
 
 def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
-    """An assistant turn's parts: in the provider's own order with its state, where it is the same one."""
+    """Yield the parts of an assistant turn: for the same provider in its order, with its provider state."""
     calls = {call["id"]: call for call in row.get("tool_calls", ())}
     state = row["turn"].state if row.get("turn") else None
     if state is not None and not route.as_chat and state["dialect"] in route.takes:
@@ -122,13 +129,13 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Rou
 def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
     function = call["function"]
     args = parse_arguments(function["arguments"])
-    # lm15 replays objects only; what is wrong with the text is said in the call's result (rule 5).
+    # lm15 sends only objects back. The call's result describes arguments that are not one (rule 5).
     sent = args if isinstance(args, dict) else {}
     return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
 
 
 def _sendable(text: str) -> str:
-    """The text with half a surrogate pair, which a model may write and no request can hold, replaced."""
+    """Return the text without lone surrogates, which a model may write but a request cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -138,7 +145,7 @@ def _sendable(text: str) -> str:
 
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
     failed, text = row["is_error"], _sendable(row["content"])
-    if route.results_as_objects and route.as_chat:  # LiteLLM makes an object of text that is one
+    if route.results_as_objects and route.as_chat:  # LiteLLM sends JSON text of an object as that object
         failed, text = False, _sendable(compact(result_object(row["result"])))
     elif failed and not route.marks_failed_results:
         failed, text = False, f"ERROR: {text}"
@@ -148,14 +155,14 @@ def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
 
 
 class _Tools(NamedTuple):
-    """Tools in lm15's types, and in the wire's own words where those types have no place for them."""
+    """Tools in lm15's types (`typed`), and in the provider's own words if these types cannot hold them."""
 
     typed: tuple[lm15.FunctionTool, ...]
     worded: list[dict[str, Any]] | None
 
 
 _TOOLS: WeakCache[dict[str, _Tools]] = WeakCache()
-"""A ToolDecls' list of tools in lm15's types, by dialect and door."""
+"""The tools for lm15, by the list of canonical tools, and by door and dialect."""
 
 
 def _tools(tools: Sequence[dict[str, Any]], route: Route) -> _Tools:
@@ -201,9 +208,9 @@ def _generation_config(generation: dict[str, Any]) -> lm15.Config:
         return lm15.request_from_openai_chat(body).config
     except (lm15.LM15Error, TypeError, ValueError) as error:
         raise InvalidOption(
-            f"a setting cannot be sent: {error}",
+            f"lm15 cannot send a generation setting: {error}",
             field=getattr(error, "feature", None),
-            fix="Remove it from the LM's keywords or the call's config, or put it where lm15 names one.",
+            fix="Remove it from the LM's keyword arguments or the call's config, or do as lm15 says.",
         ) from error
 
 

@@ -1,8 +1,7 @@
-"""The one place that calls a language model (Request -> dspy.LM -> Response).
+"""Send a Request: the only place that calls a language model (Request -> dspy.LM -> Response).
 
-It goes through the typed boundary, `lm(dspy.lm15.Request)`, because `lm(messages=..., tools=...)` is
-deprecated for DSPy 3.5 and loses what a provider sent. The boundary takes one candidate a request, so n
-candidates are n requests.
+It calls `lm(dspy.lm15.Request)`, because `lm(messages=..., tools=...)` is deprecated for DSPy 3.5 and loses
+parts of the answer. A typed request has one candidate, so n candidates are n requests.
 """
 
 from dataclasses import replace
@@ -29,18 +28,21 @@ class _Ready(NamedTuple):
 def send(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> list[lm15.Response]:
-    """Send a request through the language model, once for each candidate.
+    """Send a Request through the language model, once per candidate.
 
     Args:
         lm: the language model.
-        sent: the request as its route takes it.
+        sent: the Request, made fit for the route.
         route: the route.
         controls: how it is sent.
-        subscribe: who listens to the calls of the first candidate while they stream.
+        subscribe: returns the listeners to the calls of the first candidate.
+
+    Returns:
+        One Response per candidate.
 
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
-        dspy.utils.exceptions.LMError: whatever the language model raises.
+        dspy.utils.exceptions.LMError: if the language model raises it.
     """
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
@@ -51,7 +53,7 @@ def send(
 async def asend(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> list[lm15.Response]:
-    """Send a request, awaited; else as `send`."""
+    """Send a Request as `send` does, but await the answers."""
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
     _record(lm, ready.request, sent)
@@ -85,7 +87,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
 
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
-    """The model, the request in lm15's types, and how it is sent for each candidate."""
+    """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
     typed = to_lm15(sent.request, route)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
@@ -95,21 +97,21 @@ def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscrib
         fields = [fields_of(row, route) for row in sent.request["messages"]]
         if any(fields):
             lm = with_fields(lm, fields)
-            # DSPy's cache goes by the request, which does not hold these fields.
+            # DSPy's cache key is made of the request, which lacks these fields.
             controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields)}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
     return _Ready(lm, typed, list(zip(controls.executions(), listeners, strict=True)))
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
-    """A copy that goes on writing the same history."""
+    """Return a copy of the model that shares its history."""
     copied = lm.copy(**changes)
     copied.history = lm.history
     return copied
 
 
 def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
-    """Keep the changes on the history entries of this request, beside lm15's own `adaptations`."""
+    """Add the changes to the history entries of this request, beside lm15's own `adaptations`."""
     for entry in reversed(cast("list[dict[str, Any]]", lm.history) if sent.changes else []):
         if entry.get("request") is request:
             entry["changes"] = sent.changes

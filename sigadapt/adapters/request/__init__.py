@@ -1,1 +1,1 @@
-"""Plan and inputs to a Request: the canonical one, and what its route makes of it."""
+"""Plan -> Request: make the canonical Request of a call, and make it fit for its route."""

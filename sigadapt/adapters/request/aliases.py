@@ -1,8 +1,8 @@
-"""Names and ids that a provider would refuse travel under an alias; names come back as declared (rule 10).
+"""Aliases for tool names and call ids that a provider would refuse (rule 10).
 
-An alias depends on nothing but the name and the provider's rule, so it is the same in every turn, demo and
-process. It ends in eight digits of the name's hash, so two names never share one; should a declared name
-happen to look like another's alias, more digits are used.
+An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
+process. It ends in eight digits of the name's hash, so that two names do not share an alias. If another
+declared name equals the alias, the alias gets more digits. `response/typed_calls.py` restores the names.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ _DIGITS = (8, 16, 32, 64)
 
 
 def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
-    """The aliases of those names that need one.
+    """Return the aliases of the names that need one, by name.
 
     Args:
-        names: all names of a request.
-        pattern: what the provider takes, as a regular expression for the whole name.
-        longest: how many characters it takes.
+        names: all tool names, or all call ids, of a Request.
+        pattern: the regular expression that a whole name must match.
+        longest: the most characters that a name may have.
 
     Example:
         >>> aliases(["search", "files.read all"], "[a-zA-Z0-9_-]+", 64)
@@ -46,7 +46,10 @@ def _alias(name: str, longest: int, taken: set[str]) -> str:
 
 
 def names_in(request: Request) -> list[str]:
-    """Every tool name in a request: declared, called or answered (what is chosen is declared)."""
+    """Return all tool names in a Request: of declarations, calls and results.
+
+    The tool choice can only name declared tools.
+    """
     names = [tool["function"]["name"] for tool in request.get("tools", ()) if "function" in tool]
     for row in request["messages"]:
         if row["role"] == "tool":
@@ -57,7 +60,12 @@ def names_in(request: Request) -> list[str]:
 
 
 def renamed(request: Request, table: dict[str, str]) -> Request:
-    """The request with other names for its tools, wherever they occur; the given one is not changed."""
+    """Return a copy of the Request with its tools renamed everywhere.
+
+    Args:
+        request: the Request; not changed.
+        table: the new names, by name.
+    """
     if not table:
         return request
 
@@ -77,12 +85,17 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
 
 
 def ids_in(request: Request) -> list[str]:
-    """Every id of a call in a request; results bear the same."""
+    """Return the ids of all calls in a Request; results have the same ids."""
     return [call["id"] for row in request["messages"] for call in row.get("tool_calls") or ()]
 
 
 def with_ids(request: Request, table: dict[str, str]) -> Request:
-    """The request with other ids for its calls, in results and provider state too; the given one stays."""
+    """Return a copy of the Request with other ids for its calls, in results and provider state too.
+
+    Args:
+        request: the Request; not changed.
+        table: the new ids, by id.
+    """
     if not table:
         return request
     changed: Request = {**request, "messages": [_with_ids(row, table) for row in request["messages"]]}

@@ -1,11 +1,15 @@
-"""The canonical Request: one OpenAI-like dict for every provider.
+"""The canonical Request: one dict in OpenAI's chat format, the same for every provider.
 
     {"model": ..., "messages": [...], "tools": [{"type": "function", "function": {...}}],
      "tool_choice": ..., "parallel_tool_calls": ..., "temperature": ..., ...}
 
-`messages` are OpenAI chat messages. Three keys go beyond that shape, because it has no place for them:
-`is_error` and `result`, the ToolResult, on a tool message; and `turn` on an assistant message, the
-`signatures.calls.Turn` that it replays. The provider's own shape is the business of `lm/`.
+`messages` are OpenAI chat messages with three more keys, for which that format has no place:
+
+    is_error   on a tool message: whether the tool failed
+    result     on a tool message: the ToolResult
+    turn       on an assistant message: the `signatures.calls.Turn` that it replays
+
+The folder `lm/` turns a Request into the provider's own format.
 """
 
 from collections.abc import Mapping
@@ -23,7 +27,7 @@ class _Always(TypedDict):
 
 
 class Request(_Always, total=False):
-    """A canonical request; generation settings (`temperature`, `max_tokens`, ...) are further keys of it."""
+    """A canonical Request. Generation settings (`temperature`, `max_tokens`, ...) are additional keys."""
 
     tools: list[dict[str, Any]]
     tool_choice: str | dict[str, Any]
@@ -40,20 +44,21 @@ def build_request(
     options: Options,
     generation: Mapping[str, Any],
 ) -> Request:
-    """Put messages, declarations and generation settings into one canonical request.
+    """Make a canonical Request of messages, declarations and generation settings.
 
     Args:
-        model: the language model's name, as `dspy.LM` has it.
+        model: the language model's name, as in `dspy.LM`.
         messages: the conversation as OpenAI chat messages.
         decls: the declared tools; sent exactly as written.
-        options: the adapter's options; a call's own `tool_choice` and `parallel_tool_calls` come first.
-        generation: `temperature` and the like, the call's over the model's own defaults.
+        options: the adapter's options.
+        generation: `temperature` and the like. `tool_choice` and `parallel_tool_calls` in it come before the
+            adapter's options.
 
     Returns:
-        The request. `tools` is absent where nothing is declared.
+        The Request; without the key `tools` if no tool is declared.
 
     Raises:
-        InvalidOption: for a tool choice that names no declared tool, or any choice without tools (rule 4).
+        InvalidOption: for a tool choice that names an undeclared tool, or `required` without tools (rule 4).
 
     Example:
         >>> decls = ToolDecls([{"name": "now"}])
@@ -66,7 +71,7 @@ def build_request(
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls.entries:
         tools = _strict(decls.canonical) if options.strict else decls.canonical
-        request["tools"] = deepcopy(tools) if options.hooks else tools  # which may change them
+        request["tools"] = deepcopy(tools) if options.hooks else tools  # hooks may change them
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls.entries:
@@ -75,7 +80,7 @@ def build_request(
 
 
 def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tools with strict mode asked for, where the declaration does not say otherwise."""
+    """Return the tools with `strict` set to True, except where the declaration has its own `strict`."""
     return [
         {**tool, "function": {**tool["function"], "strict": tool["function"].get("strict", True)}}
         if "function" in tool
@@ -85,9 +90,13 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
-    """Put a tool choice in OpenAI's form, checked against the declarations.
+    """Return a tool choice in OpenAI's form, checked against the declarations.
 
-    Source: the chat completions reference of OpenAI (`tool_choice`, `allowed_tools`).
+    Source: OpenAI's chat completions reference (`tool_choice`, `allowed_tools`).
+
+    Raises:
+        InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
+            not a tool choice.
 
     Example:
         >>> decls = ToolDecls([{"name": "search", "parameters": {"type": "object", "properties": {}}}])
@@ -98,16 +107,16 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
     """
     if isinstance(choice, str) and choice in _MODES:
         if not decls and choice == "required":
-            raise InvalidOption("'required' was asked for and no tool is declared", field="tool_choice")
+            raise InvalidOption("tool_choice is 'required', but no tool is declared", field="tool_choice")
         return choice
     names = _chosen_names(choice)
     for name in names:
         if name not in decls:
             raise InvalidOption(
-                f"no tool {name!r} is declared",
+                f"the tool {name!r} is not declared",
                 field="tool_choice",
                 tool=name,
-                fix=f"Declared: {', '.join(decl.name for decl in decls) or 'none'}.",
+                fix=f"Declared tools: {', '.join(decl.name for decl in decls) or 'none'}.",
             )
     functions = [{"type": "function", "function": {"name": name}} for name in names]
     if len(functions) == 1:
@@ -125,7 +134,7 @@ def _chosen_names(choice: ToolChoice) -> list[str]:
         ):
             return [name]
         raise InvalidOption(
-            f"{choice!r} is not a tool choice",
+            f"expected a tool choice, got {choice!r}",
             field="tool_choice",
             fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
         )

@@ -1,9 +1,9 @@
-"""The request that asks again after bad calls, in the same conversation (rule 5).
+"""Make the Request that asks again after bad calls, in the same conversation (rule 5).
 
-The assistant turn goes back as it was. Each bad call gets a failed result that says what is wrong with it, by
-code, path and reason. The good calls are kept, answered with a note, and not asked for again. Arguments that
-are not an object cannot be replayed (lm15 refuses them, some providers take objects only): such a call goes
-back with none, and its result quotes what was sent.
+The assistant turn is sent back unchanged. Each bad call gets a failed result with the code, the path and the
+reason of its error. Each good call is kept, and its result says not to repeat it. Arguments that are not an
+object cannot be sent back, because lm15 and some providers accept only objects: such a call is sent back
+without arguments, and its result quotes them.
 """
 
 from sigadapt.adapters.request.canonical import Request
@@ -16,14 +16,14 @@ _ACCEPTED = "This call is accepted. Do not repeat it."
 
 
 def asking_again(request: Request, calls: ToolCalls) -> Request:
-    """Return the request that goes on after an answer with bad calls.
+    """Return the Request that asks again after an answer with bad calls.
 
     Args:
-        request: the request whose answer it was.
+        request: the Request that was answered; not changed.
         calls: the answer's calls, good and bad.
 
     Returns:
-        A new request: the same conversation, the turn that made the calls, and a result for each of them.
+        A new Request: the same conversation, then the turn that made the calls, then a result for each call.
     """
     results = [
         ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)

@@ -1,4 +1,4 @@
-"""The tools of one call: what the tools field was given, as declarations."""
+"""Turn the value of the tools field into the declarations of one call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,16 +15,17 @@ from sigadapt.signatures.toolset import RequestContext, resolving
 def declared(
     plan: Plan, signature: type[Signature], inputs: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Steps[ToolDecls]:
-    """Make the declarations of a call, in steps: toolsets may have to be awaited.
+    """Return the declarations of a call. It is a generator, because toolsets may have to be awaited.
 
     Args:
-        plan: the signature's plan.
-        signature: the signature that is asked.
+        plan: the signature's Plan.
+        signature: the signature that was called.
         inputs: the values of its input fields.
         settings: the generation settings of this call.
 
     Raises:
-        InvalidToolDecl: for anything that declares no tool (rule 4), or no tools where a call is required.
+        InvalidToolDecl: for a value that cannot be declared as a tool (rule 4), for a missing value of a
+            required tools field, and for no tools if the signature requires a call.
     """
     given = inputs.get(plan.tools)
     if type(given) is ToolDecls:
@@ -38,7 +39,7 @@ def declared(
         decls = yield from resolving(() if given is None else given, context)
     if not decls and plan.calls_required:
         raise InvalidToolDecl(
-            f"no tool is declared and {plan.calls!r} requires a call",
+            f"{plan.calls!r} requires a call, but no tool is declared",
             code="missing_tools",
             field=plan.tools,
             fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",

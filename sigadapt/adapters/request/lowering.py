@@ -1,7 +1,8 @@
-"""The canonical request made fit for one wire, and a record of every change (rule 3: nothing silent).
+"""Make a canonical Request fit for its route, and record every change (rule 3: nothing silent).
 
-What a row of `profiles.py` says a wire cannot take is renamed, lowered or dropped here, or refused where the
-program depends on it. The record is given to hooks and kept on the language model's history entry.
+A `Route` (`providers/provider.py`) says what does not reach the provider. Such a part is renamed, lowered
+(the same intent by other means) or dropped, or the call is refused if the program depends on it. Hooks get
+the record, and the language model's history entry keeps it.
 """
 
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ from sigadapt.schemas.strict import strict_tool
 
 
 class Change(NamedTuple):
-    """One difference between the canonical request and what the provider gets.
+    """One difference between the canonical Request and what the provider gets.
 
     Args:
-        where: a JSON Pointer into the canonical request.
+        where: a JSON Pointer into the canonical Request.
         what: `renamed`, `lowered` (the same intent by other means) or `dropped`.
-        why: the reason, with what is sent in its place.
+        why: the reason, and what is sent instead.
     """
 
     where: str
@@ -30,7 +31,13 @@ class Change(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """A request for one wire, the aliases of its tools by declared name, and the changes."""
+    """A Request made fit for a route.
+
+    Args:
+        request: the changed Request.
+        names: the aliases of its tools, by declared name.
+        changes: what was changed.
+    """
 
     request: Request
     names: dict[str, str]
@@ -38,15 +45,15 @@ class Lowered(NamedTuple):
 
 
 def lowered(request: Request, route: Route) -> Lowered:
-    """Make a request fit for a wire.
+    """Return a Request made fit for a route, with a record of the changes.
 
     Args:
-        request: the canonical request; not changed.
-        route: the wire.
+        request: the canonical Request; not changed.
+        route: the route.
 
     Raises:
-        InvalidOption: for what the provider refuses in combination, such as a forced choice with thinking on.
-        InvalidToolDecl: `not_portable`, for a schema that cannot travel.
+        InvalidOption: for a forced tool choice while thinking is on, if the provider refuses this.
+        InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
 
     Example:
         >>> from sigadapt.providers import ollama
@@ -70,7 +77,7 @@ def lowered(request: Request, route: Route) -> Lowered:
 
 
 def _has_turns(request: Request) -> bool:
-    """Whether the model has said anything yet: calls, results and provider state come of that."""
+    """Return whether the conversation has earlier turns, and so may have calls, results or provider state."""
     for row in request["messages"]:  # noqa: SIM110  (any() with a generator takes three times as long)
         if row["role"] in ("assistant", "tool"):
             return True
@@ -93,22 +100,24 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     if form in route.choices:
         return request
     if form == "none":
-        changes.append(Change("/tools", "lowered", "this wire has no tool choice; no tools are sent"))
+        changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
     if isinstance(choice, dict):
         request = _chosen_only(request, choice, changes)
         if "required" in route.choices:
             return request
-    changes.append(Change("/tool_choice", "dropped", "this wire has no tool choice; the model decides"))
+    changes.append(Change("/tool_choice", "dropped", "this route has no tool choice; the model decides"))
     return _without(request, "tool_choice")
 
 
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
-    """The same choice on a wire that has no form for it: no other tool is there to call."""
+    """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
     names = {tool["function"]["name"] for tool in allowed["tools"]}
     tools = [tool for tool in request.get("tools", []) if tool.get("function", {}).get("name") in names]
-    changes.append(Change("/tools", "lowered", "this wire has no such choice; only these tools are sent"))
+    changes.append(
+        Change("/tools", "lowered", "this route has no such choice; only the chosen tools are sent")
+    )
     narrowed: Request = {**request, "tools": tools, "tool_choice": allowed["mode"]}
     return narrowed
 
@@ -126,18 +135,18 @@ def _refuse_forced_with_thinking(request: Request, route: Route) -> None:
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
     if "parallel_tool_calls" in request and not route.parallel:
         changes.append(
-            Change("/parallel_tool_calls", "dropped", "this wire has no such setting; the model decides")
+            Change("/parallel_tool_calls", "dropped", "this route has no such setting; the model decides")
         )
         request = _without(request, "parallel_tool_calls")
     if "response_format" in request and request.get("tools") and not route.formats_beside_tools:
-        why = "this provider refuses a response format beside tools; the prompt says the format"
+        why = "this provider refuses a response format beside tools; the prompt describes the format"
         changes.append(Change("/response_format", "dropped", why))
         request = _without(request, "response_format")
     return request
 
 
 def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Strict tools with a schema that strict mode takes, or without the flag where none gets through."""
+    """Give strict tools a schema that strict mode accepts; drop the flag if the route cannot send it."""
     tools = request.get("tools")
     if not tools or not any(tool.get("function", {}).get("strict") for tool in tools):
         return request
@@ -148,7 +157,7 @@ def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
         elif route.strict:
             fitted.append(strict_tool(tool))
         else:
-            why = "no strict flag gets through on this wire; the calls are validated all the same"
+            why = "this route cannot send a strict flag; the calls are still checked"
             changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
             function = {key: value for key, value in tool["function"].items() if key != "strict"}
             fitted.append({**tool, "function": function})
@@ -161,7 +170,7 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
     if not tools or route.losses is None:
         return request
     changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in route.losses(tools)]
-    own: Request = {**request, "tools": deepcopy(tools)}  # LiteLLM rewrites these schemas where they stand
+    own: Request = {**request, "tools": deepcopy(tools)}  # LiteLLM changes these schemas in place
     return own
 
 
@@ -174,12 +183,12 @@ def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
-    """Provider state of another provider's turns, and failed results on a wire that has no flag for them."""
+    """Record provider state of another provider, and failed results on a route that has no flag for them."""
     for number, row in enumerate(request["messages"]):
         state = row["turn"].state if row.get("turn") else None
         if state is not None and state["dialect"] not in route.takes:
-            why = f"its provider state is {state['dialect']}'s; text and calls are sent"
+            why = f"this provider state belongs to {state['dialect']}; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
-            why = "this wire has no flag for a failed result; its text begins with 'ERROR: '"
+            why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
             yield Change(f"/messages/{number}/is_error", "lowered", why)

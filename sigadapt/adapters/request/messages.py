@@ -1,7 +1,7 @@
-"""The messages of a request: instructions, examples, the turns so far, and the question.
+"""Make the messages of a Request: instructions, examples, earlier turns and the question.
 
-In native mode they say only what is true: the tools are in the request, so no field list is empty and no
-field is named that is not there. The words that stay the same from call to call are in `prompt.py`.
+The messages do not describe the tool fields, because the Request has the tools and calls in places of their
+own. `prompt.py` makes the words that stay the same from call to call.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,16 +28,22 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 def messages_of(
     adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
-    """All messages of one call, in the canonical Request's shape.
+    """Return all messages of one call, in the canonical Request's form.
 
     Args:
-        adapter: whose words describe the text fields.
-        rest: what the plan left of the signature.
+        adapter: the adapter, whose words describe the text fields.
+        rest: the signature without its tool fields.
         demos: few-shot examples.
-        inputs: the call's input values; those of no field are passed over.
+        inputs: the call's input values; values without a field are ignored.
 
     Raises:
-        InvalidHistory: for a call without a result or a result without a call, naming the id (rule 4).
+        InvalidHistory: for a call without a result or a result without a call; names the id (rule 4).
+
+    Example:
+        >>> from sigadapt import ChatAdapter
+        >>> rest = dspy.Signature("question ->", "Answer.")
+        >>> [message["role"] for message in messages_of(ChatAdapter(), rest, [], {"question": "Why?"})]
+        ['system', 'user']
     """
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -53,9 +59,9 @@ def messages_of(
     for answered in rounds:
         messages += _round(answered, answered.calls.text)
     if len(messages) == system_only:
-        # Every provider wants a message to answer, and here there are only instructions.
+        # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
-    # DSPy's types (images, files and the like) write markers into the text, which stand for content blocks.
+    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks.
     return [
         with_blocks(message) if message["role"] == "user" and TYPE_MARKER in message["content"] else message
         for message in messages
@@ -63,7 +69,7 @@ def messages_of(
 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
-    """Whether any input is given: a turn that only continues says nothing that the user did not (rule 8)."""
+    """Return whether any input is given. A call that only brings results must not add a question (rule 8)."""
     for name in prompt.inputs:  # noqa: SIM110  (any() with a generator takes three times as long)
         if inputs.get(name) is not None:
             return True
@@ -78,7 +84,7 @@ def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any
 
 
 def _demos(adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]]) -> Iterator[Message]:
-    """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
+    """Yield the examples: without calls as DSPy writes them, with calls as assistant and tool messages."""
     calling = [(demo, calls) for demo in demos if (calls := _calls_in(demo)) is not None]
     yield from adapter.format_demos(rest, [demo for demo in demos if _calls_in(demo) is None])
     for number, (demo, calls) in enumerate(calling):
@@ -91,7 +97,7 @@ def _demos(adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any
 
 
 def _example(calls: ToolCalls, demo: Mapping[str, Any], number: int) -> Round:
-    """An example's round under ids of its own, without the state of a conversation it is not part of."""
+    """Return an example's round with ids of its own, and without the provider state of its conversation."""
     turn = Turn(text=calls.text)
     answered = _results_in(calls, demo)
     given = {result.call_id: result for result in answered.results} if answered else {}
@@ -111,7 +117,7 @@ def _example(calls: ToolCalls, demo: Mapping[str, Any], number: int) -> Round:
 def _event(
     adapter: TextFormat, rest: type[Signature], prompt: Prompt, event: dict[str, Any], rounds: list[Round]
 ) -> Iterator[Message]:
-    """One history event: what was asked, what the model said and called, and what the calls gave."""
+    """Yield the messages of one history event: the question, what the model said and called, the results."""
     if _asks(prompt, event):
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = _calls_in(event)
@@ -132,7 +138,7 @@ def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
 
 
 def _answered(calls: ToolCalls, event: Mapping[str, Any], rounds: list[Round]) -> Round:
-    """The calls with their results: the event's own, or those that this request brings for its last turn."""
+    """Return the calls with their results: the event's own, or those in this call's results field."""
     answered = _results_in(calls, event)
     if answered is not None:
         return answered
@@ -160,7 +166,7 @@ def _results_in(calls: ToolCalls, event: Mapping[str, Any]) -> Round | None:
 
 
 def _round(answered: Round, text: str | None) -> Iterator[Message]:
-    """The turn that made the calls, then one result a call and nothing between them (rule 8)."""
+    """Yield the turn that made the calls, then one result per call, with nothing between them (rule 8)."""
     results = {result.call_id: result for result in answered.results}
     for turn, calls in groupby(
         answered.calls.in_order(), lambda call: getattr(call, "turn", answered.calls.turn)
@@ -182,7 +188,13 @@ def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, A
 
 
 def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, text: str | None) -> Message:
-    """The turn that made the calls, as the model will see it again (rule 8)."""
+    """Return the assistant message that replays a turn with calls (rule 8).
+
+    Args:
+        calls: the calls of the turn, in order.
+        turn: the turn.
+        text: what the model said beside the calls.
+    """
     return {
         "role": "assistant",
         "content": text,
@@ -199,14 +211,14 @@ def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, t
 
 
 def _accepted(call: ToolCall | InvalidToolCall) -> str:
-    """The arguments as they were taken: as sent, or as they were salvaged."""
+    """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
     if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
         return compact(call.args)
     return call.arguments
 
 
 def result_message(result: ToolResult) -> Message:
-    """What a call gave, or why it failed."""
+    """Return the tool message with the result of a call, or with the reason why it failed."""
     return {
         "role": "tool",
         "tool_call_id": result.call_id,
@@ -218,4 +230,4 @@ def result_message(result: ToolResult) -> Message:
 
 
 def _named(name: str | None) -> str:
-    return name or "unnamed"  # no wire replays a call without a name
+    return name or "unnamed"  # no provider accepts a call without a name

@@ -1,9 +1,9 @@
-"""The words of a request that stay the same from call to call, compiled once (Plan -> Request).
+"""Make the words of a Request that stay the same from call to call, once per signature and adapter.
 
-Each description, constraint and form is said once, in the system text, after the instructions; of fields,
-those that have something to say beyond their name. The tools say the rest themselves. What other phrasings
-cost is in docs/prompt.md. The words about a field or a form are DSPy's. An adapter that has words of its own
-for them says all of those where DSPy's adapters do, and is asked for them each time.
+The system text holds the instructions, then descriptions, constraints and the form of the outputs, each once.
+A text field without a description is not listed. The words are DSPy's. If an adapter has words of its own for
+fields or forms, all of them are used, in the places where DSPy's adapters put them, and are asked for on
+every call. docs/prompt.md compares what other phrasings cost.
 """
 
 import textwrap
@@ -21,7 +21,7 @@ from sigadapt.schemas.caches import WeakCache
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
-# If any of these is another's than theirs, all of DSPy's words are said, in DSPy's places.
+# If an adapter overrides any of these, all words that DSPy's adapters say are used, in DSPy's places.
 _DESCRIBING = (
     _TASK,
     "format_field_description",
@@ -29,22 +29,22 @@ _DESCRIBING = (
     "format_field_with_value",
     "user_message_output_requirements",
 )
-# If any of these is, a question is written by the adapter itself each time.
+# If an adapter overrides any of these, it writes each question itself.
 _SHOWING = ("format_user_message_content", "format_field_with_value")
 _OURS = ("text_description", "text_reminder")
 _MARK = "\ue000"
 
 
 class Prompt(NamedTuple):
-    """What an adapter says of one signature, whatever the inputs.
+    """What an adapter says about one signature, whatever the inputs are.
 
     Args:
-        system: the system text; empty where there is nothing to say.
-        reminds: whether each question ends in a reminder, as that of an adapter with words of its own does.
+        system: the system text; empty if there is nothing to say.
+        reminds: whether each question ends with a reminder of the text's form.
         inputs: the names of the input fields.
-        turns: where the turns so far are given.
-        templated: whether the adapter is known to put texts into a question as they are.
-        templates: a question by the names of the inputs given, with `%s` in the place of each value.
+        turns: the fields that hold earlier turns.
+        templated: whether the adapter is known to put texts into a question unchanged.
+        templates: questions with `%s` in the place of each value, by the names of the given inputs.
     """
 
     system: str
@@ -56,14 +56,14 @@ class Prompt(NamedTuple):
 
 
 _PROMPTS: WeakCache[WeakCache[Prompt]] = WeakCache()
-"""The compiled prompt of a signature and an adapter."""
+"""The Prompt, by signature and adapter."""
 
 
 def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
-    """The adapter's words on a signature, compiled when it first meets it.
+    """Return what an adapter says about a signature; cached, unless the adapter has words of its own.
 
     Args:
-        adapter: whose words they are.
+        adapter: the adapter.
         rest: the signature without its tool fields.
 
     Example:
@@ -83,17 +83,23 @@ def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
 
 
 def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
-    """The user's message: `adapter.format_user_message_content`, and the reminder if there is one.
+    """Return the user's message: `adapter.format_user_message_content`, and the reminder if there is one.
 
-    DSPy builds a pydantic adapter for every value of every call to find out that a text is a text. For its
-    own methods, which put texts in as they are, the words around them are taken once; any other method or
-    value goes through DSPy each time.
+    DSPy builds a pydantic adapter for every value of every call, even for plain texts. DSPy's own methods put
+    texts in unchanged, so a template of them is made once. Other methods and other values go through DSPy.
 
     Args:
-        adapter: whose words they are.
+        adapter: the adapter.
         rest: the signature whose input fields are shown.
-        prompt: what `prompt_of` gives for both.
-        inputs: the fields' values; those of no field are passed over.
+        prompt: the Prompt of both, from `prompt_of`.
+        inputs: the fields' values; values without a field are ignored.
+
+    Example:
+        >>> from sigadapt import ChatAdapter
+        >>> adapter, rest = ChatAdapter(), dspy.Signature("question -> answer")
+        >>> print(question(adapter, rest, prompt_of(adapter, rest), {"question": "Why?"}))
+        [[ ## question ## ]]
+        Why?
     """
     names = tuple([name for name in prompt.inputs if name in inputs])
     values = tuple([inputs[name] for name in names])
@@ -132,7 +138,7 @@ def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
 
 
 def _without_outputs(adapter: TextFormat, rest: type[Signature]) -> str:
-    """DSPy's task descriptions speak of outputs, of which there are none here; a user's own is said."""
+    """Return the system text without DSPy's task description, which names outputs; a user's own is kept."""
     own = _are_the_users(adapter, (_TASK,))
     return described(rest, task=adapter.format_task_description(rest) if own else None)
 
@@ -145,7 +151,7 @@ def _are_dspys(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
 
 
 def _are_the_users(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
-    """Whether a method is neither DSPy's nor sigadapt's."""
+    """Return whether any of the methods is the user's, not DSPy's or sigadapt's."""
     known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
     return any(method.__module__.partition(".")[0] not in ("dspy", "sigadapt") for method in known)
 
@@ -155,23 +161,23 @@ def _says_the_same_each_time(adapter: TextFormat) -> bool:
 
 
 def in_own_words(adapter: TextFormat) -> bool:
-    """Whether an adapter describes text outputs otherwise than DSPy's chat, JSON and XML adapters do."""
+    """Return whether an adapter overrides how DSPy's chat, JSON and XML adapters describe text outputs."""
     return not _are_dspys(adapter, _DESCRIBING)
 
 
 def described(rest: type[Signature], form: str = "", task: str | None = None) -> str:
-    r"""Instructions, the fields that have something to say, and the form of the outputs, each once.
+    r"""Return a system text: the instructions, the fields worth describing, and the form of the outputs.
 
     Args:
         rest: the signature without its tool fields.
-        form: what is said of the text outputs' form.
-        task: what is said in place of the instructions as they are.
+        form: a description of the text outputs' form.
+        task: a text that replaces the instructions; None to use them unchanged.
 
     Example:
         >>> described(dspy.Signature("question: str, days: int -> answer", "Answer."))
         'Answer.\n\nInput fields:\n1. `days` (int):'
     """
-    inputs, outputs = _worth_telling(rest.input_fields), _worth_telling(rest.output_fields)
+    inputs, outputs = _worth_listing(rest.input_fields), _worth_listing(rest.output_fields)
     pieces = (
         textwrap.dedent(rest.instructions).strip() if task is None else task,
         f"Input fields:\n{inputs}" if inputs else "",
@@ -181,8 +187,8 @@ def described(rest: type[Signature], form: str = "", task: str | None = None) ->
     return "\n\n".join(piece for piece in pieces if piece)
 
 
-def _worth_telling(fields: Mapping[str, FieldInfo]) -> str:
-    """DSPy's list of those fields that are more than a text with a name."""
+def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
+    """Return DSPy's list of the fields that have more than a name and the type str, if there are any."""
     telling = {name: field for name, field in fields.items() if _line(name, field) != f"1. `{name}` (str):"}
     return utils.get_field_description_string(telling) if telling else ""
 
@@ -192,7 +198,13 @@ def _line(name: str, field: FieldInfo) -> str:
 
 
 def form_of(adapter: TextFormat, rest: type[Signature]) -> str:
-    """DSPy's words on the form of text outputs: the short ones for texts, the structure for other types."""
+    """Return DSPy's words about the form of text outputs: a short sentence, or the structure for other types.
+
+    Example:
+        >>> from sigadapt import ChatAdapter
+        >>> form_of(ChatAdapter(), dspy.Signature("question -> answer"))[:38]
+        'Respond with the corresponding output '
+    """
     if all(cast("Any", field.annotation) in (str, str | None) for field in rest.output_fields.values()):
         return adapter.user_message_output_requirements(rest)
     return adapter.format_field_structure(rest)

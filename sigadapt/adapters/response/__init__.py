@@ -1,1 +1,1 @@
-"""Response to Choice: a body or a stream to a Reading, and that to typed calls."""
+"""Response -> Reading -> Choice: read bodies and streams, and type their calls."""

@@ -1,16 +1,15 @@
-"""What the model answered, in one form for every provider: Choice, and how responses and streams become one.
+"""Choice: what the model answered, in one form for every provider. Here a Response or a stream becomes one.
 
-A response passes three stages: the plain body it holds (`response_bodies`), the Reading that its provider's
-file makes of that (`providers/`), and the Choice with its calls decoded and typed (`typed_calls`). A stream
-is assembled to the body it amounts to first (`stream_events`, and each provider's `assemble`). Rules it
-enforces:
+A Response passes three stages: its plain body (`response_bodies.py`), the Reading that its provider's file
+makes of the body (`providers/`), and the Choice with decoded and typed calls (`typed_calls.py`). The events
+of a stream are put together to a body first (`stream_events.py`, and the provider's `assemble`). Rules:
 
- a. Never an error for a bad call: that is an `InvalidToolCall` with its code (rule 3).
- b. `UnreadableResponse` only where there is no answer: an unknown shape, or an error and nothing else. An
-    error that breaks into an answer leaves what was said, and the finish reason `error`.
- c. A stream that ends early leaves what was said, without a finish reason; calls it may have cut are bad
-    ones.
- d. An answer with calls for the caller whose wire says plain `stop` ended with `tool_calls`.
+ a. A bad call never raises. It becomes an `InvalidToolCall` with a code (rule 3).
+ b. `UnreadableResponse` is raised only if there is no answer: the format is unknown, or there is an error and
+    nothing else. If an error ends an answer, the Choice has what was said before, and the finish reason
+ `error`. c. If a stream ends early, the Choice has what was said before, and no finish reason. Calls that may
+    be incomplete are bad calls.
+ d. If an answer has calls and the provider's finish reason means `stop`, the finish reason is `tool_calls`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -33,15 +32,19 @@ _CHAT = PROVIDERS[0]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One candidate of a model's answer. Two are equal where they say the same, whatever `raw` holds.
+    """One candidate of a model's answer. `raw` does not count when two choices are compared.
 
     Args:
-        text: what the model said to the user, refusals included; None where it said nothing.
-        tool_calls: the calls it made, good and bad; None where it made none.
-        reasoning: the thinking that the provider showed.
-        finish_reason: `stop`, `tool_calls`, `length`, `content_filter` or `error`, else the provider's word;
-            None where it gave none.
-        raw: what was read, untouched; of an iterator of events, the list of them.
+        text: what the model said to the user, refusals included; None if it said nothing.
+        tool_calls: the calls that it made, good and bad; None if it made none.
+        reasoning: the thinking that the provider showed; None if it showed none.
+        finish_reason: `stop`, `tool_calls`, `length`, `content_filter` or `error`, else the provider's own
+            word; None if it gave none.
+        raw: what was read, unchanged; the list of events if an iterator of events was read.
+
+    Example:
+        >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
+        True
     """
 
     text: str | None = None
@@ -52,19 +55,19 @@ class Choice:
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
-    """Read one answer of any provider; of several candidates the first.
+    """Read an answer of any provider and return its first candidate.
 
     Args:
         response: a body (dict), an SDK's response object (openai, anthropic, google-genai, ollama,
             LiteLLM), a `dspy.lm15.Response`, or DSPy's legacy output (a text, or a dict with `text`).
-        dialect: the wire format, where it should not be found out from the body.
+        dialect: the wire format (such as `anthropic`); None to detect it.
 
     Returns:
-        The choice. A call that cannot be used is among `tool_calls.invalid`, with its code.
+        The Choice. Its `tool_calls.invalid` holds the bad calls, each with a code.
 
     Raises:
-        UnreadableResponse: if this is not a model response, or an error and no answer; the reason says which
-            error.
+        UnreadableResponse: if this is not a model response, or if it is an error without an answer; the
+            message quotes the error.
         InvalidOption: for an unknown dialect.
 
     Example:
@@ -84,7 +87,9 @@ def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice
 
 
 def choices_from_response(response: Any, *, dialect: str | None = None) -> list[Choice]:
-    """Read all candidates of an answer, in the provider's order; else as `choice_from_response`.
+    """Read an answer of any provider and return all candidates, in the provider's order.
+
+    Takes and raises the same as `choice_from_response`.
 
     Example:
         >>> body = {"choices": [{"message": {"content": "Yes."}}, {"message": {"content": "No."}}]}
@@ -95,18 +100,19 @@ def choices_from_response(response: Any, *, dialect: str | None = None) -> list[
 
 
 def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | None = None) -> Choice:
-    r"""Read a streamed answer whole; the same choice as the unstreamed answer gives.
+    r"""Read a whole stream and return the same Choice as for the unstreamed answer.
 
     Args:
-        events: the stream's text or bytes (server-sent events, NDJSON, a JSON array), pieces of it cut
+        events: the stream's text or bytes (server-sent events, NDJSON, a JSON array), whole or as pieces cut
             anywhere, or its events as dicts or an SDK's objects.
-        dialect: the wire format, where it should not be found out from the events.
+        dialect: the wire format (such as `anthropic`); None to detect it.
 
     Returns:
-        The choice; of several candidates the first. Arguments that came as text are kept as that text.
+        The first candidate. `ToolCall.arguments` is the JSON text that was streamed.
 
     Raises:
-        UnreadableResponse: if these are not events of a known wire format, or an error and no answer.
+        UnreadableResponse: if these are not events of a known wire format, or if they hold an error and no
+            answer.
         InvalidOption: for an unknown dialect.
 
     Example:
@@ -125,13 +131,17 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 def choice_of(
     reading: Reading, raw: Any, taken: Collection[str] = (), answered: Collection[str] = ()
 ) -> Choice:
-    """Make the choice of one candidate.
+    """Return the Choice of one Reading.
 
     Args:
         reading: the candidate.
         raw: what it was read from.
-        taken: ids that its calls must not be given anew; see `typed_calls`.
-        answered: ids that none of its calls may have; likewise.
+        taken: ids that a synthesised id must not repeat (`typed_calls`).
+        answered: ids that no call may have, not even from the provider (`typed_calls`).
+
+    Example:
+        >>> choice_of(Reading(None, None, [("c1", "now", "{}")], "stop"), None).finish_reason
+        'tool_calls'
     """
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
@@ -139,13 +149,21 @@ def choice_of(
 
 
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
-    """Read every candidate of an answer.
+    """Return one Reading per candidate of a Response.
+
+    Args:
+        response: what `choice_from_response` takes.
+        dialect: the wire format; None to detect it.
 
     Raises:
-        UnreadableResponse: as `choice_from_response`.
-        InvalidOption: likewise.
+        UnreadableResponse: as in `choice_from_response`.
+        InvalidOption: as in `choice_from_response`.
+
+    Example:
+        >>> readings_of({"choices": [{"message": {"content": "Yes."}}]})[0].text
+        'Yes.'
     """
-    if is_lm15(response):
+    if type(response) is not dict and is_lm15(response):
         return [_lm15_reading(response, dialect)]
     body = body_of(response)
     provider = _provider_of(body, dialect)
@@ -207,8 +225,8 @@ def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
     error = error_in(body) or complaint_in(body)
     if error is not None:
         return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
-    keys = ", ".join(repr(key) for key in list(body)[:12]) or "nothing"
+    keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
     return UnreadableResponse(
-        f"holding {cut(keys)}, this is not an answer in {dialect or 'a known wire format'}",
-        fix="Pass a provider's whole body or its whole stream.",
+        f"expected an answer in {dialect or 'a known wire format'}, got an object with {cut(keys)}",
+        fix="Pass the provider's whole body or its whole stream.",
     )

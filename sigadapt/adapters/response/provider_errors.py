@@ -1,7 +1,7 @@
-"""What a provider's error says, in a body or in the middle of a stream.
+"""Find a provider's error message, in a body or in the middle of a stream.
 
 Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google,
-Ollama and OpenRouter. A provider whose errors have a place of their own says so in its file.
+Ollama and OpenRouter. If a provider has its own place for errors, its file has an `error_in`.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from sigadapt.schemas.json_values import Json, cut, spelled
 
 
 def error_in(body: Json) -> str | None:
-    """The message of the error that a body or a stream's event holds; None where it holds none.
+    """Return the error message in a body or in an event of a stream; None if there is no error.
 
     Example:
         >>> error_in({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
@@ -31,7 +31,7 @@ def error_in(body: Json) -> str | None:
 
 
 def complaint_in(body: Json) -> str | None:
-    """What a body that is no answer gives as a message, as some servers do without calling it an error.
+    """Return the `message` or `detail` of a body without an answer; some servers report errors like this.
 
     Example:
         >>> complaint_in({"message": "invalid api token"})
@@ -41,7 +41,12 @@ def complaint_in(body: Json) -> str | None:
 
 
 def until_error(events: Sequence[Json]) -> tuple[Sequence[Json], str | None]:
-    """The events before the first error and that error's message; without an error all events and None."""
+    """Return the events before the first error and its message; without an error, all events and None.
+
+    Example:
+        >>> until_error([{"a": 1}, {"error": "Overloaded"}, {"a": 2}])
+        ([{'a': 1}], 'Overloaded')
+    """
     for n, event in enumerate(events):
         message = error_in(event)
         if message is not None:

@@ -1,4 +1,4 @@
-"""Any response object as the plain body it holds: dicts, SDK objects, DSPy's legacy outputs."""
+"""Turn any Response (a dict, an SDK's object, DSPy's legacy output) into its plain body."""
 
 import base64
 from typing import Any, cast
@@ -6,17 +6,17 @@ from typing import Any, cast
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 
 
 def body_of(response: Any) -> Json:
-    """Return the body that a response or a stream's event holds, as plain dicts and lists.
+    """Return the body of a response, or of an event of a stream, as plain dicts and lists.
 
     Args:
         response: a dict, any SDK's pydantic object, or DSPy's legacy output (a text, or a dict with `text`).
 
     Returns:
-        The dict itself, or a new one.
+        The same dict, if it is one; otherwise a new one.
 
     Raises:
         UnreadableResponse: for anything else.
@@ -25,21 +25,21 @@ def body_of(response: Any) -> Json:
         >>> body_of("It is sunny.")
         {'text': 'It is sunny.'}
     """
-    if isinstance(response, dict):
-        return cast("Json", response)
+    if is_object(response):
+        return response
     if isinstance(response, pydantic.BaseModel):
-        # By alias, because google-genai's objects have the wire's names only as aliases.
+        # By alias, because google-genai's objects use the names of the wire format only as aliases.
         return _as_sent(response.model_dump(by_alias=True, warnings=False))
     if isinstance(response, str):
         return {"text": response}
     raise UnreadableResponse(
         f"expected a model response, got a {type(response).__name__}",
-        fix="Pass the body as a dict, the SDK's response object, or dspy's.",
+        fix="Pass the body as a dict, or the response object of an SDK or of DSPy.",
     )
 
 
 def _as_sent(body: Json) -> Json:
-    """A fresh dump whose bytes (google-genai's signatures) are the base64 text that the wire had."""
+    """Return a new dump with its bytes (google-genai's signatures) as base64 text, as they were sent."""
     pending: list[Any] = [body]
     while pending:
         item = pending.pop()
@@ -53,9 +53,10 @@ def _as_sent(body: Json) -> Json:
 
 
 def chat_body(output: Json) -> Json:
-    """Return DSPy's legacy output as the chat completion it was taken from.
+    """Return DSPy's legacy output as a chat completion.
 
-    The calls of a legacy output may still be LiteLLM's objects.
+    Args:
+        output: a dict with `text`; its `tool_calls` may be LiteLLM's objects.
 
     Example:
         >>> chat_body({"text": "It is sunny."})["choices"][0]["message"]["content"]

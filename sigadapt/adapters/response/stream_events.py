@@ -1,15 +1,15 @@
-"""A stream's text as its events: server-sent events, NDJSON and JSON arrays, cut into pieces anywhere.
+"""Turn the text of a stream into its events: server-sent events, NDJSON or a JSON array.
 
-Rules it enforces:
+Rules:
 
- a. Server-sent events are read as the WHATWG standard says: lines end in CRLF, LF or CR, a blank line
-    ends an event, comments and fields other than `data` say nothing here. `[DONE]` ends the stream; what
-    follows is not read.
- b. Text that begins with `{` or `[` is JSON values one after another, in an array or not (Ollama, Gemini).
- c. An event that the text breaks off in is left out: the stream ended early. Anything else that is no JSON is
-    an error, never passed over.
- d. Bytes that are no UTF-8 stay recognisable (surrogate escapes), so that arguments holding them are refused
-    and not altered.
+ a. Server-sent events are read as in the WHATWG standard: lines end in CRLF, LF or CR, and a blank line ends
+    an event. Comments and fields other than `data` are ignored. `[DONE]` ends the stream; the rest is not
+ read. b. Text that begins with `{` or `[` is a sequence of JSON values, with or without an array around it
+    (Ollama, Gemini).
+ c. If the text ends inside an event, that event is left out: the stream ended early. Any other invalid JSON
+    is an error.
+ d. Bytes that are not UTF-8 become surrogate escapes, so that arguments with such bytes are refused instead
+    of changed.
 """
 
 import json
@@ -40,8 +40,8 @@ def events_of(stream: Any) -> list[Any]:
         The decoded events of text and bytes; else the items of the iterable.
 
     Raises:
-        UnreadableResponse: for text that is no stream of JSON, pieces that mix text with other things,
-            and what cannot be iterated over.
+        UnreadableResponse: for text with invalid JSON, for pieces of different types, and for a value that is
+            not a stream.
 
     Example:
         >>> events_of([b'data: {"a": 1}\r\n', b"\r\ndata: [DONE]\r\n\r\n"])
@@ -54,7 +54,7 @@ def events_of(stream: Any) -> list[Any]:
     if isinstance(stream, dict) or not isinstance(stream, Iterable):
         raise UnreadableResponse(
             f"expected a stream, got a {type(cast('Any', stream)).__name__}",
-            fix="Pass the events themselves, or the text; read an async stream into a list first.",
+            fix="Pass the events or the text; read an async stream into a list first.",
         )
     items: list[Any] = list(cast("Iterable[Any]", stream))
     if any(isinstance(item, (str, bytes, bytearray)) for item in items):
@@ -68,7 +68,7 @@ def _text(pieces: list[Any]) -> str:
     elif all(isinstance(piece, (bytes, bytearray)) for piece in pieces):
         text = b"".join(pieces).decode("utf-8", "surrogateescape")
     else:
-        raise UnreadableResponse("the stream's pieces are neither all text nor all bytes")
+        raise UnreadableResponse("the stream mixes text or bytes with other pieces")
     return text.removeprefix("\ufeff")
 
 
@@ -81,7 +81,7 @@ def _decoded(text: str) -> Iterator[Any]:
 
 
 def _server_sent(text: str) -> Iterator[tuple[str, bool]]:
-    """The data of each event, and whether the event has its end."""
+    """Yield the data of each server-sent event, and whether the event is complete."""
     data: list[str] = []
     for line in _LINE_END.split(text):
         field, _, value = line.partition(":")
@@ -107,10 +107,10 @@ def _values(text: str, *, may_break_off: bool) -> Iterator[Any]:
             if may_break_off and _is_prefix(rest):
                 return
             raise UnreadableResponse(
-                f"the stream holds something that is not JSON ({error}): {cut(rest)}",
-                fix="Pass the response's body as it came; of an HTTP client, its bytes and not its lines.",
+                f"the stream has invalid JSON ({error}): {cut(rest)}",
+                fix="Pass the body unchanged; with an HTTP client, pass its bytes, not its lines.",
             ) from None
-        if isinstance(value, dict):  # what is no object is no event: a heartbeat
+        if isinstance(value, dict):  # other values are heartbeats, not events
             yield cast("dict[str, Any]", value)
         at = _after(_BETWEEN.match(text, end))
 
@@ -120,7 +120,7 @@ def _after(match: "re.Match[str] | None") -> int:
 
 
 def _is_prefix(text: str) -> bool:
-    """Whether text is JSON that breaks off."""
+    """Return whether text is the beginning of a JSON value."""
     try:
         jiter.from_json(text.encode("utf-8", "replace"), partial_mode=True)
     except ValueError:

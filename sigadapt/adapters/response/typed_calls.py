@@ -1,19 +1,20 @@
-"""From the calls of a Reading to typed ToolCalls: ids, arguments, and a code for each bad call.
+"""Turn the calls of a Reading into typed ToolCalls, with an id for each call and a code for each bad call.
 
-Rules it enforces:
+Rules:
 
- a. Each raw call comes out once, as a ToolCall or as an InvalidToolCall, with its raw text (rule 3).
- b. The provider's id is kept. A missing one is `call_<n>`, n the call's position from 1, or the next number
-    free in the answer; an id the answer used before is replaced likewise and the call marked `renumbered`
-    (rule 6).
- c. A call without a name is `missing_name`, whatever its arguments.
- d. Arguments that were cut off are good only as the text of a complete object. Decoded ones, which an SDK or
-    the provider may have closed, are `truncated`.
+ a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (rule 3).
+ b. The provider's id is kept. A missing id becomes `call_<n>`: n is the call's position from 1, or the next
+    free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
+    `renumbered` (rule 6).
+ c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
+ d. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
+    `truncated`, because an SDK or the provider may have closed them.
 
-The last two functions change typed calls: names back to those declared, and calls of earlier answers kept.
+The last three functions restore declared names in typed calls, and join the calls of several answers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeVar
 
 from sigadapt.providers.provider import CutOff, RawCall, Reading
@@ -22,20 +23,27 @@ from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn, trusted
 
 Arguments: TypeAlias = "tuple[str, Json | Flaw]"
-"""A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
+"""A call's arguments as text, and either the decoded object or the Flaw that makes the call a bad one."""
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
+_NONE: frozenset[int] = frozenset()
 
 
 def arguments_of(sent: Any) -> Arguments:
-    """Decode the arguments of a raw call, text or decoded, cut off or not. Never raises.
+    """Decode the arguments of a raw call. Never raises.
+
+    Args:
+        sent: JSON text, a decoded value, or a `CutOff` of either.
+
+    Returns:
+        The arguments as text, and the decoded object or a Flaw.
 
     Example:
         >>> arguments_of('{"city": "Paris"}')[1], arguments_of(CutOff('{"city": "Par'))[1].code
         ({'city': 'Paris'}, 'truncated')
     """
     if isinstance(sent, str):
-        return str(sent), parse_arguments(sent)  # a JsonText becomes plain text
+        return str(sent), parse_arguments(sent)  # str() makes a JsonText a plain str
     if type(sent) is not CutOff:
         return check_decoded(sent)
     if isinstance(sent.sent, str):
@@ -47,15 +55,16 @@ def arguments_of(sent: Any) -> Arguments:
 def typed_calls(
     reading: Reading, taken: Collection[str] = (), answered: Collection[str] = ()
 ) -> ToolCalls | None:
-    """Type the calls of one candidate.
+    """Return the typed calls of one candidate.
 
     Args:
         reading: the candidate.
-        taken: ids of the conversation so far, which no synthesised id repeats.
-        answered: ids that not even a provider's own may repeat, because their calls come out together.
+        taken: ids already used in the conversation, which a synthesised id must not repeat.
+        answered: ids of earlier answers to the same call, which not even a provider's id may repeat: their
+            calls end up in the same ToolCalls.
 
     Returns:
-        The calls, good and bad; None where there are none.
+        The calls, good and bad; None if there are none.
 
     Example:
         >>> reading = Reading("Let me look.", None, [(None, "now", "{}"), ("c", "now", "{")], "tool_calls")
@@ -70,21 +79,29 @@ def typed_calls(
     ids, renumbered = _unique_ids(reading.calls, taken, answered)
     turn = _turn(reading, ids)
     for index, (_, name, sent) in enumerate(reading.calls):
-        text, args = arguments_of(sent)
-        is_named = isinstance(name, str) and name != ""
-        if not is_named:
-            args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
-        values = {"id": ids[index], "name": name if is_named else None}
-        if isinstance(args, Flaw):
-            bad.append(
-                trusted(InvalidToolCall, {**values, "arguments": text, "index": index, **args._asdict()})
-            )
-        else:
-            altered = ("renumbered",) if index in renumbered else ()
-            values |= {"args": args, "arguments": text, "index": index, "altered": altered, "turn": turn}
+        text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
+        if isinstance(name, str) and name and type(args) is dict:
+            values = {
+                "id": ids[index],
+                "name": name,
+                "args": args,
+                "arguments": text,
+                "index": index,
+                "altered": ("renumbered",) if index in renumbered else (),
+                "turn": turn,
+            }
             good.append(trusted(ToolCall, values))
+        else:
+            bad.append(_invalid_call(ids[index], name, text, args, index))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return trusted(ToolCalls, values)
+
+
+def _invalid_call(call_id: str, name: Any, text: str, args: Any, index: int) -> InvalidToolCall:
+    is_named = isinstance(name, str) and name != ""
+    flaw = args if is_named else Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
+    values = {"id": call_id, "name": name if is_named else None, "arguments": text, "index": index}
+    return trusted(InvalidToolCall, {**values, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -95,7 +112,7 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
 
 
 def _with_ids(state: Json, ids: list[str]) -> Json:
-    """The state with each call's place named by its id, which is what the next turn knows the call by."""
+    """Return the provider state with the id of each call added to its item, so the next turn can find it."""
     named = iter(ids)
     items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
     return {**state, "items": items}
@@ -103,11 +120,11 @@ def _with_ids(state: Json, ids: list[str]) -> Json:
 
 def _unique_ids(
     calls: list[RawCall], taken: Collection[str], answered: Collection[str]
-) -> tuple[list[str], set[int]]:
-    """An id for each call, each only once, and the calls whose own id was used before."""
-    own = [call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id]
+) -> tuple[list[str], AbstractSet[int]]:
+    """Return a unique id for each call, and the positions of the calls whose own id was already used."""
+    own = [call[0] for call in calls if isinstance(call[0], str) and call[0]]
     if len(set(own)) == len(calls) and not answered:
-        return own, set()
+        return own, _NONE
     used = {*own, *taken, *answered}
     kept = set(answered)
     ids: list[str] = []
@@ -128,10 +145,10 @@ def _unique_ids(
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
-    """Return the calls, good and bad, under the declared names.
+    """Return the calls, good and bad, with declared names in the place of aliases (rule 10).
 
     Args:
-        calls: the calls as the model made them.
+        calls: the calls, with the names that the model used.
         aliases: the alias of each declared name that has one.
 
     Example:
@@ -151,7 +168,12 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
 
 
 def renumbered(calls: Iterable[C], before: int) -> list[C]:
-    """Return the calls of a later answer, numbered on from those of the answers before it."""
+    """Return the calls of a later answer with `before` added to each index.
+
+    Args:
+        calls: the calls.
+        before: how many calls, good and bad, the earlier answers made.
+    """
     return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
 
 
@@ -159,10 +181,10 @@ def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: 
     """Return the last answer's calls together with the good calls of the answers before it.
 
     Args:
-        kept: the good calls of the answers before.
-        calls: the last answer's calls, if it made any.
+        kept: the good calls of the earlier answers.
+        calls: the last answer's calls; None if it made none.
         turn: what the last answer said.
-        before: how many calls, good and bad, the answers before made.
+        before: how many calls, good and bad, the earlier answers made.
     """
     if not kept:
         return calls

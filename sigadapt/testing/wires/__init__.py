@@ -1,4 +1,4 @@
-"""The table of wires a loopback provider speaks. A new wire is one new file beside this and one row here."""
+"""The table of wires that a loopback provider speaks. A new wire is one new file here and one row."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,10 +6,10 @@ from types import MappingProxyType
 from sigadapt.testing.wires import anthropic, gemini, ollama, openai_chat, openai_responses
 from sigadapt.testing.wires.wire import Wire
 
-# Measured: dspy.LM's native engine appends only the end of a path to api_base (`/messages`), LiteLLM for
-# Anthropic and Ollama all of it (`/v1/messages`). These suffixes suit both engines.
-# To Ollama the native engine speaks OpenAI chat, so only LiteLLM's reaches Ollama's own wire, and only as
-# `ollama_chat/...`: `ollama/...` goes to /api/generate, which has no tools.
+# Measured: dspy.LM's native engine appends the end of a path to api_base (`/messages`); LiteLLM appends the
+# whole path for Anthropic and Ollama (`/v1/messages`). These suffixes work with both engines.
+# The native engine speaks OpenAI chat to Ollama. Only LiteLLM reaches Ollama's own wire, as `ollama_chat/...`
+# (`ollama/...` goes to /api/generate, which has no tools).
 _ROWS = (
     Wire("openai", openai_chat, "openai/gpt-4o-mini", "/v1"),
     Wire("responses", openai_responses, "openai/gpt-5", "/v1", {"model_type": "responses"}),
@@ -23,7 +23,7 @@ WIRES: Mapping[str, Wire] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def wire_at(path: str) -> Wire | None:
-    """The wire that serves a path with its query, or None.
+    """Return the wire that serves a path with its query, or None.
 
     Example:
         >>> wire_at("/v1/chat/completions").name

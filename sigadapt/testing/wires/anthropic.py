@@ -1,7 +1,7 @@
 """Anthropic's messages, whole and streamed.
 
-Source: Anthropic's API reference, "Messages", "Streaming messages" and "Errors". Whole bodies carry a call's
-input as an object, a stream as JSON text: only there can a script send text that is no object.
+Source: Anthropic's API reference, "Messages", "Streaming messages" and "Errors". A whole body has a
+call's input as an object, a stream has it as JSON text. So only in a stream can a script send invalid JSON.
 """
 
 import re
@@ -30,7 +30,7 @@ _ERRORS = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-# Anthropic signs every thinking block.
+# Sent if the script gives no signature, because Anthropic signs every thinking block.
 _SIGNATURE = "bG9vcGJhY2s="
 
 streams = openai_chat.streams
@@ -38,7 +38,7 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """A `message`."""
+    """Render a `message`."""
     content: list[dict[str, Any]] = []
     if _thinks(answer):
         content.append(
@@ -57,7 +57,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Each block opened, sent in deltas and closed; at the end why it stopped, and the tokens."""
+    """Open each block, send it in deltas and close it; then send the stop reason and the usage."""
     yield {"type": "message_start", "message": _opened(answer, request)}
     yield {"type": "ping"}
     for index, (block, deltas) in enumerate(_blocks(answer, request)):
@@ -71,7 +71,7 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Anthropic's error object."""
+    """Render Anthropic's error object."""
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 
@@ -83,7 +83,7 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
         said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
         yield {"type": "text", "text": ""}, said
     for call_id, call in answer.identified("toolu_", _made(request)):
-        # The first delta is empty, as Anthropic's is.
+        # The first delta is empty, as it is in Anthropic's streams.
         pieces = ["", *answer.pieces(call.text)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         yield {"type": "tool_use", "id": call_id, "name": call.name, "input": {}}, deltas

@@ -1,4 +1,4 @@
-"""How the events of a stream become bytes: server-sent events or JSON lines.
+"""Write the events of a stream as bytes: server-sent events or JSON lines.
 
 Sources: the HTML standard, "Server-sent events"; Ollama's API documentation, "Streaming".
 """
@@ -15,7 +15,7 @@ JSON_LINES: str = "application/x-ndjson"
 
 
 def sse(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Server-sent events with data alone.
+    r"""Write server-sent events that have only data.
 
     Example:
         >>> list(sse([{"a": 1}]))
@@ -26,7 +26,7 @@ def sse(events: Iterable[Event]) -> Iterator[bytes]:
 
 
 def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Server-sent events whose name is the event's own `type`.
+    r"""Write server-sent events that are named by the event's `type`.
 
     Example:
         >>> list(named_sse([{"type": "ping"}]))
@@ -37,7 +37,7 @@ def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
 
 
 def json_lines(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""One JSON object a line.
+    r"""Write one JSON object on each line.
 
     Example:
         >>> list(json_lines([{"done": True}]))

@@ -1,8 +1,8 @@
 """Gemini's generateContent and streamGenerateContent (with alt=sse).
 
-Source: the Gemini API reference, "GenerateContentResponse", and google.rpc.Code for the error words. A call
-arrives in one piece, as an object, also in a stream, where parallel calls share one event. Gemini says STOP
-where there are calls, and gives them no id.
+Source: the Gemini API reference, "GenerateContentResponse", and google.rpc.Code for the status words. A call
+is one object, in a stream too; parallel calls share one event. With calls the finish reason is STOP.
+Calls have no id.
 """
 
 import re
@@ -35,18 +35,18 @@ encode = sse
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
-    """Whether the path names the streaming method."""
+    """Say whether the path names the streaming method."""
     return ":streamGenerateContent" in path
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """A `GenerateContentResponse` with one candidate."""
+    """Render a `GenerateContentResponse` with one candidate."""
     parts = [*_texts(answer, _whole), *_calls(answer)]
     return _body(parts, _finish(answer), answer, request)
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """A `GenerateContentResponse` a piece, one for all calls; the last one says why it finished."""
+    """Render a `GenerateContentResponse` for each piece and one for all calls; the last ends the answer."""
     texts = [[part] for part in _texts(answer, answer.pieces)]
     calls = list(_calls(answer))
     events = [*texts, *([calls] if calls else [])] or [[{"text": ""}]]
@@ -56,7 +56,7 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Google's error object."""
+    """Render Google's error object."""
     return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "UNKNOWN")}}
 
 

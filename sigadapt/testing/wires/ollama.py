@@ -1,7 +1,7 @@
 """Ollama's own chat endpoint, whole and as JSON lines.
 
-Source: Ollama's API documentation, "Generate a chat completion". A call arrives in one piece, as an object,
-also in a stream. Ollama says `stop` where there are calls. It streams unless it is told not to.
+Source: Ollama's API documentation, "Generate a chat completion". A call is one object, in a stream too. With
+calls `done_reason` is `stop`. Ollama streams unless the request has `"stream": false`.
 """
 
 import re
@@ -19,12 +19,12 @@ encode = json_lines
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
-    """Whether the body does not refuse a stream."""
+    """Say whether the body asks for a stream, which is the default."""
     return body.get("stream") is not False
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """A chat response that is done."""
+    """Render a chat response with `done` true."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or ""}
     if answer.reasoning is not None:
         message["thinking"] = answer.reasoning
@@ -34,14 +34,14 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """The chat responses; the last one is done, says why and counts the tokens."""
+    """Render the chat responses; the last has `done`, `done_reason` and the token counts."""
     for said in _messages(answer):
         yield {**_head({"role": "assistant", "content": "", **said}, request), "done": False}
     yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
 
 
 def failure(status: int, message: str) -> dict[str, Any]:  # noqa: ARG001
-    """Ollama's error object."""
+    """Render Ollama's error object."""
     return {"error": message}
 
 

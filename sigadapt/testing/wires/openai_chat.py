@@ -1,7 +1,7 @@
-"""OpenAI's chat completions, whole and streamed, as OpenAI and the many compatible servers send them.
+"""OpenAI's chat completions, whole and streamed, as OpenAI and compatible servers send them.
 
 Source: OpenAI's API reference, "Chat Completions" and "The chat completion chunk object". `reasoning_content`
-is DeepSeek's, which compatible servers took over; OpenAI itself sends no reasoning on this wire.
+comes from DeepSeek and is used by other compatible servers; OpenAI sends no reasoning on this wire.
 """
 
 import re
@@ -17,12 +17,12 @@ STREAM_TYPE = SSE
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
-    """Whether the body says `stream`."""
+    """Say whether the body has `"stream": true`."""
     return body.get("stream") is True
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """A `chat.completion`."""
+    """Render a `chat.completion`."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.reasoning is not None:
         message["reasoning_content"] = answer.reasoning
@@ -36,7 +36,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """The `chat.completion.chunk`s; usage in a last one without choices, where the request includes it."""
+    """Render the `chat.completion.chunk`s; usage comes last, if the request asks for it."""
     head = _head(request, "chat.completion.chunk")
     options: dict[str, Any] = request.body.get("stream_options") or {}
     usage = options.get("include_usage") is True
@@ -49,13 +49,13 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def encode(events: Iterable[Event]) -> Iterator[bytes]:
-    """Server-sent events, and OpenAI's own end mark."""
+    """Write server-sent events, then OpenAI's end mark."""
     yield from sse(events)
     yield b"data: [DONE]\n\n"
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """OpenAI's error object."""
+    """Render OpenAI's error object."""
     kind = (
         "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
     )

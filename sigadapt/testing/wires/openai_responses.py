@@ -1,8 +1,8 @@
 """OpenAI's responses, whole and streamed.
 
 Source: OpenAI's API reference, "The response object" and "Streaming events". An answer is a list of output
-items (reasoning, message, function calls); a stream opens each, sends its text in deltas, and closes it with
-the whole item, and the last event holds the whole response.
+items: reasoning, message, function calls. A stream opens each item, sends its text in deltas and closes it
+with the whole item. The last event holds the whole response.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from sigadapt.testing.wires.framing import SSE, Event, named_sse
 PATH = re.compile(r"(/v1)?/responses(\?.*)?")
 STREAM_TYPE = SSE
 
-# Why a response is incomplete; an answer that ended otherwise is complete.
+# Why a response is incomplete, by finish reason; with the two of `_COMPLETE` it is complete.
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _COMPLETE = {"stop", "tool_calls"}
 
@@ -28,7 +28,7 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """A `response`, complete or incomplete."""
+    """Render a `response`, complete or incomplete."""
     complete = answer.reason in _COMPLETE
     sent, said = answer.usage
     return {
@@ -47,7 +47,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """The events, numbered in sequence."""
+    """Render the events, numbered in sequence."""
     numbers = itertools.count()
     for event in _events(answer, request):
         yield {**event, "sequence_number": next(numbers)}
@@ -124,7 +124,7 @@ def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
 
 
 def _opened(request: Received) -> dict[str, Any]:
-    # The settings are echoed, because clients' models of a response require them.
+    # The settings are repeated, because clients require them in a response.
     return {
         "id": f"resp_{request.number}",
         "object": "response",

@@ -1,4 +1,4 @@
-"""One row of the table of wires: a format, and how `dspy.LM` is brought to speak it."""
+"""One row of the table of wires: a format, and the arguments of `dspy.LM` that select it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,17 +11,17 @@ from sigadapt.testing.wires.framing import Event
 
 
 class Format(Protocol):
-    """A module of pure functions over one provider's format.
+    """A module of pure functions for one provider's format.
 
-    `PATH` matches the paths it serves, query included, and may have a group `model`; `STREAM_TYPE` is the
-    content type of its streams.
+    `PATH` matches the paths that it serves, query included, and may have a group `model`. `STREAM_TYPE` is
+    the content type of its streams.
     """
 
     PATH: re.Pattern[str]
     STREAM_TYPE: str
 
     def streams(self, path: str, body: Mapping[str, Any]) -> bool:
-        """Whether the request asks for a stream."""
+        """Say whether the request asks for a stream."""
         ...
 
     def render(self, answer: Answer, request: Received) -> dict[str, Any]:
@@ -29,11 +29,11 @@ class Format(Protocol):
         ...
 
     def stream(self, answer: Answer, request: Received) -> Iterable[Event]:
-        """Render the same answer as a stream's events."""
+        """Render an answer as the events of a stream."""
         ...
 
     def encode(self, events: Iterable[Event]) -> Iterator[bytes]:
-        """Put the events on the wire."""
+        """Write the events as bytes."""
         ...
 
     def failure(self, status: int, message: str) -> dict[str, Any]:
@@ -48,9 +48,9 @@ class Wire:
     Args:
         name: its name, as in `base_url(name)`.
         format: the module that renders it.
-        model: a model string for `dspy.LM`.
-        suffix: what follows the provider's address in `dspy.LM(api_base=...)`.
-        options: the other arguments `dspy.LM` needs to speak this wire.
+        model: a model name for `dspy.LM`.
+        suffix: the path after the provider's address in `dspy.LM(api_base=...)`.
+        options: the other arguments that `dspy.LM` needs for this wire.
     """
 
     name: str

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import dspy
 import pytest
+from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
-ENGINES = ("auto", "litellm")
 MODES = ("sync", "async")
 # Every wire by every engine that speaks it, and whether a failed result has a flag of its own there.
 ROUTES = [
@@ -25,24 +25,6 @@ ROUTES = [
     ("gemini", "litellm", True),
     ("ollama", "litellm", False),
 ]
-ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
-
-
-class Must(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls = dspy.OutputField()
-
-
-class May(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Theirs(dspy.Signature):
@@ -51,11 +33,6 @@ class Theirs(dspy.Signature):
     question: str = dspy.InputField()
     tools: list[dspy.Tool] = dspy.InputField()
     calls: dspy.ToolCalls = dspy.OutputField()
-
-
-def get_weather(city: str, days: int = 3) -> str:
-    """Weather for a city."""
-    raise AssertionError("a tool was executed")
 
 
 def weather(city: Any, **more: Any) -> Call:
@@ -78,8 +55,7 @@ async def ask(
     **options: Any,
 ) -> Any:
     wire, engine = route
-    engines = {} if wire == "ollama" else {"engine": engine}  # LiteLLM alone speaks Ollama's own wire
-    lm = lm or dspy.LM(**provider.lm_options(wire, **engines))
+    lm = lm or lm_of(provider, wire, engine)
     adapter = adapter(tool_calling="native", **{"on_invalid": "reask", **options})
     tools = [dspy.Tool(get_weather)] if signature is Theirs else [get_weather]
     inputs: dict[str, Any] = {"question": "weather?", "tools": tools, "config": config or {}}

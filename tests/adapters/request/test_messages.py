@@ -46,12 +46,6 @@ class Chat(dspy.Signature):
 TOOLS = ToolDecls([declared("get_weather")])
 
 
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
-    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
-
-
 def ask(lm: Any, **inputs: Any) -> Any:
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
         return dspy.Predict(Chat)(tools=inputs.pop("tools", TOOLS), **inputs)

@@ -13,9 +13,7 @@ on every run. The answers are recorded ones (SIGADAPT_CORPUS) and the loopback p
 """
 
 import copy
-import gzip
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from support import RECORDINGS, recorded
 
 from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response, choice_from_stream
 from sigadapt.adapters.response.stream_events import events_of
@@ -32,7 +31,6 @@ Json = dict[str, Any]
 
 SEED = 20_261_120
 BUDGET = 1_500_000  # characters read of one answer in one way; smaller than every position of a large one
-CORPUS = os.environ.get("SIGADAPT_CORPUS")
 
 tried: Counter[str] = Counter()
 
@@ -127,17 +125,13 @@ def pieces(text: str) -> list[str]:
     return [text[at : at + 8] for at in range(0, len(text), 8)]
 
 
-def recorded() -> Iterator[Sample]:
-    for path in sorted(Path(CORPUS, "wire").glob("*.jsonl.gz")) if CORPUS else []:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                if row["stream"]:
-                    yield Sample(row["id"], row["dialect"], None, events_of(row["response"]))
-                else:
-                    yield Sample(row["id"], row["dialect"], row["response"], [])
+def sample_of(row: Json) -> Sample:
+    if row["stream"]:
+        return Sample(row["id"], row["dialect"], None, events_of(row["response"]))
+    return Sample(row["id"], row["dialect"], row["response"], [])
 
 
-SAMPLES = [*own(), *recorded()]
+SAMPLES = [*own(), *(sample_of(row) for path in RECORDINGS for row in recorded(path))]
 BODIES = [(sample, sample.body) for sample in SAMPLES if sample.body is not None]
 STREAMS = [sample for sample in SAMPLES if sample.events]
 

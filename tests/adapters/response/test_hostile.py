@@ -12,6 +12,7 @@ from typing import Any
 
 import dspy
 import pytest
+from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
@@ -28,7 +29,6 @@ from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
-ENGINES = ("auto", "litellm")
 PACKAGE = str(Path(sigadapt.__file__).parent)
 
 ANY: Json = {"type": "object"}
@@ -281,17 +281,7 @@ def test_work_grows_no_faster_than_the_answer(make: Callable[[int], Callable[[],
 
 
 def ask(provider: LoopbackProvider, engine: str, **options: Any) -> Any:
-    class Must(dspy.Signature):
-        """Answer with the tools."""
-
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
-        calls: ToolCalls = dspy.OutputField()
-
-    def get_weather(city: str) -> str:
-        raise AssertionError("a tool was executed")
-
-    lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+    lm = lm_of(provider, engine=engine)
     adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
     with dspy.context(lm=lm, adapter=adapter):
         return dspy.Predict(Must)(question="weather?", tools=[get_weather])

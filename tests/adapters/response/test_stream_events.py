@@ -80,7 +80,7 @@ GARBAGE = {
 @pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE)
 def test_what_is_no_json_is_not_passed_over(text: str) -> None:
     """response-choice: Something that is no response is unreadable"""
-    with pytest.raises(UnreadableResponse, match="not JSON"):
+    with pytest.raises(UnreadableResponse, match="invalid JSON"):
         events_of(text)
 
 

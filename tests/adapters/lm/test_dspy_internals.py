@@ -1,0 +1,266 @@
+"""Every name of DSPy that is not public, tested by what it does.
+
+When a new DSPy changes one of them, the test of that name fails here, and its message says what was lost.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import dspy
+import pytest
+
+from sigadapt.adapters.lm import dspy_internals as internals
+from sigadapt.testing import Answer, LoopbackProvider
+
+lm15 = dspy.lm15
+
+
+@pytest.fixture
+def provider() -> Iterator[LoopbackProvider]:
+    with LoopbackProvider([Answer(text="Hi.")]) as running:
+        yield running
+
+
+def lm_of(provider: LoopbackProvider, wire: str = "openai", **options: Any) -> Any:
+    return dspy.LM(**provider.lm_options(wire, **options))
+
+
+def request_of(lm: Any) -> Any:
+    return lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),))
+
+
+def test_every_name_has_its_reason() -> None:
+    documented = inspect.getdoc(internals) or ""
+    assert [name for name in internals.__all__ if f"`{name}`" not in documented] == []
+    assert sorted(set(internals.__all__)) == sorted(internals.__all__)
+    assert [name for name in internals.__all__ if not hasattr(internals, name)] == []
+
+
+def test_planned_asks_capabilities_once_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Counting(dspy.LM):
+        @property
+        def supports_function_calling(self) -> bool:
+            asked.append("asked")
+            return True
+
+    class Adapter:
+        @internals.planned
+        def run(self, lm: Any, lm_kwargs: dict[str, Any]) -> tuple[bool, bool]:
+            return lm.supports_function_calling, lm.supports_function_calling
+
+    assert Adapter().run(Counting("openai/x"), {}) == (True, True), "the decorated method no longer runs"
+    assert asked
+
+
+def test_a_fallback_scope_says_whether_a_stream_has_shown_anything() -> None:
+    with internals.fallback_scope() as progress:
+        assert progress.emitted is False
+
+
+def test_client_keys_are_connection_settings() -> None:
+    assert {"api_key", "api_base", "timeout", "headers"} <= internals.CLIENT_KEYS
+    assert {"temperature", "max_tokens", "tools"}.isdisjoint(internals.CLIENT_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "native", "adapter"),
+    [
+        ("openai/gpt-4o-mini", {}, True, "OpenAIChatLM"),
+        ("openai/gpt-5", {"model_type": "responses"}, True, "OpenAILM"),
+        ("anthropic/claude-sonnet-4-6", {}, True, "AnthropicLM"),
+        ("gemini/gemini-2.5-flash", {}, True, "GeminiLM"),
+        ("openai/gpt-4o-mini", {"engine": "litellm"}, False, None),
+        ("bedrock/anthropic.claude-sonnet-4-5", {}, False, None),
+    ],
+)
+def test_a_backend_is_selected_offline(
+    model: str, options: dict[str, Any], native: bool, adapter: str | None
+) -> None:
+    selection = internals.select_backend(dspy.LM(model, **options))
+    assert selection.native is native
+    assert getattr(selection.resolution, "adapter", None) == adapter
+
+
+def test_ollama_is_known_as_a_server() -> None:
+    assert internals.select_backend(dspy.LM("ollama/llama3.1")).resolution.provider == "ollama"
+
+
+def test_a_server_that_wants_its_reasoning_back_says_so() -> None:
+    compat = internals.select_backend(dspy.LM("deepseek/deepseek-reasoner", api_key="x")).resolution.compat
+    assert lm15.OpenAIChatCompat.preset(compat).thinking_replay == "native"
+
+
+def engines_of(provider: LoopbackProvider, *, is_async: bool) -> list[str]:
+    lms = lm_of(provider), lm_of(provider, engine="litellm")
+    engines = [internals.native_engine(lm, request_of(lm), is_async=is_async) for lm in lms]
+    return [type(engine).__name__ for engine in engines]
+
+
+def test_the_engine_is_the_one_that_dspy_would_use(provider: LoopbackProvider) -> None:
+    assert engines_of(provider, is_async=False) == ["LM15Engine", "LiteLLMEngine"]
+
+
+async def test_the_async_engine_is_the_one_that_dspy_would_use(provider: LoopbackProvider) -> None:
+    assert engines_of(provider, is_async=True) == ["AsyncLM15Engine", "AsyncLiteLLMEngine"]
+
+
+def test_a_copy_with_an_engine_answers_through_it_and_shares_the_history(provider: LoopbackProvider) -> None:
+    lm = lm_of(provider)
+    asked: list[Any] = []
+    engine = internals.native_engine(lm, request_of(lm), is_async=False)
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+        def complete(self, request: Any) -> Any:
+            asked.append(request)
+            return engine.complete(request)
+
+    copied: Any = internals.with_engine(lm, Noting())
+    assert copied(request_of(lm)).text == "Hi."
+    assert len(asked) == 1, "DSPy no longer looks its engines up in `_engine_store`"
+    assert copied.history is lm.history
+    assert lm(request_of(lm)).text == "Hi."
+    assert len(asked) == 1, "the model itself is left as it was"
+
+
+async def test_a_native_engine_names_the_provider_it_streams_from(provider: LoopbackProvider) -> None:
+    lm = lm_of(provider)
+    engine = internals.native_engine(lm, request_of(lm), is_async=False)
+    target, routed = internals.target_of(engine, request_of(lm))
+    assert routed.model == "gpt-4o-mini"
+    assert callable(target.parse_stream_events), "the provider no longer parses its events by this name"
+    assert internals.inner_of(target) is None
+    engine = internals.native_engine(lm, request_of(lm), is_async=True)
+    target, _ = internals.target_of(engine, request_of(lm))
+    assert callable(internals.inner_of(target).parse_stream_events)
+
+
+def test_a_legacy_output_holds_text_and_log_probabilities(provider: LoopbackProvider) -> None:
+    lm = lm_of(provider)
+    output = internals.legacy_output(lm(request_of(lm)), logprobs=False)
+    assert output["text"] == "Hi."
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+def test_a_stream_can_be_stood_in_for(provider: LoopbackProvider) -> None:
+    """`stream_now`, `streaming_to`, `listeners_of`, `EngineChunk` and `StreamResponse` together."""
+    seen: list[Any] = []
+
+    class Tap:
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.stream, name)
+
+        async def send(self, item: Any) -> None:
+            seen.append(item)
+            await self.stream.send(item)
+
+    class Program(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.predict = dspy.Predict(Ask)
+
+        def forward(self, question: str) -> Any:
+            stream = internals.stream_now()
+            assert stream is not None, "DSPy no longer keeps its stream under `settings.send_stream`"
+            with internals.streaming_to(Tap(stream)):
+                return self.predict(question=question)
+
+    listener: Any = internals.StreamListener("answer")
+    program: Any = dspy.streamify(Program(), stream_listeners=[listener], async_streaming=False)
+    answer = Answer(text="[[ ## answer ## ]]\nYes.\n\n[[ ## completed ## ]]")
+    with LoopbackProvider([answer]) as said, dspy.context(lm=lm_of(said)):
+        given = list(program(question="?"))
+    assert any(isinstance(item, internals.EngineChunk) for item in seen), "chunks have another type"
+    chunks = [item for item in given if isinstance(item, internals.StreamResponse)]
+    assert "".join(chunk.chunk for chunk in chunks).strip() == "Yes."
+    assert internals.stream_now() is None
+
+
+def test_listeners_are_those_of_the_running_predictor() -> None:
+    predict = dspy.Predict(Ask)
+    listener: Any = internals.StreamListener("answer", predict=predict)
+    with dspy.context(stream_listeners=[listener], caller_predict=predict):
+        assert internals.listeners_of("answer") == [listener]
+        assert internals.listeners_of("question") == []
+    with dspy.context(stream_listeners=[listener], caller_predict=dspy.Predict(Ask)):
+        assert internals.listeners_of("answer") == []
+
+
+async def test_a_sync_program_can_send_to_its_stream() -> None:
+    sent: list[Any] = []
+
+    class Stream:
+        async def send(self, item: Any) -> None:
+            sent.append(item)
+
+    internals.sync_send_to_stream(Stream(), "item")
+    assert sent == ["item"]
+
+
+def test_marked_text_becomes_content_blocks() -> None:
+    image = dspy.Image("data:image/png;base64,AAAA")
+    adapter = dspy.ChatAdapter()
+    signature: Any = dspy.Signature("picture: dspy.Image -> answer")  # pyright: ignore[reportCallIssue]
+    marked = adapter.format_user_message_content(signature, {"picture": image})
+    assert internals.TYPE_MARKER in marked
+    message = internals.with_blocks({"role": "user", "content": marked})
+    assert [block["type"] for block in message["content"] if block["type"] != "text"] == ["image_url"]
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def test_litellms_chunks_become_lm15s_events() -> None:
+    stream = internals.ChatStream(lm15.Request(model="m", messages=(lm15.Message.user("Hi"),)))
+    events = [event for each in ({"content": "Hi"}, {"content": "."}) for event in stream.feed(chunk(each))]
+    assert [event.delta.text for event in events if event.type == "delta"] == ["Hi", "."]
+    assert internals.plain(chunk({"content": "x"})) == chunk({"content": "x"})
+    assert hasattr(stream, "chunks"), "the body is put together from `chunks`"
+
+
+def test_litellms_errors_become_dspys() -> None:
+    with pytest.raises(lm15.RateLimitError, match="slow down"), internals.litellm_errors(model="m"):
+        raise internals.get_litellm().exceptions.RateLimitError("slow down", "openai", "m")
+
+
+def test_streams_are_closed() -> None:
+    closed: list[str] = []
+
+    class Source:
+        def close(self) -> None:
+            closed.append("sync")
+
+        async def aclose(self) -> None:
+            closed.append("async")
+
+    async def close_async() -> None:
+        async with internals.aclosing(Source()):
+            pass
+
+    with internals.closing(Source()):
+        pass
+    asyncio.run(close_async())
+    assert closed == ["sync", "async"]
+
+
+def test_the_engines_write_their_messages_in_one_method(provider: LoopbackProvider) -> None:
+    """`litellm_engines.py` overrides `_arguments`."""
+    lm = lm_of(provider, engine="litellm")
+    engine = internals.native_engine(lm, request_of(lm), is_async=False)
+    assert engine._arguments(request_of(lm))["messages"] == [{"role": "user", "content": "Hi"}]
