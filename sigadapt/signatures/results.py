@@ -140,8 +140,9 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
         return dict(named)
     values = list(cast("Iterable[Any]", given))
     if len(values) != len(turn):
+        ids = ", ".join(call.id for call in turn) or "none"
         raise InvalidHistory(
-            f"got {len(values)} {what}s for {len(turn)} calls ({', '.join(call.id for call in turn) or 'none'})",
+            f"got {len(values)} {what}s for {len(turn)} valid calls ({ids})",
             code="unanswered_call" if len(values) < len(turn) else "unknown_call",
             fix="Give one for each valid call, in order, or a mapping by call id.",
         )
