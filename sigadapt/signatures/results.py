@@ -135,7 +135,8 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
         for call_id in named:
             if call_id not in known:
                 raise InvalidHistory(
-                    f"got a {what} for the call {call_id!r}, which is not in this turn", code="unknown_call"
+                    f"got a {what} for the call {call_id!r}, which is not a valid call of this turn",
+                    code="unknown_call",
                 )
         return dict(named)
     values = list(cast("Iterable[Any]", given))
