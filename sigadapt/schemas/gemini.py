@@ -26,7 +26,7 @@ _SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "mi
 
 
 def in_json_schema(schema: Any) -> Any:
-    """Return the schema as JSON Schema; the same object if it is JSON Schema already.
+    """Return the schema as JSON Schema: the same object if nothing differs, but always a copy for `anyOf`.
 
     Args:
         schema: a schema in Gemini's format or in JSON Schema. Its depth must be bounded, because this

@@ -400,7 +400,7 @@ class ToolCalls(dspy.ToolCalls):
 
 
 _new = object.__new__
-# What pydantic knows to be set: all fields. One set serves all, because a frozen model never changes it.
+# Each model's `model_fields_set`: all fields. Instances share it, because a frozen model never changes it.
 _ALL_FIELDS: dict[Any, set[str]] = {
     cls: set(cls.model_fields) for cls in (Turn, ToolCall, InvalidToolCall, ToolCalls)
 }

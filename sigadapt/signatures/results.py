@@ -135,13 +135,15 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
         for call_id in named:
             if call_id not in known:
                 raise InvalidHistory(
-                    f"got a {what} for the call {call_id!r}, which is not in this turn", code="unknown_call"
+                    f"got a {what} for the call {call_id!r}, which is not a valid call of this turn",
+                    code="unknown_call",
                 )
         return dict(named)
     values = list(cast("Iterable[Any]", given))
     if len(values) != len(turn):
+        ids = ", ".join(call.id for call in turn) or "none"
         raise InvalidHistory(
-            f"expected {len(turn)} {what}s for {', '.join(call.id for call in turn)}; got {len(values)}",
+            f"got {len(values)} {what}s for {len(turn)} valid calls ({ids})",
             code="unanswered_call" if len(values) < len(turn) else "unknown_call",
             fix="Give one for each valid call, in order, or a mapping by call id.",
         )
