@@ -28,18 +28,17 @@ import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.check import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
 
 _Function: TypeAlias = Callable[..., Any]
 
 
 class _Derived(NamedTuple):
-    doc: str | None
     description: str
     parameters: bytes
     returns: bytes | None
@@ -51,8 +50,9 @@ class _Signature(NamedTuple):
     returns: Any
 
 
-_DERIVED: WeakCache[dict[bool, _Derived]] = WeakCache()
-"""What was derived from a function, by whether it was given as a bound method."""
+_PLAIN: SnapshotCache[_Derived] = SnapshotCache()
+_BOUND: SnapshotCache[_Derived] = SnapshotCache()
+"""What was derived of a function, given as itself or as a bound method."""
 
 
 def accepts(source: object) -> bool:
@@ -113,16 +113,13 @@ def _derived(source: _Function) -> _Derived:
     called = _called(source)
     is_bound = isinstance(called, MethodType)
     key = called.__func__ if is_bound else called
-    doc = source.__doc__ if type(source) is FunctionType else _doc_of(source)  # cleaned below, if need be
     if type(key) not in (FunctionType, functools.partial):
-        return _derive(source, called, doc)
-    known = _DERIVED.of(key, dict)
-    if is_bound not in known or known[is_bound].doc != doc:
-        known[is_bound] = _derive(source, called, doc)
-    return known[is_bound]
+        return _derive(source, called)
+    snapshot = of_callable(called) if called is source else (*of_callable(called), _doc_of(source))
+    return (_BOUND if is_bound else _PLAIN).of(key, snapshot, lambda: _derive(source, called))
 
 
-def _derive(source: _Function, called: _Function, doc: str | None) -> _Derived:
+def _derive(source: _Function, called: _Function) -> _Derived:
     where = _qualified(source)
     docs = docstrings.parse(_doc_of(source))
     problems: list[str] = []
@@ -144,7 +141,7 @@ def _derive(source: _Function, called: _Function, doc: str | None) -> _Derived:
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
     returns = _returns(signature.returns, docs.returns)
-    return _Derived(doc, docs.description, _encoded(schema), None if returns is None else _encoded(returns))
+    return _Derived(docs.description, _encoded(schema), None if returns is None else _encoded(returns))
 
 
 def _encoded(schema: Json) -> bytes:

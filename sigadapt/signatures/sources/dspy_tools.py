@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 import dspy
 
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 
@@ -25,7 +25,7 @@ class _Default(NamedTuple):
     desc: str
 
 
-_BY_DSPY: WeakCache[_Default] = WeakCache()
+_BY_DSPY: SnapshotCache[_Default] = SnapshotCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Tool]:
@@ -84,7 +84,7 @@ def _described(args: _Args, described: dict[str, str]) -> _Args:
 
 
 def _by_dspy(func: Callable[..., Any]) -> _Default:
-    return _BY_DSPY.of(func, lambda: _derived_by_dspy(func))
+    return _BY_DSPY.of(func, of_callable(func), lambda: _derived_by_dspy(func))
 
 
 def _derived_by_dspy(func: Callable[..., Any]) -> _Default:

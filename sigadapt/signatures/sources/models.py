@@ -8,13 +8,13 @@ import jiter
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.check import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.snapshots import SnapshotCache, of_class
 
-_DERIVED: WeakCache[bytes] = WeakCache()
+_DERIVED: SnapshotCache[bytes] = SnapshotCache()
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
@@ -61,7 +61,7 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
         >>> schema_of_model(pydantic.create_model("Point", x=float))["properties"]
         {'x': {'type': 'number'}}
     """
-    derived = _DERIVED.of(model, lambda: compact(_derive(model)).encode())
+    derived = _DERIVED.of(model, of_class(model), lambda: compact(_derive(model)).encode())
     return cast("Json", jiter.from_json(derived))
 
 

@@ -21,12 +21,12 @@ import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.check import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.snapshots import SnapshotCache, of_fields
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 
@@ -36,7 +36,7 @@ class _Derived(NamedTuple):
     returns: bytes | None
 
 
-_DERIVED: WeakCache[_Derived] = WeakCache()
+_DERIVED: SnapshotCache[_Derived] = SnapshotCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
@@ -141,7 +141,7 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
         return RawDecl(name, signature.instructions, parameters)
-    known = _DERIVED.of(signature, lambda: _derive(signature))
+    known = _DERIVED.of(signature, of_fields(signature.fields), lambda: _derive(signature))
     returns = None if known.returns is None else jiter.from_json(known.returns)
     return RawDecl(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
 
