@@ -7,7 +7,7 @@ pydantic model, which costs more time than the rest of a call.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 
 import dspy
 from dspy.adapters.types.base_type import Type
@@ -66,10 +66,21 @@ class Plan:
 
 
 class _Compiled(NamedTuple):
-    """A Plan, and the instructions its signature had then; a change of them in place makes the Plan stale."""
+    """A Plan, and what it follows from: a signature's instructions and fields can be changed in place."""
 
     plan: Plan | None
-    instructions: str | None
+    follows_from: tuple[Any, ...]
+
+
+def _follows_from(signature: type[Signature]) -> tuple[Any, ...]:
+    fields = signature.model_fields
+    return (
+        signature.__doc__,
+        *[
+            (name, field.annotation, field.default, dict(cast("Any", field.json_schema_extra or {})))
+            for name, field in fields.items()
+        ],
+    )
 
 
 _PLANS: WeakCache[_Compiled] = WeakCache()
@@ -100,11 +111,11 @@ def plan_of(signature: type[Signature]) -> Plan | None:
         >>> plan_of(dspy.Signature("question -> answer")) is None
         True
     """
-    known = _PLANS.get(signature)
-    if known is not None and (known.plan is None or known.instructions == signature.__doc__):
+    known, follows_from = _PLANS.get(signature), _follows_from(signature)
+    if known is not None and known.follows_from == follows_from:
         return known.plan
     plan = _compile(signature)
-    _PLANS.put(signature, _Compiled(plan, signature.__doc__))
+    _PLANS.put(signature, _Compiled(plan, follows_from))
     if plan is not None:
         _RESTS.put(plan.rest, plan.turns)
     return plan

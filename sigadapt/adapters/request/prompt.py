@@ -32,6 +32,7 @@ _DESCRIBING = (
 # If an adapter overrides any of these, it writes each question itself.
 _SHOWING = ("format_user_message_content", "format_field_with_value")
 _OURS = ("text_description", "text_reminder")
+_WORDS = (*_DESCRIBING, *_SHOWING, *_OURS)
 _MARK = "\ue000"
 
 
@@ -55,7 +56,7 @@ class Prompt(NamedTuple):
     templates: dict[tuple[str, ...], str]
 
 
-_PROMPTS: WeakCache[WeakCache[Prompt]] = WeakCache()
+_PROMPTS: WeakCache[WeakCache[tuple[Any, Prompt]]] = WeakCache()
 """The Prompt, by signature and adapter."""
 
 
@@ -73,13 +74,20 @@ def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
         <BLANKLINE>
         Tool calls aside, respond with a JSON object in the following order of fields: `answer`.
     """
-    of_signature = _PROMPTS.of(rest, WeakCache)
-    prompt = of_signature.get(adapter)
-    if prompt is None:
-        prompt = _compiled(adapter, rest)
-        if _says_the_same_each_time(adapter):
-            of_signature.put(adapter, prompt)
+    of_signature, words = _PROMPTS.of(rest, WeakCache), _words_of(adapter)
+    known = of_signature.get(adapter)
+    if known is not None and known[0] == words:
+        return known[1]
+    prompt = _compiled(adapter, rest)
+    if _says_the_same_each_time(adapter):
+        of_signature.put(adapter, (words, prompt))
     return prompt
+
+
+def _words_of(adapter: TextFormat) -> tuple[Any, ...]:
+    """The methods that a Prompt follows from; they can be replaced in place."""
+    kind, own = type(adapter), vars(adapter)
+    return tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
 
 
 def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
@@ -153,7 +161,13 @@ def _are_dspys(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
 def _are_the_users(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
     """Return whether any of the methods is the user's, not DSPy's or sigadapt's."""
     known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
-    return any(method.__module__.partition(".")[0] not in ("dspy", "sigadapt") for method in known)
+    return any(_package_of(method) not in ("dspy", "sigadapt") for method in known)
+
+
+def _package_of(method: Any) -> str:
+    """The package that a method is written in; what `functools.wraps` says of it is another's."""
+    function = getattr(method, "__func__", method)
+    return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
 
 
 def _says_the_same_each_time(adapter: TextFormat) -> bool:
