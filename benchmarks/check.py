@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/check.py
 
-It lies beside the tests because it alone takes half as long as all of them.
+It lies beside the tests because it takes half a minute.
 """
 
 import importlib

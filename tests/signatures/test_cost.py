@@ -27,10 +27,11 @@ print(ToolDecls([f, Point, {"type": "web_search"}]).fingerprint())
 """
 
 
-def test_a_fingerprint_is_the_same_in_every_process():
+def test_a_fingerprint_is_the_same_in_every_process(capsys: pytest.CaptureFixture[str]):
     """tool-declarations: The same declarations have the same fingerprint in every process."""
-    seen: set[str] = set()
-    for seed in ("0", "1", "2"):
+    exec(CODE, {"__name__": "here"})  # noqa: S102  (this process, whose seed is a third one)
+    seen = {capsys.readouterr().out.strip()}
+    for seed in ("0", "1"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", CODE]
         seen.add(subprocess.check_output(command, text=True, env=env).strip())  # noqa: S603

@@ -1,0 +1,89 @@
+"""Every route of the table is reached by a `dspy.LM` of its kind; nothing is asked, so nothing is sent."""
+
+from dataclasses import replace
+from typing import Any
+
+import dspy
+import pytest
+
+from sigadapt.adapters.lm.routes import route_of
+from sigadapt.providers import ROUTES
+from sigadapt.providers.provider import OWN_ENGINE, Route
+
+# A model that leads to each route, by the route's dialect, its door, and what else tells it from others.
+REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
+    (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini"}),
+    (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini", "api_base": "http://127.0.0.1:9/v1"}),
+    (("openai-chat", "lm15", ""), {"model": "groq/llama-3.3-70b-versatile"}),
+    (("openai-chat", "litellm", ""), {"model": "openai/gpt-4o-mini", "engine": "litellm"}),
+    (("openai-chat", "litellm", ""), {"model": "mistral/mistral-large-latest", "engine": "litellm"}),
+    (("openai-chat", "litellm", "deepseek"), {"model": "deepseek/deepseek-chat", "engine": "litellm"}),
+    (("openai-chat", "litellm", "deepseek"), {"model": "moonshot/kimi-k2", "engine": "litellm"}),
+    (("openai-responses", "lm15", ""), {"model": "openai/gpt-5", "model_type": "responses"}),
+    (
+        ("openai-responses", "litellm", ""),
+        {"model": "openai/gpt-5", "model_type": "responses", "engine": "litellm"},
+    ),
+    (("anthropic", "lm15", ""), {"model": "anthropic/claude-sonnet-4-6"}),
+    (("anthropic", "litellm", "anthropic"), {"model": "anthropic/claude-sonnet-4-6", "engine": "litellm"}),
+    (("gemini", "lm15", ""), {"model": "gemini/gemini-2.5-flash"}),
+    (("gemini", "litellm", "gemini"), {"model": "gemini/gemini-2.5-flash", "engine": "litellm"}),
+    (("gemini", "litellm", "gemini"), {"model": "vertex_ai/gemini-2.5-flash", "engine": "litellm"}),
+    (("openai-chat", "lm15", "ollama"), {"model": "ollama/llama3.1"}),
+    (("openai-chat", "lm15", "ollama"), {"model": "ollama_chat/llama3.1"}),
+    (("ollama", "litellm", "ollama"), {"model": "ollama/llama3.1", "engine": "litellm"}),
+    (("ollama", "litellm", "ollama"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
+    (
+        ("bedrock-converse", "litellm", "bedrock"),
+        {"model": "bedrock/anthropic.claude-sonnet-4-6"},
+    ),
+    (("cohere", "litellm", "cohere"), {"model": "cohere/command-r-plus", "engine": "litellm"}),
+    (("cohere", "litellm", "cohere"), {"model": "cohere_chat/command-r-plus", "engine": "litellm"}),
+]
+
+
+def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
+    dialect, door, mark = told
+    marks = {route.server} if route.door == "lm15" else route.prefixes or {""}
+    return (route.dialect, route.door) == (dialect, door) and mark in marks
+
+
+@pytest.mark.parametrize(
+    ("told", "given"), REACHED, ids=["-".join(map(str, given.values())) for _, given in REACHED]
+)
+def test_a_model_leads_to_its_route(told: tuple[str, str, str], given: dict[str, Any]) -> None:
+    """request-shaping: Each wire gets its own form."""
+    (expected,) = [route for route in ROUTES if is_told_by(route, told)]
+    assert route_of(dspy.LM(**given)) == expected
+
+
+def test_every_route_is_reached() -> None:
+    reached = [route for route in ROUTES if any(is_told_by(route, told) for told, _ in REACHED)]
+    assert [route for route in ROUTES if route not in reached] == []
+
+
+def test_every_prefix_is_reached() -> None:
+    given = {options["model"].partition("/")[0] for _, options in REACHED if "engine" in options}
+    wanted = {prefix for route in ROUTES for prefix in route.prefixes}
+    assert wanted - given - {"bedrock"} == set()
+
+
+class Engine:
+    """An engine of the user's own, which is not asked here."""
+
+    def complete(self, request: Any) -> Any:
+        raise AssertionError
+
+
+def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
+    """request-shaping: An engine of the user's own gets the request as it is."""
+    engine: Any = Engine()
+    assert route_of(dspy.LM("openai/x", engine=engine)) is OWN_ENGINE
+
+
+@pytest.mark.xfail(strict=True, reason="lm15's `resolution.compat` is the name of settings, not the settings")
+@pytest.mark.parametrize("model", ["deepseek/deepseek-chat", "moonshot/kimi-k2"])
+def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
+    plain = route_of(dspy.LM("openai/gpt-4o-mini"))
+    assert not plain.replays_reasoning
+    assert route_of(dspy.LM(model)) == replace(plain, replays_reasoning=True)
