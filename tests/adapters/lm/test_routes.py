@@ -54,7 +54,7 @@ def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
 def test_a_model_leads_to_its_route(told: tuple[str, str, str], given: dict[str, Any]) -> None:
     """request-shaping: Each wire gets its own form."""
     (expected,) = [route for route in ROUTES if is_told_by(route, told)]
-    assert route_of(dspy.LM(**given)) == expected
+    assert route_of(dspy.LM(**given), {}) == expected
 
 
 def test_every_route_is_reached() -> None:
@@ -78,12 +78,11 @@ class Engine:
 def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
     """request-shaping: An engine of the user's own gets the request as it is."""
     engine: Any = Engine()
-    assert route_of(dspy.LM("openai/x", engine=engine)) is OWN_ENGINE
+    assert route_of(dspy.LM("openai/x", engine=engine), {}) is OWN_ENGINE
 
 
-@pytest.mark.xfail(strict=True, reason="lm15's `resolution.compat` is the name of settings, not the settings")
 @pytest.mark.parametrize("model", ["deepseek/deepseek-chat", "moonshot/kimi-k2"])
 def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
-    plain = route_of(dspy.LM("openai/gpt-4o-mini"))
+    plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.replays_reasoning
-    assert route_of(dspy.LM(model)) == replace(plain, replays_reasoning=True)
+    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning=True)
