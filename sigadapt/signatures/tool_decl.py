@@ -1,8 +1,8 @@
 """ToolDecl: the declaration of one tool, as a model sees it.
 
-A declaration is checked when it is made (rule 4) and is immutable. Its schema is its author's object, not a
-copy: a later change of that object changes the declaration, and is not checked. `to_openai` returns new dicts
-around the schema, so a caller may edit those.
+A declaration is checked when it is made (rule 4) and is immutable. It is a snapshot of its source (rule 13):
+its schema is kept as text, and what is sent and what calls are checked by are both made of that text. Nobody who
+changes the author's schema, `parameters`, or what `to_openai` returned changes either.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
+import jiter
 import jsonschema_rs
 
 from sigadapt.errors import InvalidToolDecl
@@ -69,6 +70,8 @@ class ToolDecl:
         if self.parameters in (None, {}):
             object.__setattr__(self, "parameters", _no_arguments())
         self.__dict__["_validator"] = check(self.parameters, tool=self.name)
+        self.__dict__["_schema"] = compact(self.parameters).encode()
+        object.__setattr__(self, "parameters", self._parameters())
         for part in (self.returns, self.extras):
             check_json(part, tool=self.name)
 
@@ -133,7 +136,7 @@ class ToolDecl:
         """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
 
         Returns:
-            New dicts around this declaration's own schema object.
+            New dicts each time; a caller may edit them.
 
         Example:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
@@ -142,7 +145,7 @@ class ToolDecl:
         function: Json = {
             "name": self.name,
             "description": self.model_description,
-            "parameters": self.parameters,
+            "parameters": self._parameters(),
         }
         if self.strict is not None:
             function["strict"] = self.strict
@@ -192,9 +195,13 @@ class ToolDecl:
         errors = self._validator.iter_errors(args)
         return frozenset(str(error.instance_path[0]) for error in errors if error.instance_path)
 
+    def _parameters(self) -> Json:
+        """A new copy of the schema, from the text that the snapshot is."""
+        return jiter.from_json(self.__dict__["_schema"])
+
     @cached_property
     def _validator(self) -> jsonschema_rs.Validator:
-        return compiled(self.parameters, tool=self.name)
+        return compiled(self._parameters(), tool=self.name)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
@@ -242,7 +249,7 @@ def declare(raw: RawDecl) -> ToolDecl:
     if not fields.pop("derived") or fields["extras"] is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
-    decl.__dict__.update(fields)
+    decl.__dict__.update(fields, _schema=compact(fields["parameters"]).encode())
     _check_fields(decl)
     return decl
 
@@ -254,7 +261,8 @@ def saved(decl: ToolDecl) -> Json:
         >>> saved(ToolDecl("now", "The time.", {"type": "object"}))
         {'name': 'now', 'description': 'The time.', 'parameters': {'type': 'object'}}
     """
-    kept: Json = {"name": decl.name, "description": decl.description, "parameters": decl.parameters}
+    sent = decl.to_openai()["function"]["parameters"]
+    kept: Json = {"name": decl.name, "description": decl.description, "parameters": sent}
     for key in ("returns", "strict", "extras"):
         if getattr(decl, key) is not None:
             kept[key] = getattr(decl, key)

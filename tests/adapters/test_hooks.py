@@ -279,3 +279,29 @@ def test_dspys_callbacks_still_fire():
     with dspy.context(callbacks=[callbacks]):
         ask([Answer(calls=[PARIS])], Hook("a", []))
     assert callbacks.fired == ["module", "format", "lm", "lm ended"]
+
+
+class Spoiling:
+    """A hook that edits what it is given, in place."""
+
+    def before_request(self, request: Any, context: Any) -> None:
+        request["tools"][0]["function"]["parameters"]["properties"].clear()
+        request["tools"].append({"type": "web_search"})
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_a_hook_edits_is_its_own(strict: bool):
+    """call-cost: What has changed is declared anew."""
+    decls = sigadapt.ToolDecls([WEATHER])
+    before = decls.to_openai()
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        for hooks in ([Spoiling()], []):
+            adapter = sigadapt.ChatAdapter(tool_calling="native", hooks=hooks, strict=strict)
+            with dspy.context(lm=lm, adapter=adapter):
+                dspy.Predict(Ask)(question="?", tools=decls)
+    spoiled, clean = (request.body["tools"] for request in provider.received)
+    assert spoiled[0]["function"]["parameters"]["properties"] == {}
+    assert [tool["function"]["name"] for tool in clean] == ["get_weather"]
+    assert clean[0]["function"]["parameters"]["properties"] == {"city": {"type": "string"}}
+    assert decls.to_openai() == before

@@ -93,6 +93,6 @@ def test_schemas_may_be_overridden():
     given: Callable[..., Any] = f
     schema: dict[str, Any] = {"type": "object", "properties": {"b": {}}}
     decl = ToolDecl.of(given, parameters=schema, returns={"type": "object"})
-    assert decl.parameters is schema
+    assert decl.parameters == schema
     assert decl.returns == {"type": "object"}
     assert decl.func is f

@@ -74,11 +74,25 @@ def test_a_dict_schema_passes_through_unchanged():
     """tool-declarations: A dict schema passes through unchanged."""
     before = copy.deepcopy(SCHEMA)
     decl = ToolDecl("search", parameters=SCHEMA)
-    assert decl.parameters is SCHEMA
-    assert decl.to_openai()["function"]["parameters"] is SCHEMA
-    decl.to_openai()["function"]["name"] = "changed"
-    assert decl.to_openai()["function"]["name"] == "search"
+    assert decl.parameters == decl.to_openai()["function"]["parameters"] == SCHEMA
+    assert list(decl.parameters) == list(SCHEMA)
     assert before == SCHEMA
+
+
+def test_a_declaration_is_a_snapshot():
+    """tool-declarations: What is sent and what calls are checked by are one snapshot."""
+    theirs: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    decl = ToolDecl("f", parameters=theirs)
+    before, decls = decl.to_openai(), ToolDecls([decl])
+    for schema in (theirs, decl.parameters, decl.to_openai()["function"]["parameters"]):
+        schema["required"] = ["a"]
+        schema["properties"].clear()
+    assert decl.to_openai() == before
+    assert decls.canonical == decls.to_openai() == [before]
+    assert decl.flaw_of({}) is None
+    assert decl.flaw_of({"a": 1}) is not None
+    assert ToolDecls.model_validate_json(decls.model_dump_json()).to_openai() == [before]
+    assert ToolDecls([{"name": "f", "parameters": theirs}])["f"].flaw_of({}) is not None
 
 
 @pytest.mark.parametrize("parameters", [None, {}])

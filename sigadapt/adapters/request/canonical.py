@@ -13,7 +13,6 @@ The folder `lm/` turns a Request into the provider's own format.
 """
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any, TypedDict, cast
 
 from sigadapt.adapters.options import Options, ToolChoice
@@ -70,8 +69,10 @@ def build_request(
     choice = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls.entries:
-        tools = _strict(decls.canonical) if options.strict else decls.canonical
-        request["tools"] = deepcopy(tools) if options.hooks else tools  # hooks may change them
+        # A hook may change what it is given: new tools cost more than the ones that all requests share.
+        is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
+        tools = decls.to_openai() if is_changeable else decls.canonical
+        request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:
         request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls.entries:

@@ -165,7 +165,7 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     """
     if type(response) is not dict and is_lm15(response):
         return [_lm15_reading(response, dialect)]
-    body: Json = response if type(response) is dict else body_of(response)
+    body = body_of(response)
     provider = _provider_of(body, dialect)
     if provider is None:
         if "text" in body and dialect is None:

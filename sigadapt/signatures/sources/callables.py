@@ -11,7 +11,7 @@ The details:
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
  f. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
     lists all problems of a signature, with the callable's qualified name.
- g. The schemas are cached by function, for as long as it lives, and derived again if its docstring changes.
+ g. The schemas are cached by function, for as long as it lives, and derived again if its snapshot differs.
     They are cached as text, so that each declaration has its own schema object.
 """
 

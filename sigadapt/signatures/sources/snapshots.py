@@ -1,8 +1,8 @@
 """What a Python source is made of, to find out whether it differs from when it was read (rule 13).
 
-Sources change in place: a notebook defines a class again, `%autoreload` puts new code into an old function, an
-optimizer describes a field anew. A snapshot stands for the objects that a declaration follows from. It is cheap
-to take again, holds no object alive, and is the same as another if both stand for the same objects.
+Sources change in place: a notebook defines a class again, `%autoreload` puts new code into an old function,
+an optimizer describes a field anew. A snapshot stands for the objects that a declaration follows from. It is
+cheap to take again, keeps no object alive, and is the same as another if both stand for the same objects.
 """
 
 import builtins

@@ -1,0 +1,224 @@
+"""A declaration is what its source says now: sources that change between calls, in every way they may.
+
+The machine changes sources at random and holds after every step that what is sent is what a fresh reading of
+the same source gives, and that calls are checked by exactly that.
+"""
+
+import gc
+import inspect
+import weakref
+from types import FunctionType
+from typing import Any
+
+import dspy
+import pydantic
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.prompt import prompt_of
+
+
+def template(a: int = 1, *, b: str = "x") -> None:
+    """Do it."""
+
+
+def other(c: float) -> None:
+    """Do something else."""
+
+
+def copy_of(function: Any) -> Any:
+    """The same function as a new object, which nothing can have been remembered of."""
+    copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied.__annotations__ = dict(function.__annotations__)
+    copied.__doc__, copied.__dict__ = function.__doc__, dict(function.__dict__)
+    return copied
+
+
+TYPES: list[Any] = [int, str, float, bool, list[int], dict[str, int], "int", "list[str]", int | None]
+DEFAULTS: list[Any] = [0, 1, True, 1.0, "x", None, [1], ["a"]]
+
+
+class ChangingFunction(RuleBasedStateMachine):
+    """One function object whose parts are replaced in place, as `%autoreload` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.function = copy_of(template)
+
+    @rule(default=st.sampled_from(DEFAULTS))
+    def new_default(self, default: Any) -> None:
+        if self.function.__code__ is template.__code__:
+            self.function.__defaults__ = (default,)
+
+    @rule(default=st.sampled_from(DEFAULTS))
+    def new_keyword_default(self, default: Any) -> None:
+        if self.function.__code__ is template.__code__:
+            self.function.__kwdefaults__ = {"b": default}
+
+    @rule(item=st.integers())
+    def edited_default(self, item: int) -> None:
+        for default in self.function.__defaults__ or ():
+            if isinstance(default, list):
+                default.append(item)  # pyright: ignore[reportUnknownMemberType]
+                del default[3:]
+
+    @rule(name=st.sampled_from(["a", "b", "c"]), annotation=st.sampled_from(TYPES))
+    def new_annotation(self, name: str, annotation: Any) -> None:
+        self.function.__annotations__[name] = annotation
+
+    @rule(doc=st.sampled_from(["Do it.", "Do it.\n\nArgs:\n    a: The number.", None]))
+    def new_doc(self, doc: str | None) -> None:
+        self.function.__doc__ = doc
+
+    @rule(name=st.sampled_from(["template", "renamed"]))
+    def new_name(self, name: str) -> None:
+        self.function.__name__ = name
+
+    @rule(source=st.sampled_from([template, other]))
+    def new_code(self, source: Any) -> None:
+        fresh = copy_of(source)
+        self.function.__defaults__, self.function.__kwdefaults__ = None, None
+        self.function.__code__ = fresh.__code__
+        self.function.__defaults__, self.function.__kwdefaults__ = fresh.__defaults__, fresh.__kwdefaults__
+
+    @rule(annotation=st.sampled_from([int, str]))
+    def new_signature(self, annotation: Any) -> None:
+        only = inspect.Parameter("only", inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+        self.function.__signature__ = inspect.Signature([only])
+
+    @rule()
+    def no_signature(self) -> None:
+        self.function.__dict__.pop("__signature__", None)
+
+    @invariant()
+    def sent_and_checked_is_what_a_fresh_reading_gives(self) -> None:
+        decls, fresh = ToolDecls([self.function]), ToolDecls([copy_of(self.function)])
+        assert decls.to_openai() == fresh.to_openai() == decls.canonical
+        for args in ({}, {"a": 1}, {"a": "x"}, {"b": "x"}, {"c": 1.5}, {"only": 1}, {"only": "x"}):
+            assert (decls.flaw_of(self.function.__name__, args) is None) == (
+                fresh.flaw_of(self.function.__name__, args) is None
+            )
+
+
+TestChangingFunction = ChangingFunction.TestCase
+TestChangingFunction.settings = settings(
+    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+class Item(pydantic.BaseModel):
+    a: int
+
+
+def takes_item(item: "Item") -> None: ...
+
+
+def properties(source: Any) -> Any:
+    return ToolDecl.of(source).to_openai()["function"]["parameters"]
+
+
+def test_a_class_behind_a_quoted_annotation_is_looked_up_again(monkeypatch: pytest.MonkeyPatch):
+    """tool-declarations: A source that changed in place is declared as it is now."""
+    assert list(properties(takes_item)["$defs"]["Item"]["properties"]) == ["a"]
+
+    class Again(pydantic.BaseModel):
+        b: str
+
+    Again.__name__ = Again.__qualname__ = "Item"
+    monkeypatch.setitem(takes_item.__globals__, "Item", Again)
+    assert list(next(iter(properties(takes_item)["$defs"].values()))["properties"]) == ["b"]
+
+
+def test_a_rebuilt_model_is_derived_again():
+    """tool-declarations: A source that changed in place is declared as it is now."""
+
+    class Inner(pydantic.BaseModel):
+        n: int
+
+    class Outer(pydantic.BaseModel):
+        inner: Inner
+
+    before = properties(Outer)
+    assert properties(Outer) == before
+    Outer.model_fields["inner"].description = "new"
+    Outer.model_rebuild(force=True)
+    assert properties(Outer)["properties"]["inner"]["description"] == "new"
+
+
+def test_a_field_described_anew_is_said(monkeypatch: pytest.MonkeyPatch):
+    """tool-declarations: A source that changed in place is declared as it is now."""
+
+    class Ask(dspy.Signature):
+        """Answer."""
+
+        question: str = dspy.InputField(desc="old")
+        tools: ToolDecls = dspy.InputField()
+        answer: str = dspy.OutputField(desc="old answer")
+        calls: ToolCalls | None = dspy.OutputField()
+
+    adapter = sigadapt.ChatAdapter()
+
+    def system() -> str:
+        plan = plan_of(Ask)
+        assert plan is not None
+        return prompt_of(adapter, plan.rest).system
+
+    assert "old answer" in system()
+    extra: Any = Ask.output_fields["answer"].json_schema_extra
+    extra["desc"] = "new answer"
+    assert "new answer" in system()
+    extra = Ask.input_fields["question"].json_schema_extra
+    extra["desc"] = "new question"
+    assert "new question" in system()
+    monkeypatch.setattr(
+        sigadapt.ChatAdapter, "text_description", lambda self, rest: "Other words.", raising=True
+    )
+    assert system() == "Other words."
+
+
+def test_a_signature_as_a_tool_is_read_again():
+    """tool-declarations: A source that changed in place is declared as it is now."""
+
+    class Translate(dspy.Signature):
+        """Translate."""
+
+        text: str = dspy.InputField(desc="old")
+        french: str = dspy.OutputField()
+
+    assert properties(Translate)["properties"]["text"]["description"] == "old"
+    extra: Any = Translate.input_fields["text"].json_schema_extra
+    extra["desc"] = "new"
+    assert properties(Translate)["properties"]["text"]["description"] == "new"
+
+
+def test_a_method_that_names_its_own_class_is_forgotten_with_it():
+    """call-cost: Caches are bounded and weak."""
+
+    def made() -> Any:
+        class Node:
+            def join(self, others: "list[int]", kind: int = 0) -> "Node": ...  # pyright: ignore[reportReturnType]
+
+        Node.join.__annotations__["return"] = Node
+        ToolDecls([Node().join])
+        return weakref.ref(Node)
+
+    known = made()
+    gc.collect()
+    gc.collect()
+    assert known() is None
+
+
+def test_calls_are_checked_by_what_was_sent():
+    """tool-declarations: What is sent and what calls are checked by are one snapshot."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    decls = ToolDecls([{"name": "t", "parameters": schema}])
+    decls.to_openai()
+    schema["required"] = ["a"]
+    assert "required" not in decls.to_openai()[0]["function"]["parameters"]
+    assert not ToolCalls([ToolCall(id="1", name="t", args={})]).validated(decls).invalid
