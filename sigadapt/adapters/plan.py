@@ -77,7 +77,7 @@ def _follows_from(signature: type[Signature]) -> tuple[Any, ...]:
     return (
         signature.__doc__,
         *[
-            (name, field.annotation, field.default, dict(cast("Any", field.json_schema_extra or {})))
+            (name, field.annotation, field.default, *cast("Any", field.json_schema_extra or {}).values())
             for name, field in fields.items()
         ],
     )

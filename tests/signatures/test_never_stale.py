@@ -176,9 +176,11 @@ def test_a_field_described_anew_is_said(monkeypatch: pytest.MonkeyPatch):
     extra = Ask.input_fields["question"].json_schema_extra
     extra["desc"] = "new question"
     assert "new question" in system()
-    monkeypatch.setattr(
-        sigadapt.ChatAdapter, "text_description", lambda self, rest: "Other words.", raising=True
-    )
+
+    def other_words(self: Any, rest: Any) -> str:
+        return "Other words."
+
+    monkeypatch.setattr(sigadapt.ChatAdapter, "text_description", other_words)
     assert system() == "Other words."
 
 

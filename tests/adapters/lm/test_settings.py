@@ -89,9 +89,8 @@ def test_a_model_is_asked_what_it_can_do_only_where_that_counts(
 def test_a_model_without_tools_is_refused() -> None:
     """adapter-plug-in: A model that cannot be sent tools is refused."""
     with pytest.raises(InvalidOption) as caught:
-        refuse_unsupported(
-            dspy.LM("openai/x", model_type="text"), Options(tool_calling="native"), lambda: True
-        )
+        text = dspy.LM("openai/x", model_type="text")
+        refuse_unsupported(text, Options(tool_calling="native"), lambda: True)
     assert caught.value.field == "model_type"
     unknown = dspy.LM("openai/nobody-knows-this")
     with pytest.raises(InvalidOption) as caught:
