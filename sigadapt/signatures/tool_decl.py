@@ -1,8 +1,8 @@
 """ToolDecl: the declaration of one tool, as a model sees it.
 
 A declaration is checked when it is made (rule 4) and is immutable. It is a snapshot of its source (rule 13):
-its schema is kept as text, and what is sent and what calls are checked by are both made of that text. Nobody who
-changes the author's schema, `parameters`, or what `to_openai` returned changes either.
+its schema is kept as text. What is sent and what calls are checked by are both made of that text, so neither
+changes when somebody edits the author's schema, `parameters`, or what `to_openai` returned.
 """
 
 from collections.abc import Callable

@@ -88,8 +88,8 @@ def test_a_model_is_asked_what_it_can_do_only_where_that_counts(
 
 def test_a_model_without_tools_is_refused() -> None:
     """adapter-plug-in: A model that cannot be sent tools is refused."""
+    text = dspy.LM("openai/x", model_type="text")
     with pytest.raises(InvalidOption) as caught:
-        text = dspy.LM("openai/x", model_type="text")
         refuse_unsupported(text, Options(tool_calling="native"), lambda: True)
     assert caught.value.field == "model_type"
     unknown = dspy.LM("openai/nobody-knows-this")
