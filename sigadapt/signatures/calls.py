@@ -6,8 +6,8 @@ and provider state) is kept on every single call, because `dspy.ReActV2` builds 
 calls it got and keeps nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import dspy
 import pydantic
@@ -53,7 +53,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         args: the decoded arguments.
         arguments: the JSON text exactly as sent; where the provider sent an object, its compact form.
         index: the position among all calls of the answer, bad ones counted.
-        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice.
+        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice,
+            `repeated` where an answer to a reask made the call again, which was dropped (`Turn.repeats`).
         turn: what the model said in the turn that made the call.
 
     Example:
@@ -174,6 +175,7 @@ class InvalidToolCall(pydantic.BaseModel):
         code: what is wrong (`errors.CallCode`).
         message: the same in a sentence, with the text sent cut to a readable length.
         path: a JSON Pointer into the arguments, where the flaw has a place.
+        altered: as of a ToolCall.
 
     Example:
         >>> InvalidToolCall(id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON")
@@ -189,6 +191,7 @@ class InvalidToolCall(pydantic.BaseModel):
     code: CallCode
     message: str
     path: str | None = None
+    altered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
@@ -206,6 +209,7 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
         code=flaw.code,
         message=flaw.message,
         path=flaw.path,
+        altered=call.altered,
     )
 
 
@@ -311,7 +315,8 @@ class ToolCalls(dspy.ToolCalls):
         Returns:
             Calls of `sigadapt_request_confirmation` with the arguments `call` (the original, whole), `hint`
             and `payload`; empty where no call needs one. They survive JSON, so the answer may come in another
-            process: `request.approved()` or `request.rejected()`. Each id is the original's after `confirm_`.
+            process: `request.approved()` or `request.rejected()`. Each id is the original's after `confirm_`,
+            said once more where a call of the turn has that id.
 
         Raises:
             InvalidToolDecl: `confirmation_failed`, where a declaration's own function gives no answer.
@@ -324,11 +329,13 @@ class ToolCalls(dspy.ToolCalls):
             ('confirm_call_1', 'Run pay?', True)
         """
         requests: list[ToolCall] = []
+        taken = {call.id for call in self.in_order()}
         for call in self.tool_calls:
             asked = confirmation_for(decls[call.name], call.args) if call.name in decls else None
             if asked is not None:
                 args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
-                request = {"id": f"confirm_{call.id}", "name": REQUEST, "args": args, "index": call.index}
+                request_id = _free(f"confirm_{call.id}", "confirm_", taken)
+                request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
                 requests.append(ToolCall.model_validate(request))
         return ToolCalls(requests)
 
@@ -348,14 +355,22 @@ class ToolCalls(dspy.ToolCalls):
             )
         known = cast("Mapping[str, Any]", data)
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
-        calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
+        items, kept = cast("list[Any]", known["tool_calls"]), known.get("invalid") or ()
+        if not isinstance(kept, (list, tuple)):
+            raise ValueError("`invalid` is a list of calls")  # noqa: TRY004
+        listed = [*items, *cast("list[Any]", kept)]
+        ids, renumbered = unique_ids([_own_id(item) for item in listed])
+        marks = [("renumbered",) if n in renumbered else () for n in range(len(listed))]
+        calls = [_call(item, turn, n, _Id(ids[n], marks[n])) for n, item in enumerate(items)]
         good = [call for call in calls if not isinstance(call, InvalidToolCall)]
         bad = [call for call in calls if isinstance(call, InvalidToolCall)]
+        for n, item in enumerate(cast("list[Any]", kept), len(items)):
+            bad.append(_kept(item, _Id(ids[n], marks[n])))
         return {
             **known,
             "tool_calls": good,
             "turn": turn if turn != NO_TURN or not good else good[0].turn,
-            **({"invalid": (*known.get("invalid", ()), *bad)} if bad else {}),
+            **({"invalid": tuple(bad)} if bad else {}),
         }
 
     @pydantic.model_serializer()
@@ -408,6 +423,14 @@ def _listed(calls: Any) -> dict[str, Any]:
     return {"tool_calls": [calls] if single else list(cast("Iterable[Any]", calls))}
 
 
+def _free(call_id: str, prefix: str, taken: set[str]) -> str:
+    """The id, with the prefix once more as long as it is taken; then it is."""
+    while call_id in taken:
+        call_id = prefix + call_id
+    taken.add(call_id)
+    return call_id
+
+
 def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
     """A call without its turn, where that is the collection's: not so after a reask, which takes two."""
     data = _plain(call)
@@ -425,11 +448,67 @@ def _plain(call: ToolCall) -> dict[str, Any]:
     return {**data, "altered": list(call.altered)} if call.altered else data
 
 
-def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
+class _Id(NamedTuple):
+    """The id of a call in its collection, and how it is marked if it had another."""
+
+    value: str
+    marks: tuple[str, ...] = ()
+
+
+def unique_ids(
+    own: Sequence[Any], taken: Collection[str] = (), answered: Collection[str] = ()
+) -> tuple[list[str], set[int]]:
+    """Give each call of a turn an id of its own (rule 6).
+
+    Args:
+        own: the ids that the calls have; what is no text is none.
+        taken: ids that no synthesised one repeats.
+        answered: ids that not even a call's own may repeat.
+
+    Returns:
+        The ids, and the places of the calls whose own id was used before. In its place, and in that of a
+        missing one, stands `call_<n>`, n the call's place from 1, or the next number free.
+
+    Example:
+        >>> unique_ids(["call_2", None, "a", "a"])
+        (['call_2', 'call_3', 'a', 'call_4'], {3})
+    """
+    known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
+    if len(set(known)) == len(own) and not answered:
+        return known, set()
+    used = {*known, *taken, *answered}
+    kept = set(answered)
+    ids: list[str] = []
+    renumbered: set[int] = set()
+    number = 0
+    for index, call_id in enumerate(own):
+        if isinstance(call_id, str) and call_id and call_id not in kept:
+            kept.add(call_id)
+            ids.append(call_id)
+            continue
+        if isinstance(call_id, str) and call_id:
+            renumbered.add(index)
+        number = max(number, index) + 1
+        while f"call_{number}" in used:
+            number += 1
+        ids.append(f"call_{number}")
+    return ids, renumbered
+
+
+def _own_id(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return cast("Mapping[str, Any]", item).get("id")
+    return getattr(item, "id", None)
+
+
+def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | InvalidToolCall:
     if isinstance(item, InvalidToolCall):
-        return item
+        return _kept(item, given)
     if isinstance(item, ToolCall):
-        return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
+        changes: dict[str, Any] = {} if item.turn != NO_TURN or turn == NO_TURN else {"turn": turn}
+        if item.id != given.value:
+            changes |= {"id": given.value, "altered": (*item.altered, *given.marks)}
+        return item.model_copy(update=changes) if changes else item
     if isinstance(item, dspy.ToolCalls.ToolCall):
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):
@@ -438,15 +517,36 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
         )
     known = dict(cast("Mapping[str, Any]", item))
     function = known.get("function")
-    call_id: Any = known.get("id") or f"call_{position + 1}"
     if isinstance(function, Mapping):
-        return _chat_call(call_id, cast("Mapping[str, Any]", function), turn, position)
+        return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
-    return ToolCall.model_validate({"index": position, **beside, **known, "id": call_id})
+    return ToolCall.model_validate({"index": position, **beside, **_identified(known, given)})
+
+
+def _kept(item: Any, given: _Id) -> Any:
+    """A bad call under its id; pydantic refuses what is none."""
+    if isinstance(item, InvalidToolCall):
+        if item.id == given.value:
+            return item
+        return item.model_copy(update={"id": given.value, "altered": (*item.altered, *given.marks)})
+    return _identified(dict(cast("Mapping[str, Any]", item)), given) if isinstance(item, Mapping) else item
+
+
+def _identified(known: dict[str, Any], given: _Id) -> dict[str, Any]:
+    """A call as a mapping, under its id. An id of another type than text stays, for pydantic to refuse."""
+    if known.get("id") and not isinstance(known["id"], str):
+        return known
+    marks = known.get("altered")
+    if given.marks:
+        known["altered"] = (
+            *(cast("list[Any]", marks) if isinstance(marks, (list, tuple)) else ()),
+            *given.marks,
+        )
+    return {**known, "id": given.value}
 
 
 def _chat_call(
-    call_id: str, function: Mapping[str, Any], turn: Turn, position: int
+    given: _Id, function: Mapping[str, Any], turn: Turn, position: int
 ) -> ToolCall | InvalidToolCall:
     """A call in OpenAI's shape, whose arguments are JSON text."""
     name, sent = function.get("name"), function.get("arguments")
@@ -455,10 +555,11 @@ def _chat_call(
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
     if isinstance(args, Flaw):
-        fields = {"id": call_id, "name": name or None, "arguments": text, "index": position}
+        fields = {"id": given.value, "name": name or None, "arguments": text, "index": position}
+        fields["altered"] = given.marks
         return InvalidToolCall.model_validate({**fields, **args._asdict()})
-    fields = {"id": call_id, "name": name, "args": args, "arguments": text, "index": position, "turn": turn}
-    return ToolCall.model_validate(fields)
+    fields = {"id": given.value, "name": name, "args": args, "arguments": text, "index": position}
+    return ToolCall.model_validate({**fields, "altered": given.marks, "turn": turn})
 
 
 def _jsonable(value: Any) -> Any:

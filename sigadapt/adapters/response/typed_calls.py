@@ -16,10 +16,10 @@ The last two functions change typed calls: names back to those declared, and cal
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import CutOff, RawCall, Reading
+from sigadapt.providers.provider import CutOff, Reading
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, cut
-from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn, trusted
+from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn, trusted, unique_ids
 
 Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
@@ -67,7 +67,7 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, renumbered = _unique_ids(reading.calls, taken, answered)
+    ids, renumbered = unique_ids([call_id for call_id, _, _ in reading.calls], taken, answered)
     turn = _turn(reading, ids)
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = arguments_of(sent)
@@ -75,12 +75,11 @@ def typed_calls(
         if not is_named:
             args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
         values = {"id": ids[index], "name": name if is_named else None}
+        altered = ("renumbered",) if index in renumbered else ()
         if isinstance(args, Flaw):
-            bad.append(
-                trusted(InvalidToolCall, {**values, "arguments": text, "index": index, **args._asdict()})
-            )
+            values |= {"arguments": text, "index": index, **args._asdict(), "altered": altered}
+            bad.append(trusted(InvalidToolCall, values))
         else:
-            altered = ("renumbered",) if index in renumbered else ()
             values |= {"args": args, "arguments": text, "index": index, "altered": altered, "turn": turn}
             good.append(trusted(ToolCall, values))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
@@ -99,32 +98,6 @@ def _with_ids(state: Json, ids: list[str]) -> Json:
     named = iter(ids)
     items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
     return {**state, "items": items}
-
-
-def _unique_ids(
-    calls: list[RawCall], taken: Collection[str], answered: Collection[str]
-) -> tuple[list[str], set[int]]:
-    """An id for each call, each only once, and the calls whose own id was used before."""
-    own = [call_id for call_id, _, _ in calls if isinstance(call_id, str) and call_id]
-    if len(set(own)) == len(calls) and not answered:
-        return own, set()
-    used = {*own, *taken, *answered}
-    kept = set(answered)
-    ids: list[str] = []
-    renumbered: set[int] = set()
-    number = 0
-    for index, (call_id, _, _) in enumerate(calls):
-        if isinstance(call_id, str) and call_id and call_id not in kept:
-            kept.add(call_id)
-            ids.append(call_id)
-            continue
-        if isinstance(call_id, str) and call_id:
-            renumbered.add(index)
-        number = max(number, index) + 1
-        while f"call_{number}" in used:
-            number += 1
-        ids.append(f"call_{number}")
-    return ids, renumbered
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
