@@ -38,7 +38,7 @@ class Round(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _pair(self) -> Self:
-        self.__dict__["results"] = in_order(self.calls, self.results)
+        object.__setattr__(self, "results", in_order(self.calls, self.results))
         return self
 
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
-from sigadapt.adapters.request.aliases import aliases, ids_in, names_in, renamed, with_ids
+from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import cut
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -65,8 +66,9 @@ def lowered(request: Request, route: Route) -> Lowered:
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, route)
-    ids = aliases(ids_in(request), route.ids, route.longest_id)
-    return Lowered(with_ids(renamed(request, table), ids), table, tuple(changes))
+    request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
+    changes += map(_new_id, ids)
+    return Lowered(request, table, tuple(changes))
 
 
 def _has_turns(request: Request) -> bool:
@@ -171,6 +173,12 @@ def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
         if name in table:
             why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
             yield Change(f"/tools/{number}/function/name", "renamed", why)
+
+
+def _new_id(new: NewId) -> Change:
+    reason = "an earlier call has the id" if new.repeated else "the provider would refuse the id"
+    where = f"/messages/{new.message}/tool_calls/{new.call}/id"
+    return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
