@@ -32,7 +32,12 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
-from sigadapt.adapters.response.typed_calls import renumbered, with_declared_names, with_earlier_calls
+from sigadapt.adapters.response.typed_calls import (
+    identity,
+    with_declared_names,
+    with_earlier_calls,
+    with_later_calls,
+)
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
@@ -101,6 +106,7 @@ class Prepared(NamedTuple):
         lowered: the same as its route takes it.
         instead: a hook's answer, in place of the model's.
         answered: ids of calls whose answer comes out together with this one's.
+        accepted: what those of them that were good ask for (`identity`), which no listener gets again.
     """
 
     setup: CallSetup
@@ -110,12 +116,15 @@ class Prepared(NamedTuple):
     lowered: Lowered
     instead: Choice | None = None
     answered: Collection[str] = ()
+    accepted: Collection[str] = ()
 
     def again(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after bad calls."""
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
-        return self._replace(request=request, lowered=lowered(request, self.setup.route), answered=answered)
+        accepted = {*self.accepted, *map(identity, calls)}
+        sent = lowered(request, self.setup.route)
+        return self._replace(request=request, lowered=sent, answered=answered, accepted=accepted)
 
     def candidate(self, number: int) -> "Prepared":
         """Return the same for one of its candidates alone; listeners wait for the first one's calls only."""
@@ -134,10 +143,18 @@ class Prepared(NamedTuple):
         calls = with_declared_names(choice.tool_calls, self.lowered.names)
         return replace(choice, tool_calls=self.setup.checked(calls))
 
+    def _news(self, reading: Reading, raw: Any) -> Choice:
+        """The same without the calls that were accepted before."""
+        choice = self.finished(reading, raw)
+        if not self.accepted or choice.tool_calls is None:
+            return choice
+        news = [call for call in choice.tool_calls if identity(call) not in self.accepted]
+        return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": news}))
+
     def subscribe(self) -> CallSubscription | None:
         """Subscribe the listeners to the calls of this request."""
         field = self.setup.streamed_field
-        return None if field is None else CallSubscription(field, self.finished, self.lowered.names)
+        return None if field is None else CallSubscription(field, self._news, self.lowered.names)
 
     def now(self) -> list[Any]:
         """Send the request; one response for each candidate."""
@@ -273,7 +290,8 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
             (response,) = yield prepared
         except Exception as error:  # noqa: BLE001  (raised with the calls there are, which it must not cost)
             return Candidate(_with_earlier(kept, choice, before), response, error)
-        kept += renumbered(calls, before)
+        kept, made = with_later_calls(kept, calls, before)
+        kept += made
         before = len(prepared.answered)
         choice = prepared.finished(readings_of(response)[0], response)
     return Candidate(_with_earlier(kept, choice, before), response)

@@ -24,6 +24,26 @@ _M = TypeVar("_M", bound=pydantic.BaseModel)
 _MISSING: Any = object()
 
 
+class Repeat(pydantic.BaseModel):
+    """A call that an answer to a reask made again, as it goes back with its turn.
+
+    Args:
+        id: its own id.
+        name: the tool's name.
+        arguments: the arguments' text, as the call was taken.
+        index: its position among all calls.
+        of: the id of the call that was accepted before, whose result it gets.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    arguments: str
+    index: int
+    of: str
+
+
 class Turn(pydantic.BaseModel):
     """What the model said in the turn that made the calls, and what its provider wants back next time.
 
@@ -31,6 +51,7 @@ class Turn(pydantic.BaseModel):
         text: the text beside the calls.
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
+        repeats: calls of the turn that were accepted before and dropped.
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -38,6 +59,12 @@ class Turn(pydantic.BaseModel):
     text: str | None = None
     reasoning: str | None = None
     state: dict[str, Any] | None = None
+    repeats: tuple[Repeat, ...] = ()
+
+    @pydantic.model_serializer(mode="wrap")
+    def _serialize(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        saved = handler(self)
+        return saved if self.repeats else {key: saved[key] for key in saved if key != "repeats"}
 
 
 NO_TURN = Turn()
@@ -403,7 +430,8 @@ def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
         values: a value for every field, in the fields' order.
 
     Example:
-        >>> trusted(Turn, {"text": "Hi.", "reasoning": None, "state": None}) == Turn(text="Hi.")
+        >>> values = {"text": "Hi.", "reasoning": None, "state": None, "repeats": ()}
+        >>> trusted(Turn, values) == Turn(text="Hi.")
         True
     """
     made = object.__new__(cls)

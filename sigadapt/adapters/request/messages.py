@@ -18,7 +18,7 @@ from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, pointer
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.pairing import unanswered
 from sigadapt.signatures.results import Round, ToolResults, result_text
 from sigadapt.signatures.tool_result import ToolResult
@@ -27,6 +27,7 @@ _M = TypeVar("_M", bound=pydantic.BaseModel)
 
 Message = dict[str, Any]
 _NOT_SHOWN = "(the result is not part of this example)"
+_TAKEN_OUT = "This call repeats one that was not run."
 _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
@@ -256,13 +257,26 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
 def _round(answered: Round, text: str | None) -> Iterator[Message]:
     """The turn that made the calls, then one result a call and nothing between them (rule 8)."""
     results = {result.call_id: result for result in answered.results}
-    for turn, calls in groupby(
-        answered.calls.in_order(), lambda call: getattr(call, "turn", answered.calls.turn)
-    ):
-        group = list(calls)
-        yield assistant_message(group, turn, turn.text if turn != answered.calls.turn else text)
-        for call in group:
-            yield result_message(results[call.id])
+    own = answered.calls.turn
+    groups = [
+        (turn, list(calls))
+        for turn, calls in groupby(answered.calls.in_order(), lambda call: getattr(call, "turn", own))
+    ]
+    if own.repeats and all(turn != own for turn, _ in groups):
+        groups.append((own, []))  # an answer to a reask that made no call that was new
+    for turn, group in groups:
+        made = sorted([*group, *turn.repeats], key=lambda call: call.index)
+        yield assistant_message(made, turn, turn.text if turn != own else text)
+        for call in made:
+            result = _repeated(call, results.get(call.of)) if isinstance(call, Repeat) else results[call.id]
+            yield result_message(result)
+
+
+def _repeated(call: Repeat, result: ToolResult | None) -> ToolResult:
+    """The result of a call that was accepted before, for the same call made again."""
+    if result is None:  # the program took the accepted call out
+        return ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
+    return result.model_copy(update={"call_id": call.id})
 
 
 def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:
@@ -275,7 +289,9 @@ def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, A
     return adapter.format_assistant_message_content(rest, event)
 
 
-def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, text: str | None) -> Message:
+def assistant_message(
+    calls: Iterable[ToolCall | InvalidToolCall | Repeat], turn: Turn, text: str | None
+) -> Message:
     """The turn that made the calls, as the model will see it again (rule 8)."""
     return {
         "role": "assistant",
@@ -292,7 +308,7 @@ def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, t
     }
 
 
-def _accepted(call: ToolCall | InvalidToolCall) -> str:
+def _accepted(call: ToolCall | InvalidToolCall | Repeat) -> str:
     """The arguments as they were taken: as sent, or as they were salvaged."""
     if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
         return compact(call.args)

@@ -10,16 +10,27 @@ Rules it enforces:
  d. Arguments that were cut off are good only as the text of a complete object. Decoded ones, which an SDK or
     the provider may have closed, are `truncated`.
 
-The last two functions change typed calls: names back to those declared, and calls of earlier answers kept.
+The last functions change typed calls: names back to those declared, and calls of earlier answers kept, where
+a call that an answer makes again is dropped and marked.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from sigadapt.providers.provider import CutOff, Reading
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import Json, cut
-from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn, trusted, unique_ids
+from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.signatures.calls import (
+    NO_TURN,
+    InvalidToolCall,
+    Repeat,
+    ToolCall,
+    ToolCalls,
+    Turn,
+    trusted,
+    unique_ids,
+)
 
 Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and the object they are or the flaw that keeps them from being one."""
@@ -90,7 +101,8 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     if reading.text is None and reading.reasoning is None and reading.state is None:
         return NO_TURN
     state = None if reading.state is None else _with_ids(reading.state, ids)
-    return trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
+    values = {"text": reading.text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
+    return trusted(Turn, values)
 
 
 def _with_ids(state: Json, ids: list[str]) -> Json:
@@ -123,9 +135,64 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
-def renumbered(calls: Iterable[C], before: int) -> list[C]:
-    """Return the calls of a later answer, numbered on from those of the answers before it."""
+def _moved(calls: Iterable[C], before: int) -> list[C]:
+    """The calls of a later answer, numbered on from those of the answers before it."""
     return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+
+
+def identity(call: ToolCall) -> str:
+    """Return what a call asks for: two calls of one name and the same arguments have the same.
+
+    Example:
+        >>> one = ToolCall(id="call_1", name="f", args={"a": 1, "b": 2})
+        >>> identity(one) == identity(ToolCall(id="call_2", name="f", args={"b": 2, "a": 1}))
+        True
+    """
+    return json.dumps([call.name, call.args], sort_keys=True)
+
+
+def with_later_calls(
+    accepted: Sequence[ToolCall], calls: ToolCalls, before: int
+) -> tuple[list[ToolCall], ToolCalls]:
+    """Put the calls of an answer to a reask beside those that were accepted before it.
+
+    Args:
+        accepted: the good calls of the answers before.
+        calls: the answer's calls.
+        before: how many calls, good and bad, the answers before made.
+
+    Returns:
+        The accepted calls, of which those that the answer makes again are marked `repeated`; and the answer's
+        own, numbered on and without the repeats, which stand in their turn and go back with it.
+    """
+    known = {identity(call): call.id for call in reversed(accepted)}
+    good, repeats = list[ToolCall](), list[Repeat]()
+    for call in _moved(calls, before):
+        first = known.get(identity(call))
+        if first is None:
+            good.append(call)
+        else:
+            repeats.append(_repeat(call, first))
+    bad = tuple(_moved(calls.invalid, before))
+    if not repeats:
+        return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
+    good = [call.model_copy(update={"turn": turn}) for call in good]
+    made_again = {repeat.of for repeat in repeats}
+    marked = [_marked(call) if call.id in made_again else call for call in accepted]
+    return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+
+
+def _repeat(call: ToolCall, first: str) -> Repeat:
+    arguments = compact(call.args) if call.altered else call.arguments
+    values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
+    return trusted(Repeat, values)
+
+
+def _marked(call: ToolCall) -> ToolCall:
+    if "repeated" in call.altered:
+        return call
+    return call.model_copy(update={"altered": (*call.altered, "repeated")})
 
 
 def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:
@@ -139,6 +206,6 @@ def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: 
     """
     if not kept:
         return calls
-    latest = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
-    good, bad = renumbered(latest, before), renumbered(latest.invalid, before)
-    return latest.model_copy(update={"tool_calls": [*kept, *good], "invalid": tuple(bad)})
+    made = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
+    accepted, latest = with_later_calls(kept, made, before)
+    return latest.model_copy(update={"tool_calls": [*accepted, *latest]})
