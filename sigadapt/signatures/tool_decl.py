@@ -262,7 +262,7 @@ def pickle_fault(value: object) -> Exception | None:
 
 
 def _is_cloudpickle_asking() -> bool:
-    """Whether cloudpickle, with which DSPy saves programs, is at work: no other sign of it reaches a value."""
+    """Whether cloudpickle is at work, with which DSPy saves programs; no other sign of it reaches a value."""
     frame = currentframe()
     while frame is not None and not str(frame.f_globals.get("__name__")).startswith("cloudpickle."):
         frame = frame.f_back
