@@ -14,6 +14,7 @@ import pydantic
 
 from sigadapt.errors import CallCode, InvalidHistory
 from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
@@ -24,7 +25,26 @@ _M = TypeVar("_M", bound=pydantic.BaseModel)
 _MISSING: Any = object()
 
 
-class Repeat(pydantic.BaseModel):
+class _Saved(pydantic.BaseModel):
+    """What is saved with texts that may hold half of a surrogate pair (`schemas/half_pairs.py`)."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _restore(cls, data: Any) -> Any:
+        return restored(data)
+
+    @pydantic.model_serializer(mode="wrap")
+    def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        saved = handler(self)
+        return savable({key: saved[key] for key in saved if key not in _UNLESS_EMPTY or saved[key]})
+
+
+_UNLESS_EMPTY = frozenset({"altered", "repeats"})
+
+
+class Repeat(_Saved):
     """A call that an answer to a reask made again, as it goes back with its turn.
 
     Args:
@@ -35,8 +55,6 @@ class Repeat(pydantic.BaseModel):
         of: the id of the call that was accepted before, whose result it gets.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True)
-
     id: str
     name: str
     arguments: str
@@ -44,7 +62,7 @@ class Repeat(pydantic.BaseModel):
     of: str
 
 
-class Turn(pydantic.BaseModel):
+class Turn(_Saved):
     """What the model said in the turn that made the calls, and what its provider wants back next time.
 
     Args:
@@ -54,17 +72,10 @@ class Turn(pydantic.BaseModel):
         repeats: calls of the turn that were accepted before and dropped.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True)
-
     text: str | None = None
     reasoning: str | None = None
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
-
-    @pydantic.model_serializer(mode="wrap")
-    def _serialize(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        saved = handler(self)
-        return saved if self.repeats else {key: saved[key] for key in saved if key != "repeats"}
 
 
 NO_TURN = Turn()
@@ -171,6 +182,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _text_of_args(cls, data: Any) -> Any:
+        data = restored(data)
         if isinstance(data, Mapping) and "arguments" not in data and "args" in data:
             return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
         return cast("Any", data)
@@ -191,7 +203,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     __repr__ = __str__
 
 
-class InvalidToolCall(pydantic.BaseModel):
+class InvalidToolCall(_Saved):
     """One call the model made that cannot be used, kept whole.
 
     Args:
@@ -208,8 +220,6 @@ class InvalidToolCall(pydantic.BaseModel):
         >>> InvalidToolCall(id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON")
         <invalid_json: f({)>
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     id: str
     name: str | None
@@ -380,7 +390,7 @@ class ToolCalls(dspy.ToolCalls):
             raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
                 "ToolCalls takes a mapping with a list `tool_calls`, or a list of calls"
             )
-        known = cast("Mapping[str, Any]", data)
+        known = cast("Mapping[str, Any]", restored(data))
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
         items, kept = cast("list[Any]", known["tool_calls"]), known.get("invalid") or ()
         if not isinstance(kept, (list, tuple)):
@@ -409,7 +419,7 @@ class ToolCalls(dspy.ToolCalls):
         if self.turn != NO_TURN:
             data["turn"] = self.turn.model_dump()
         if self.tool_call_results is not None:
-            data["tool_call_results"] = _jsonable(self.tool_call_results)
+            data["tool_call_results"] = savable(_jsonable(self.tool_call_results))
         return data
 
 
@@ -473,7 +483,7 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "arguments": call.arguments,
         "index": call.index,
     }
-    return {**data, "altered": list(call.altered)} if call.altered else data
+    return savable({**data, "altered": list(call.altered)} if call.altered else data)
 
 
 class _Id(NamedTuple):

@@ -15,6 +15,7 @@ import pydantic
 from dspy.adapters import utils
 from typing_extensions import Self
 
+from sigadapt.schemas.half_pairs import restored
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.pairing import in_order, results_by_id
@@ -35,6 +36,11 @@ class Round(pydantic.BaseModel):
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _restore(cls, data: Any) -> Any:
+        return restored(data)
 
     @pydantic.model_validator(mode="after")
     def _pair(self) -> Self:
