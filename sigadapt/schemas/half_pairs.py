@@ -1,30 +1,29 @@
-"""Texts with half of a surrogate pair, which models send and JSON in UTF-8 cannot hold, saved all the same.
+r"""Texts with half of a surrogate pair, which models send and JSON in UTF-8 cannot hold, saved all the same.
 
 | value | saved |
 |---|---|
-| a text with half a pair | `{"$half-pairs": <the text as JSON with escapes>}` |
-| an object with such keys | `{"$half-pair-keys": <the keys likewise>, "values": [...]}` |
+| a text with half a pair | `{"$code-points": [...]}` |
+| an object with such keys | `{"$keys": [<each key's code points>], "values": [...]}` |
 
 Every other value is saved as it is. What looks like these and holds no half of a pair was not made here, and
-stays.
+stays. JSON's own escapes would not do: two halves in a row would be read as one character.
 """
 
-import json
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import orjson
 
 from sigadapt.schemas.json_values import is_unicode
 
-_TEXT, _KEYS = "$half-pairs", "$half-pair-keys"
+_TEXT, _KEYS, _VALUES = "$code-points", "$keys", "values"
 
 
 def savable(value: Any) -> Any:
     r"""Return the value with half pairs written so that any JSON encoder takes them.
 
     Example:
-        >>> savable({"text": "Hi.\ud83d"})
-        {'text': {'$half-pairs': '"Hi.\\ud83d"'}}
+        >>> savable({"text": "a\ud83d"})
+        {'text': {'$code-points': [97, 55357]}}
         >>> restored(savable({"a\ud83d": ["b"]})) == {"a\ud83d": ["b"]}
         True
     """
@@ -37,15 +36,15 @@ def savable(value: Any) -> Any:
 
 def _saved(value: Any) -> Any:
     if isinstance(value, str):
-        return value if is_unicode(value) else {_TEXT: json.dumps(value)}
+        return value if is_unicode(value) else {_TEXT: [*map(ord, value)]}
     if type(value) in (list, tuple):
         return type(value)(map(_saved, value))
     if type(value) is not dict:
         return value
     known = cast("dict[Any, Any]", value)
-    if all(not isinstance(key, str) or is_unicode(key) for key in known):
+    if not all(isinstance(key, str) for key in known) or all(map(is_unicode, known)):
         return {key: _saved(member) for key, member in known.items()}
-    return {_KEYS: json.dumps(list(known)), "values": [_saved(member) for member in known.values()]}
+    return {_KEYS: [[*map(ord, key)] for key in known], _VALUES: [*map(_saved, known.values())]}
 
 
 def restored(value: Any) -> Any:
@@ -63,30 +62,30 @@ def _restored(value: Any) -> Any:
     if type(value) is not dict:
         return value
     known = cast("dict[Any, Any]", value)
-    text = _decoded(known.get(_TEXT)) if len(known) == 1 else None
-    if isinstance(text, str) and not is_unicode(text):
-        return text
-    keys = _decoded(known[_KEYS]) if known.keys() == {_KEYS, "values"} else None
-    if _are_keys(keys) and isinstance(known["values"], list):
-        values = _restored(known["values"])
-        return dict(zip(keys, values, strict=True)) if len(keys) == len(values) else known
+    if known.keys() == {_TEXT}:
+        text = _text(known[_TEXT])
+        return known if text is None or is_unicode(text) else text
+    if known.keys() == {_KEYS, _VALUES} and (keys := _keys(known[_KEYS], known[_VALUES])):
+        return dict(zip(keys, map(_restored, known[_VALUES]), strict=True))
     members = [_restored(member) for member in known.values()]
     return known if all(map(_is, members, known.values())) else dict(zip(known, members, strict=True))
+
+
+def _keys(points: Any, values: Any) -> list[str] | None:
+    """The keys that were written as code points; None where these were not."""
+    if not isinstance(points, list) or not isinstance(values, list):
+        return None
+    keys = [key for each in cast("list[Any]", points) if (key := _text(each)) is not None]
+    lengths = {len(cast("list[Any]", points)), len(cast("list[Any]", values)), len(keys)}
+    return None if len(lengths) > 1 or all(map(is_unicode, keys)) else keys
 
 
 def _is(one: Any, other: Any) -> bool:
     return one is other
 
 
-def _are_keys(keys: Any) -> "TypeGuard[list[str]]":
-    if not isinstance(keys, list):
-        return False
-    texts = cast("list[Any]", keys)
-    return all(isinstance(key, str) for key in texts) and not all(map(is_unicode, texts))
-
-
-def _decoded(text: Any) -> Any:
+def _text(points: Any) -> str | None:
     try:
-        return json.loads(text) if isinstance(text, str) else None
-    except ValueError:
+        return "".join(map(chr, cast("list[int]", points))) if isinstance(points, list) else None
+    except (TypeError, ValueError, OverflowError):  # no code points
         return None

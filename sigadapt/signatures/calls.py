@@ -35,10 +35,10 @@ class _Saved(pydantic.BaseModel):
     def _restore(cls, data: Any) -> Any:
         return restored(data)
 
-    @pydantic.model_serializer(mode="wrap")
-    def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        saved = handler(self)
-        return savable({key: saved[key] for key in saved if key not in _UNLESS_EMPTY or saved[key]})
+    @pydantic.model_serializer()
+    def _save(self) -> dict[str, Any]:
+        held = vars(self)
+        return savable({key: held[key] for key in held if key not in _UNLESS_EMPTY or held[key]})
 
 
 _UNLESS_EMPTY = frozenset({"altered", "repeats"})

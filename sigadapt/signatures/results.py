@@ -154,7 +154,9 @@ def result_object(result: ToolResult) -> Json:
         {'ok': True}
     """
     value = (
-        result.value if isinstance(result.value, str) else jiter.from_json(result_text(result.value).encode())
+        result.value
+        if isinstance(result.value, str)
+        else jiter.from_json(result_text(result.value).encode("utf-8", "replace"))
     )
     if result.is_error:
         return {"error": value}

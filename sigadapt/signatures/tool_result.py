@@ -44,9 +44,9 @@ class ToolResult(pydantic.BaseModel):
     def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
         return restored(data) if info.mode == "json" else data  # a Round restores its own
 
-    @pydantic.model_serializer(mode="wrap")
-    def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return savable(handler(self))
+    @pydantic.model_serializer()
+    def _save(self) -> dict[str, Any]:
+        return savable(dict(vars(self)))
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
