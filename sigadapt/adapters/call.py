@@ -34,7 +34,12 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
-from sigadapt.adapters.response.typed_calls import renumbered, with_declared_names, with_earlier_calls
+from sigadapt.adapters.response.typed_calls import (
+    identity,
+    with_declared_names,
+    with_earlier_calls,
+    with_later_calls,
+)
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
@@ -103,6 +108,7 @@ class Prepared(NamedTuple):
         lowered: the same Request, made fit for its route.
         instead: a hook's Choice that replaces the model's answer; None if no hook gave one.
         answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
+        accepted: the `identity` of each good call of those answers, which no listener gets again.
     """
 
     setup: CallSetup
@@ -112,12 +118,15 @@ class Prepared(NamedTuple):
     lowered: Lowered
     instead: Choice | None = None
     answered: Collection[str] = ()
+    accepted: Collection[str] = ()
 
     def again(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (rule 5)."""
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
-        return self._replace(request=request, lowered=lowered(request, self.setup.route), answered=answered)
+        accepted = {*self.accepted, *map(identity, calls)}
+        sent = lowered(request, self.setup.route)
+        return self._replace(request=request, lowered=sent, answered=answered, accepted=accepted)
 
     def candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -141,10 +150,18 @@ class Prepared(NamedTuple):
         calls = with_declared_names(choice.tool_calls, self.lowered.names)
         return replace(choice, tool_calls=self.setup.checked(calls))
 
+    def _news(self, reading: Reading, raw: Any) -> Choice:
+        """The same without the calls that were accepted before."""
+        choice = self.finished(reading, raw)
+        if not self.accepted or choice.tool_calls is None:
+            return choice
+        news = [call for call in choice.tool_calls if identity(call) not in self.accepted]
+        return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": news}))
+
     def subscribe(self) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         field = self.setup.streamed_field
-        return None if field is None else CallSubscription(field, self.finished, self.lowered.names)
+        return None if field is None else CallSubscription(field, self._news, self.lowered.names)
 
     def now(self) -> list[Any]:
         """Send the request and return one Response per candidate."""
@@ -293,7 +310,8 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
             (response,) = yield prepared
         except Exception as error:  # noqa: BLE001  (raised later, with the calls that came)
             return Candidate(_with_earlier(kept, choice, before), response, error)
-        kept += renumbered(calls, before)
+        kept, made = with_later_calls(kept, calls, before)
+        kept += made
         before = len(prepared.answered)
         choice = prepared.finished(readings_of(response)[0], response)
     return Candidate(_with_earlier(kept, choice, before), response)

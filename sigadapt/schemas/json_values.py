@@ -140,14 +140,14 @@ def _key_fault(item: object) -> str | None:
         for key in cast("dict[Any, Any]", item):
             if not isinstance(key, str):
                 return f"the key {cut(repr(key))} is not a string"
-            if not _is_unicode(key):
+            if not is_unicode(key):
                 return "a key with half of a surrogate pair"
     return None
 
 
 def _scalar_fault(item: Any) -> str | None:
     if isinstance(item, str):
-        return None if _is_unicode(item) else "half of a surrogate pair"
+        return None if is_unicode(item) else "half of a surrogate pair"
     if isinstance(item, float):
         return None if math.isfinite(item) else f"{item} is not a JSON number"
     if isinstance(item, int):
@@ -155,7 +155,8 @@ def _scalar_fault(item: Any) -> str | None:
     return None if item is None else f"a Python {type(item).__name__} is not a JSON value"
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON and UTF-8 cannot hold."""
     if text.isascii():
         return True
     try:

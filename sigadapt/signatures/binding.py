@@ -25,7 +25,7 @@ from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, compact, cut, listed, pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
-from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 
 _Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
 
@@ -45,6 +45,9 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         The arguments by keyword, as models, dataclasses, enums, dates and so on. If one cannot be converted,
         a Flaw `schema_mismatch` with the path of the first that failed.
 
+    Raises:
+        InvalidToolDecl: `lost_function`, for a pickled declaration whose function pickle could not take.
+
     Example:
         >>> import datetime
         >>> def remind(at: datetime.time) -> None: ...
@@ -53,6 +56,8 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     """
     if decl.func is None:
         return dict(args)
+    if isinstance(decl.func, LostFunction):
+        raise decl.func.refusal()
     try:
         return _typed(decl.func, args)
     except pydantic.ValidationError as error:

@@ -6,14 +6,15 @@ text, reasoning and provider state), because `dspy.ReActV2` builds a new collect
 drops everything else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import dspy
 import pydantic
 
 from sigadapt.errors import CallCode, InvalidHistory
 from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
@@ -24,13 +25,52 @@ _M = TypeVar("_M", bound=pydantic.BaseModel)
 _MISSING: Any = object()
 
 
-class Turn(pydantic.BaseModel):
+class _Saved(pydantic.BaseModel):
+    """A frozen model that JSON can save although its texts may hold half of a surrogate pair."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _restore(cls, data: Any) -> Any:
+        return restored(data)
+
+    @pydantic.model_serializer()
+    def _save(self) -> dict[str, Any]:
+        held = vars(self)
+        fields = type(self).model_fields
+        return savable({key: held[key] for key in fields if key not in _UNLESS_EMPTY or held[key]})
+
+
+_UNLESS_EMPTY = frozenset({"altered", "repeats"})
+
+
+class Repeat(_Saved):
+    """A call that an answer to a reask made again, as it goes back with its turn.
+
+    Args:
+        id: its own id.
+        name: the tool's name.
+        arguments: the arguments' text, as the call was taken.
+        index: its position among all calls.
+        of: the id of the call that was accepted before, whose result it gets.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    index: int
+    of: str
+
+
+class Turn(_Saved):
     """What the model said beside its calls, and the provider state to send back on the next turn (rule 8).
 
     Args:
         text: the text beside the calls.
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
+        repeats: calls of the turn that were accepted before and dropped.
 
     Example:
         >>> calls = ToolCalls([{"name": "now", "args": {}}], turn=Turn(text="Let me check."))
@@ -38,11 +78,10 @@ class Turn(pydantic.BaseModel):
         'Let me check.'
     """
 
-    model_config = pydantic.ConfigDict(frozen=True)
-
     text: str | None = None
     reasoning: str | None = None
     state: dict[str, Any] | None = None
+    repeats: tuple[Repeat, ...] = ()
 
 
 NO_TURN = Turn()
@@ -59,7 +98,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
             form.
         index: the position among all calls of the answer, invalid ones counted, from 0.
-        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` for a duplicate id.
+        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice,
+            `repeated` where an answer to a reask made the call again, which was dropped (`Turn.repeats`).
         turn: what the model said beside the call.
 
     Example:
@@ -158,6 +198,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _text_of_args(cls, data: Any) -> Any:
+        data = restored(data)
         if isinstance(data, Mapping) and "arguments" not in data and "args" in data:
             return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
         return cast("Any", data)
@@ -178,7 +219,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     __repr__ = __str__
 
 
-class InvalidToolCall(pydantic.BaseModel):
+class InvalidToolCall(_Saved):
     """One call that the model made and that cannot be used, kept exactly as sent (rule 3).
 
     Args:
@@ -189,13 +230,12 @@ class InvalidToolCall(pydantic.BaseModel):
         code: what is wrong (`errors.CallCode`).
         message: what is wrong, in a sentence, with the arguments cut to a readable length.
         path: a JSON Pointer into the arguments; None if the flaw has no place there.
+        altered: as for a ToolCall.
 
     Example:
         >>> InvalidToolCall(id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON")
         <invalid_json: f({)>
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     id: str
     name: str | None
@@ -204,6 +244,7 @@ class InvalidToolCall(pydantic.BaseModel):
     code: CallCode
     message: str
     path: str | None = None
+    altered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
@@ -227,6 +268,7 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
         code=flaw.code,
         message=flaw.message,
         path=flaw.path,
+        altered=call.altered,
     )
 
 
@@ -338,7 +380,8 @@ class ToolCalls(dspy.ToolCalls):
 
         Returns:
             One request for each call that needs one. Its arguments are `call` (the original), `hint` and
-            `payload`; its id is `confirm_` and the original's id.
+            `payload`; its id is `confirm_` and the original's id. If a call of the turn has that id,
+            `confirm_` is put before it once more.
 
         Raises:
             InvalidToolDecl: `confirmation_failed`, if a `requires_confirmation` function raises, or returns
@@ -352,11 +395,13 @@ class ToolCalls(dspy.ToolCalls):
             ('confirm_call_1', 'Run pay?', True)
         """
         requests: list[ToolCall] = []
+        taken = {call.id for call in self.in_order()}
         for call in self.tool_calls:
             asked = confirmation_for(decls[call.name], call.args) if call.name in decls else None
             if asked is not None:
                 args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
-                request = {"id": f"confirm_{call.id}", "name": REQUEST, "args": args, "index": call.index}
+                request_id = _free(f"confirm_{call.id}", "confirm_", taken)
+                request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
                 requests.append(ToolCall.model_validate(request))
         return ToolCalls(requests)
 
@@ -374,16 +419,24 @@ class ToolCalls(dspy.ToolCalls):
             raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
                 "expected calls, a list of calls, or a mapping with a list `tool_calls`"
             )
-        known = cast("Mapping[str, Any]", data)
+        known = cast("Mapping[str, Any]", restored(data))
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
-        calls = [_call(item, turn, n) for n, item in enumerate(cast("list[Any]", known["tool_calls"]))]
+        items, kept = cast("list[Any]", known["tool_calls"]), known.get("invalid") or ()
+        if not isinstance(kept, (list, tuple)):
+            raise ValueError("`invalid` is a list of calls")  # noqa: TRY004
+        listed = [*items, *cast("list[Any]", kept)]
+        ids, renumbered = unique_ids([_own_id(item) for item in listed])
+        marks = [("renumbered",) if n in renumbered else () for n in range(len(listed))]
+        calls = [_call(item, turn, n, _Id(ids[n], marks[n])) for n, item in enumerate(items)]
         good = [call for call in calls if not isinstance(call, InvalidToolCall)]
         bad = [call for call in calls if isinstance(call, InvalidToolCall)]
+        for n, item in enumerate(cast("list[Any]", kept), len(items)):
+            bad.append(_kept(item, _Id(ids[n], marks[n])))
         return {
             **known,
             "tool_calls": good,
             "turn": turn if turn != NO_TURN or not good else good[0].turn,
-            **({"invalid": (*known.get("invalid", ()), *bad)} if bad else {}),
+            **({"invalid": tuple(bad)} if bad else {}),
         }
 
     @pydantic.model_serializer()
@@ -395,14 +448,14 @@ class ToolCalls(dspy.ToolCalls):
         if self.turn != NO_TURN:
             data["turn"] = self.turn.model_dump()
         if self.tool_call_results is not None:
-            data["tool_call_results"] = _jsonable(self.tool_call_results)
+            data["tool_call_results"] = savable(_jsonable(self.tool_call_results))
         return data
 
 
 _new = object.__new__
 # Each model's `model_fields_set`: all fields. Instances share it, because a frozen model never changes it.
 _ALL_FIELDS: dict[Any, set[str]] = {
-    cls: set(cls.model_fields) for cls in (Turn, ToolCall, InvalidToolCall, ToolCalls)
+    cls: set(cls.model_fields) for cls in (Turn, Repeat, ToolCall, InvalidToolCall, ToolCalls)
 }
 # The setters of a pydantic model's slots; `object.__setattr__` would look each up by name.
 _put_values, _put_fields_set, _put_extra, _put_private = (
@@ -422,7 +475,8 @@ def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
         values: a value for every field, in the fields' order.
 
     Example:
-        >>> trusted(Turn, {"text": "Hi.", "reasoning": None, "state": None}) == Turn(text="Hi.")
+        >>> values = {"text": "Hi.", "reasoning": None, "state": None, "repeats": ()}
+        >>> trusted(Turn, values) == Turn(text="Hi.")
         True
     """
     made = _new(cls)
@@ -442,6 +496,14 @@ def _listed(calls: Any) -> dict[str, Any]:
     return {"tool_calls": [calls] if single else list(cast("Iterable[Any]", calls))}
 
 
+def _free(call_id: str, prefix: str, taken: set[str]) -> str:
+    """The id, with the prefix once more as long as it is taken; then it is."""
+    while call_id in taken:
+        call_id = prefix + call_id
+    taken.add(call_id)
+    return call_id
+
+
 def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
     """Return a call as a dict, with its turn if the collection's is another, as after a reask."""
     data = _plain(call)
@@ -456,14 +518,70 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "arguments": call.arguments,
         "index": call.index,
     }
-    return {**data, "altered": list(call.altered)} if call.altered else data
+    return savable({**data, "altered": list(call.altered)} if call.altered else data)
 
 
-def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
+class _Id(NamedTuple):
+    """The id of a call in its collection, and how it is marked if it had another."""
+
+    value: str
+    marks: tuple[str, ...] = ()
+
+
+def unique_ids(
+    own: Sequence[Any], taken: Collection[str] = (), answered: Collection[str] = ()
+) -> tuple[list[str], set[int]]:
+    """Give each call of a turn an id of its own (rule 6).
+
+    Args:
+        own: the ids that the calls have; what is no text is none.
+        taken: ids that no synthesised one repeats.
+        answered: ids that not even a call's own may repeat.
+
+    Returns:
+        The ids, and the places of the calls whose own id was used before. In its place, and in that of a
+        missing one, stands `call_<n>`, n the call's place from 1, or the next number free.
+
+    Example:
+        >>> unique_ids(["call_2", None, "a", "a"])
+        (['call_2', 'call_3', 'a', 'call_4'], {3})
+    """
+    known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
+    if len(set(known)) == len(own) and not answered:
+        return known, set()
+    used = {*known, *taken, *answered}
+    kept = set(answered)
+    ids: list[str] = []
+    renumbered: set[int] = set()
+    number = 0
+    for index, call_id in enumerate(own):
+        if isinstance(call_id, str) and call_id and call_id not in kept:
+            kept.add(call_id)
+            ids.append(call_id)
+            continue
+        if isinstance(call_id, str) and call_id:
+            renumbered.add(index)
+        number = max(number, index) + 1
+        while f"call_{number}" in used:
+            number += 1
+        ids.append(f"call_{number}")
+    return ids, renumbered
+
+
+def _own_id(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return cast("Mapping[str, Any]", item).get("id")
+    return getattr(item, "id", None)
+
+
+def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | InvalidToolCall:
     if isinstance(item, InvalidToolCall):
-        return item
+        return _kept(item, given)
     if isinstance(item, ToolCall):
-        return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
+        changes: dict[str, Any] = {} if item.turn != NO_TURN or turn == NO_TURN else {"turn": turn}
+        if item.id != given.value:
+            changes |= {"id": given.value, "altered": (*item.altered, *given.marks)}
+        return item.model_copy(update=changes) if changes else item
     if isinstance(item, dspy.ToolCalls.ToolCall):
         item = {"id": item.id, "name": item.name, "args": item.args}
     if not isinstance(item, Mapping):
@@ -472,15 +590,36 @@ def _call(item: Any, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
         )
     known = dict(cast("Mapping[str, Any]", item))
     function = known.get("function")
-    call_id: Any = known.get("id") or f"call_{position + 1}"
     if isinstance(function, Mapping):
-        return _chat_call(call_id, cast("Mapping[str, Any]", function), turn, position)
+        return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
-    return ToolCall.model_validate({"index": position, **beside, **known, "id": call_id})
+    return ToolCall.model_validate({"index": position, **beside, **_identified(known, given)})
+
+
+def _kept(item: Any, given: _Id) -> Any:
+    """A bad call under its id; pydantic refuses what is none."""
+    if isinstance(item, InvalidToolCall):
+        if item.id == given.value:
+            return item
+        return item.model_copy(update={"id": given.value, "altered": (*item.altered, *given.marks)})
+    return _identified(dict(cast("Mapping[str, Any]", item)), given) if isinstance(item, Mapping) else item
+
+
+def _identified(known: dict[str, Any], given: _Id) -> dict[str, Any]:
+    """A call as a mapping, under its id. An id of another type than text stays, for pydantic to refuse."""
+    if known.get("id") and not isinstance(known["id"], str):
+        return known
+    marks = known.get("altered")
+    if given.marks:
+        known["altered"] = (
+            *(cast("list[Any]", marks) if isinstance(marks, (list, tuple)) else ()),
+            *given.marks,
+        )
+    return {**known, "id": given.value}
 
 
 def _chat_call(
-    call_id: str, function: Mapping[str, Any], turn: Turn, position: int
+    given: _Id, function: Mapping[str, Any], turn: Turn, position: int
 ) -> ToolCall | InvalidToolCall:
     """Read a call in OpenAI's shape, whose arguments are JSON text."""
     name, sent = function.get("name"), function.get("arguments")
@@ -489,10 +628,11 @@ def _chat_call(
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
     if isinstance(args, Flaw):
-        fields = {"id": call_id, "name": name or None, "arguments": text, "index": position}
+        fields = {"id": given.value, "name": name or None, "arguments": text, "index": position}
+        fields["altered"] = given.marks
         return InvalidToolCall.model_validate({**fields, **args._asdict()})
-    fields = {"id": call_id, "name": name, "args": args, "arguments": text, "index": position, "turn": turn}
-    return ToolCall.model_validate(fields)
+    fields = {"id": given.value, "name": name, "args": args, "arguments": text, "index": position}
+    return ToolCall.model_validate({**fields, "altered": given.marks, "turn": turn})
 
 
 def _jsonable(value: Any) -> Any:

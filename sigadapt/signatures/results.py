@@ -5,19 +5,20 @@ As an input field, ToolResults continues the conversation: the next request hold
 failed result that says what is wrong with it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import dspy
 import jiter
 import orjson
 import pydantic
 from dspy.adapters import utils
+from typing_extensions import Self
 
-from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.half_pairs import restored
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.sources.mcp import content, is_failure, is_mcp_result
+from sigadapt.signatures.pairing import in_order, results_by_id
 from sigadapt.signatures.tool_result import ToolResult
 
 _MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
@@ -26,6 +27,9 @@ _PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | or
 
 class Round(pydantic.BaseModel):
     """The calls of one turn and their results: one per call, in the order of the calls.
+
+    Raises:
+        InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
 
     Example:
         >>> calls = ToolCalls([ToolCall(id="call_1", name="now", args={})])
@@ -37,6 +41,16 @@ class Round(pydantic.BaseModel):
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _restore(cls, data: Any) -> Any:
+        return restored(data)
+
+    @pydantic.model_validator(mode="after")
+    def _pair(self) -> Self:
+        object.__setattr__(self, "results", in_order(self.calls, self.results))
+        return self
 
 
 class ToolResults(pydantic.BaseModel):
@@ -60,22 +74,24 @@ class ToolResults(pydantic.BaseModel):
     def of(
         cls,
         calls: ToolCalls | Sequence[ToolCall],
-        values: Sequence[Any] | Mapping[str, Any],
+        values: Sequence[Any] | Mapping[str, Any] | dspy.ToolCallResults,
         errors: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> "ToolResults":
         """Pair each call of a turn with its result.
 
         Args:
-            calls: the calls of one turn. Its invalid calls get a failed result by themselves.
-            values: one for each valid call, in order or by call id. An exception becomes a failed result with
-                its message. An MCP result becomes its content, and is failed if it says so. Of a ToolResult,
-                the value and the failure are taken.
-            errors: one for each valid call, in order or by call id. False or None: the call succeeded. True:
-                it failed, and its value is the reason. A text or an exception: it failed, for this reason.
+            calls: the calls of one turn. Bad ones that were kept get a failed result by themselves.
+            values: one a good call, in order, or by call id. What bears a call id goes to that call wherever
+                it stands: a ToolResult, DSPy's ToolCallResult, or a mapping that was saved of one. An
+                exception is a failure that says its message, and an MCP result what it says, failed if it
+                says so.
+            errors: one a good call, or by call id: true where the value is the failure's reason, or the
+                reason itself (a text or an exception); false or None where the call succeeded.
 
         Raises:
-            InvalidHistory: `unanswered_call` for a call without a value, `unknown_call` for a value without a
-                call.
+            InvalidHistory: naming the ids and tools: `unanswered_call`, `unknown_call`, `repeated_result` for
+                two values of one call, `wrong_tool` for a result of another tool than the call's, or
+                `conflicting_result` for a good result and an error at once.
 
         Example:
             >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
@@ -83,23 +99,9 @@ class ToolResults(pydantic.BaseModel):
             'clock broken'
         """
         turn = calls if isinstance(calls, ToolCalls) else ToolCalls.model_validate(list(calls))
-        given, reasons = _by_id(turn, values, "value"), _by_id(turn, errors, "error")
-        for call in turn:
-            if call.id not in given and not reasons.get(call.id):
-                raise InvalidHistory(
-                    f"call {call.id!r} has no value",
-                    code="unanswered_call",
-                    tool=call.name,
-                    fix="Give one, or use ToolResult.unanswered(call).",
-                )
-        return cls(
-            rounds=(
-                Round(
-                    calls=turn,
-                    results=tuple(_result(call, given, reasons) for call in turn.in_order()),
-                ),
-            )
-        )
+        given = results_by_id(turn, values, errors)
+        results = tuple(given.get(call.id) or _complained(call) for call in turn.in_order())
+        return cls(rounds=(Round(calls=turn, results=results),))
 
     def __iter__(self) -> Any:
         return (result for round_ in self.rounds for result in round_.results)
@@ -124,30 +126,6 @@ def complaint(call: InvalidToolCall) -> str:
     """
     place = f" at {call.path}" if call.path else ""
     return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
-
-
-def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        known = {call.id for call in turn}
-        named = cast("Mapping[str, Any]", given)
-        for call_id in named:
-            if call_id not in known:
-                raise InvalidHistory(
-                    f"got a {what} for the call {call_id!r}, which is not a valid call of this turn",
-                    code="unknown_call",
-                )
-        return dict(named)
-    values = list(cast("Iterable[Any]", given))
-    if len(values) != len(turn):
-        ids = ", ".join(call.id for call in turn) or "none"
-        raise InvalidHistory(
-            f"got {len(values)} {what}s for {len(turn)} valid calls ({ids})",
-            code="unanswered_call" if len(values) < len(turn) else "unknown_call",
-            fix="Give one for each valid call, in order, or a mapping by call id.",
-        )
-    return {call.id: value for call, value in zip(turn, values, strict=True)}
 
 
 def result_text(value: Any) -> str:
@@ -184,7 +162,9 @@ def result_object(result: ToolResult) -> Json:
         {'ok': True}
     """
     value = (
-        result.value if isinstance(result.value, str) else jiter.from_json(result_text(result.value).encode())
+        result.value
+        if isinstance(result.value, str)
+        else jiter.from_json(result_text(result.value).encode("utf-8", "replace"))
     )
     if result.is_error:
         return {"error": value}
@@ -193,28 +173,6 @@ def result_object(result: ToolResult) -> Json:
     return cast("Json", value) if isinstance(value, dict) else {"result": value}
 
 
-class _Outcome(NamedTuple):
-    value: Any
-    failed: bool = False
-    is_mcp: bool = False
-
-
-def _result(call: ToolCall | InvalidToolCall, values: dict[str, Any], errors: dict[str, Any]) -> ToolResult:
-    if isinstance(call, InvalidToolCall):
-        return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
-    value, failed, is_mcp = _outcome(values.get(call.id), errors.get(call.id))
-    return ToolResult(call_id=call.id, name=call.name, value=value, is_error=failed, is_mcp=is_mcp)
-
-
-def _outcome(value: Any, error: Any) -> _Outcome:
-    if isinstance(value, (ToolResult, dspy.ToolCallResults.ToolCallResult)):
-        return _Outcome(value.value, value.is_error, isinstance(value, ToolResult) and value.is_mcp)
-    if error is True or (not error and isinstance(value, BaseException)):
-        error = value
-    elif not error:
-        if is_mcp_result(value):
-            return _Outcome(content(value), is_failure(value), is_mcp=True)
-        return _Outcome(value)
-    return _Outcome(
-        str(error) or type(error).__name__ if isinstance(error, BaseException) else error, failed=True
-    )
+def _complained(call: ToolCall | InvalidToolCall) -> ToolResult:
+    reason = complaint(call) if isinstance(call, InvalidToolCall) else ""
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)

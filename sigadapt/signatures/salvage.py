@@ -80,7 +80,7 @@ def _marked(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolC
         args=args,
         arguments=call.arguments,
         index=call.index,
-        altered=(mark,),
+        altered=(*call.altered, mark),
         turn=calls.turn,
     )
 

@@ -5,9 +5,11 @@ its schema is kept as text. What is sent and what calls are checked by are both 
 changes when somebody edits the author's schema, `parameters`, or what `to_openai` returned.
 """
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import currentframe
 from typing import Any, NoReturn
 
 import jiter
@@ -42,9 +44,11 @@ class ToolDecl:
         long_running: whether a call only starts work whose result comes later. The model reads this in a note
             at the end of the description.
         requires_confirmation: whether a person must agree to each call. Or a function that gets the arguments
-            and returns a boolean or a Confirmation; it is saved as True.
+            and returns a boolean or a Confirmation; it is saved as True, and
+            pickled as `LostFunction` says.
         extras: keys of the source beside the function, such as `cache_control` or MCP annotations.
-        func: the Python object behind the tool, for the caller. It is never called, saved or compared.
+        func: the Python object behind the tool, for the caller. It is never called, compared or
+            saved as JSON; for pickle, see `LostFunction`.
 
     Raises:
         InvalidToolDecl: `missing_name`, `invalid_field`, `invalid_schema` or `remote_ref`.
@@ -209,8 +213,80 @@ class ToolDecl:
     def __deepcopy__(self, memo: dict[int, Any]) -> "ToolDecl":
         return self
 
+    def __copy__(self) -> "ToolDecl":
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return ToolDecl.of, (saved(self),)  # the saved form, without functions: those may not pickle
+        functions = {"func": self.func, "requires_confirmation": self.requires_confirmation}
+        kept = {
+            key: value if pickle_fault(value) is None else LostFunction(self.name, key)
+            for key, value in functions.items()
+            if callable(value)
+        }
+        return _unpickled, (saved(self), kept)
+
+
+class LostFunction:
+    """What stands in a pickled declaration for a function that pickle cannot take, such as a lambda.
+
+    The declaration can be sent, and calls can be checked against it. What needs the function is an error that
+    says why: `ToolCall.bind`, `ToolCalls.awaiting_confirmation`, running the tool.
+
+    Args:
+        tool: the tool's name.
+        field: `func` or `requires_confirmation`.
+
+    Example:
+        >>> LostFunction("pay", "func")()
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidToolDecl: tool 'pay': its func was lost, because pickle could not take it. \
+Define the function at the top level of a module, or declare the tool anew.
+    """
+
+    def __init__(self, tool: str, field: str) -> None:
+        self.tool, self.field = tool, field
+
+    def refusal(self) -> InvalidToolDecl:
+        """Make the error that says why the function is not there."""
+        return InvalidToolDecl(
+            f"its {self.field} was lost, because pickle could not take it",
+            code="lost_function",
+            tool=self.tool,
+            fix="Define the function at the top level of a module, or declare the tool anew.",
+        )
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise that error, whatever the arguments."""
+        raise self.refusal()
+
+
+def pickle_fault(value: object) -> Exception | None:
+    """Say why pickle cannot take a value; None where it can, or where cloudpickle asks, which takes more.
+
+    Example:
+        >>> pickle_fault(len), type(pickle_fault(lambda: 0)).__name__
+        (None, 'PicklingError')
+    """
+    if value is None or isinstance(value, bool) or _is_cloudpickle_asking():
+        return None
+    try:
+        pickle.dumps(value)
+    except Exception as error:  # noqa: BLE001  (whatever the value's own classes raise)
+        return error
+    return None
+
+
+def _is_cloudpickle_asking() -> bool:
+    """Whether cloudpickle is at work, with which DSPy saves programs; no other sign of it reaches a value."""
+    frame = currentframe()
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("cloudpickle."):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _unpickled(source: Json, functions: Json) -> ToolDecl:
+    decl = ToolDecl.of(source)
+    return altered(decl, **functions) if functions else decl
 
 
 def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:

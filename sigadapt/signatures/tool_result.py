@@ -4,6 +4,8 @@ from typing import Any, Protocol
 
 import pydantic
 
+from sigadapt.schemas.half_pairs import restored, savable
+
 
 class _Named(Protocol):
     @property
@@ -35,6 +37,15 @@ class ToolResult(pydantic.BaseModel):
     value: Any
     is_error: bool = False
     is_mcp: bool = False
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
+        return restored(data) if info.mode == "json" else data  # a Round restores its own
+
+    @pydantic.model_serializer()
+    def _save(self) -> dict[str, Any]:
+        return savable(dict(vars(self)))
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":

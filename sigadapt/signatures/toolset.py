@@ -19,8 +19,9 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import closest
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
+from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.sources import is_function, is_source
-from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.signatures.tool_decl import ToolDecl, altered, pickle_fault
 from sigadapt.signatures.tool_decls import ToolDecls, is_iterable
 
 _MOST_NESTED = 16  # as in ToolDecls, which refuses deeper lists
@@ -76,6 +77,7 @@ class Toolset:
     Raises:
         InvalidToolDecl: `invalid_toolset`, for a name that is not a text or is blank, or for a function that
             does not take `context`.
+            `not_picklable`, when it is pickled, for a source or a function that pickle cannot take.
 
     Example:
         >>> def tools(context):
@@ -109,13 +111,7 @@ class Toolset:
             >>> [d.name for d in files.filtered(lambda context, decl: decl.name != "write").resolve()]
             ['read']
         """
-        return self.prepared(
-            lambda context, decls: [
-                entry
-                for entry in decls.entries
-                if not isinstance(entry, ToolDecl) or _kept(predicate(context, entry))
-            ]
-        )
+        return self.prepared(partial(_filtered, predicate))
 
     def named(self, *names: str) -> "Toolset":
         """Keep only the tools with these names, in this order. An unknown name is an error when resolved.
@@ -125,7 +121,7 @@ class Toolset:
             >>> [decl.name for decl in letters.named("c", "a").resolve()]
             ['c', 'a']
         """
-        return self.prepared(lambda _, decls: [_known(name, decls) for name in names])
+        return self.prepared(partial(_chosen, names))
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -134,7 +130,7 @@ class Toolset:
             >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
             ['fs_read']
         """
-        return _renaming(self, lambda decl: prefix + decl.name)
+        return self.prepared(partial(_prefixed, prefix))
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
         """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
@@ -144,14 +140,7 @@ class Toolset:
             >>> [decl.name for decl in files.renamed({"read": "open"}).resolve()]
             ['open']
         """
-        table = dict(names)
-
-        def check(_: RequestContext, decls: ToolDecls) -> ToolDecls:
-            for name in table:
-                _known(name, decls)
-            return decls
-
-        return _renaming(self.prepared(check), lambda decl: table.get(decl.name, decl.name))
+        return self.prepared(partial(_with_names, dict(names)))
 
     def prepared(self, function: Transform) -> "Toolset":
         """Replace the tools with the result of `function(context, decls)`, which may be async.
@@ -226,17 +215,63 @@ class Toolset:
             fix="Use the async call (`await program.acall(...)`), or pass `await toolset.aresolve()`.",
         )
 
+    def __copy__(self) -> "Toolset":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Toolset":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = [
+            ("its source", self.source),
+            *(("what is done to its tools", each) for each in self.transforms),
+        ]
+        for what, part in parts:
+            fault = pickle_fault(part)
+            if fault is not None:
+                raise InvalidToolDecl(
+                    f"toolset {self.name!r} cannot be pickled, because of {what}: {fault}",
+                    code="not_picklable",
+                    fix="Use functions of a module's top level, and make live sessions where it is loaded.",
+                ) from fault
+        return Toolset, (self.name, self.source, self.transforms)
+
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
 
 
-def _renaming(toolset: Toolset, name_of: Callable[[ToolDecl], str]) -> Toolset:
-    return toolset.prepared(
-        lambda _, decls: [
-            altered(entry, name=name_of(entry)) if isinstance(entry, ToolDecl) else entry
-            for entry in decls.entries
-        ]
-    )
+Entries: TypeAlias = "list[ToolDecl | NativeTool]"
+
+
+def _filtered(
+    predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
+) -> Entries:
+    return [
+        entry
+        for entry in decls.entries
+        if not isinstance(entry, ToolDecl) or _kept(predicate(context, entry))
+    ]
+
+
+def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
+    return [_known(name, decls) for name in names]
+
+
+def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
+    return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
+
+
+def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
+    for name in names:
+        _known(name, decls)
+    return _renamed(names, decls)
+
+
+def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
+    return [
+        altered(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
+        for entry in decls.entries
+    ]
 
 
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:

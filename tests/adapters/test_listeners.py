@@ -323,6 +323,18 @@ def test_a_reask_streams_too(wire: str) -> None:
     assert run.last["calls"] == [False, True, True]
 
 
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
+def test_a_call_made_again_is_streamed_once(wire: str) -> None:
+    """tool-call-outputs: A call made again after a reask comes out once."""
+    bad = Call("get_weather", '{"city": ')
+    script = [Answer(calls=[PARIS, bad]), Answer(calls=[PARIS, ROME])]
+    adapter = sigadapt.ChatAdapter(on_invalid="reask", tool_calling="native")
+    with LoopbackProvider(script) as provider:
+        run = stream(lm_of(provider, wire), May, adapter)
+    cities = [call.args["city"] for call in run.calls if isinstance(call, ToolCall)]
+    assert cities == [call.args["city"] for call in run.prediction.calls] == ["Paris", "Rome"]
+
+
 def test_a_cached_stream_is_the_same_prediction() -> None:
     """streaming: A streamed answer from the cache is the same."""
     arguments = '{"city": "a", "city": "b"}'

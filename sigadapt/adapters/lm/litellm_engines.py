@@ -25,6 +25,7 @@ from sigadapt.adapters.lm.dspy_internals import (
     litellm_errors,
     plain,
 )
+from sigadapt.adapters.request.states import replaying
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import ChatFields, Route
 from sigadapt.providers.reading import an_object, objects
@@ -44,7 +45,9 @@ def fields_of(row: Json, route: Route) -> ChatFields | None:
     if turn is None or turn.state is None or turn.state["dialect"] not in route.takes:
         return None
     provider = provider_of(turn.state["dialect"])
-    fields = provider.state_to_chat(turn.state, route) if provider else ChatFields({}, {})
+    with replaying(turn):
+        fields = provider.state_to_chat(turn.state, route) if provider else ChatFields({}, {})
+        orjson.dumps([fields.message, fields.calls])  # as `fingerprint` will
     return fields if fields.message or fields.calls else None
 
 

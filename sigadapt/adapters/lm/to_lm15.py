@@ -13,12 +13,13 @@ import orjson
 from dspy import lm15
 
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.states import replaying
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import compact
+from sigadapt.schemas.json_values import compact, is_unicode
 from sigadapt.signatures.results import result_object
 
 
@@ -49,7 +50,7 @@ def to_lm15(request: Request, route: Route) -> lm15.Request:
     )
     if not route.results_as_objects or route.as_chat:
         return typed
-    results = [result_object(row["result"]) for row in messages if row["role"] == "tool"]
+    results = [_result_object(row) for row in messages if row["role"] == "tool"]
     return _with_results(typed, results, route) if results else typed
 
 
@@ -66,6 +67,11 @@ def _with_results(typed: lm15.Request, results: list[dict[str, Any]], route: Rou
     writer = getattr(lm15, route.adapter)(api_key="written, not sent", transport=None)
     body = orjson.loads(writer.build_request(typed, stream=False).body)
     return replace(typed, config=_with(typed.config, provider.put_results(body, results)))
+
+
+def _result_object(row: dict[str, Any]) -> dict[str, Any]:
+    made = result_object(row["result"])
+    return made if is_unicode(row["content"]) else orjson.loads(_sendable(compact(made)))
 
 
 def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
@@ -105,8 +111,9 @@ def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
     calls = {call["id"]: call for call in row.get("tool_calls", ())}
     state = row["turn"].state if row.get("turn") else None
     if state is not None and not route.as_chat and state["dialect"] in route.takes:
-        for item in state["items"]:
-            yield from _replayed(item, calls, route)
+        with replaying(row["turn"]):
+            parts = [part for item in state["items"] for part in _replayed(item, calls, route)]
+        yield from parts
     elif row.get("content"):
         yield lm15.TextPart(text=_sendable(row["content"]))
     yield from (_call(call, ()) for call in calls.values())
@@ -123,7 +130,7 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Rou
         if item["text"] or state:
             yield lm15.TextPart(text=_sendable(item["text"]), continuation=state)
     elif kept:
-        yield lm15.ThinkingPart(text=item["text"], continuation=state)
+        yield lm15.ThinkingPart(text=_sendable(item["text"]), continuation=state)
 
 
 def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:

@@ -3,14 +3,19 @@
 An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
 process. It ends in eight digits of the name's hash, so that two names do not share an alias. If another
 declared name equals the alias, the alias gets more digits. `response/typed_calls.py` restores the names.
+
+An id stays with the first call that has it. A call of a later turn with the same id is sent under an alias,
+made from the id and its number of uses. Its result and its place in the turn's state follow (rule 14).
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.schemas.json_values import is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
@@ -29,20 +34,24 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
         {'files.read all': 'files_read_all_b01ac34e'}
     """
     fullmatch = re.compile(pattern).fullmatch
-    misfits = [name for name in names if len(name) > longest or not fullmatch(name)]
+    misfits = [name for name in names if len(name) > longest or not fullmatch(name) or not is_unicode(name)]
     if not misfits:
         return {}
     taken = set(names).difference(misfits)
     return {name: _alias(name, longest, taken) for name in dict.fromkeys(misfits)}
 
 
-def _alias(name: str, longest: int, taken: set[str]) -> str:
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+def _alias(name: str, longest: int, taken: set[str], use: int = 1) -> str:
+    counted = name if use == 1 else f"{name}\n{use}"
+    digest = hashlib.sha256(counted.encode("utf-8", "surrogatepass")).hexdigest()
     safe = _UNSAFE.sub("_", name).strip("_-") or "tool"
     if not safe[0].isalpha():
         safe = f"t_{safe}"
-    spelled = (f"{safe[: longest - digits - 1]}_{digest[:digits]}" for digits in _DIGITS)
-    return next(alias for alias in spelled if alias not in taken)
+    spelled = (
+        f"{safe[: longest - digits - 1]}_{digest[:digits]}" for digits in _DIGITS if digits < longest - 1
+    )
+    free = next((alias for alias in spelled if alias not in taken), "")
+    return free or _alias(name, longest, taken, use + 1)
 
 
 def names_in(request: Request) -> list[str]:
@@ -89,29 +98,94 @@ def ids_in(request: Request) -> list[str]:
     return [call["id"] for row in request["messages"] for call in row.get("tool_calls") or ()]
 
 
-def with_ids(request: Request, table: dict[str, str]) -> Request:
-    """Return a copy of the Request with other ids for its calls, in results and provider state too.
+class NewId(NamedTuple):
+    """A call's id that goes out as another.
 
     Args:
-        request: the Request; not changed.
-        table: the new ids, by id.
+        message: the place of its message in the request.
+        call: its place among the message's calls.
+        given: the id.
+        sent: what goes out in its place.
+        repeated: whether an earlier call has the id too; else the provider would refuse it.
     """
-    if not table:
-        return request
-    changed: Request = {**request, "messages": [_with_ids(row, table) for row in request["messages"]]}
-    return changed
+
+    message: int
+    call: int
+    given: str
+    sent: str
+    repeated: bool
 
 
-def _with_ids(row: dict[str, Any], table: dict[str, str]) -> dict[str, Any]:
-    if row["role"] == "tool":
-        return {**row, "tool_call_id": table.get(row["tool_call_id"], row["tool_call_id"])}
-    if not row.get("tool_calls"):
-        return row
-    calls = [{**call, "id": table.get(call["id"], call["id"])} for call in row["tool_calls"]]
+def with_sendable_ids(request: Request, pattern: str, longest: int) -> tuple[Request, list[NewId]]:
+    """Give every call of a request an id of its own that the provider takes, also in results and state.
+
+    Args:
+        request: the request; not changed.
+        pattern: what the provider takes, as a regular expression for the whole id.
+        longest: how many characters it takes.
+
+    Returns:
+        The request, and the ids that are others now.
+
+    Example:
+        >>> said = {"role": "assistant", "content": None, "tool_calls": [{"id": "call_0"}]}
+        >>> request: Request = {"model": "m", "messages": [said, said]}
+        >>> [(new.message, new.sent) for new in with_sendable_ids(request, ".+", 64)[1]]
+        [(1, 'call_0_00bdcdb7')]
+    """
+    given = ids_in(request)
+    misfits = aliases(given, pattern, longest)
+    if not misfits and len(set(given)) == len(given):
+        return request, []
+    taken = {*given, *misfits.values()}
+    uses: Counter[str] = Counter()
+    messages: list[dict[str, Any]] = []
+    found: list[NewId] = []
+    turn: dict[str, deque[str]] = {}
+    for number, row in enumerate(request["messages"]):
+        if row.get("tool_calls"):
+            sent: list[str] = []
+            for place, call in enumerate(row["tool_calls"]):
+                own: str = call["id"]
+                uses[own] += 1
+                new = misfits.get(own, own) if uses[own] == 1 else _alias(own, longest, taken, uses[own])
+                taken.add(new)
+                sent.append(new)
+                if new != own:
+                    found.append(NewId(number, place, own, new, uses[own] > 1))
+            turn = _by_given_id(row["tool_calls"], sent)
+            messages.append(_with_ids(row, sent))
+        elif row["role"] == "tool":
+            messages.append({**row, "tool_call_id": _next_id(turn, row["tool_call_id"])})
+        else:
+            messages.append(row)
+    changed: Request = {**request, "messages": messages}
+    return changed, found
+
+
+def _by_given_id(calls: Iterable[dict[str, Any]], sent: Iterable[str]) -> dict[str, deque[str]]:
+    """The new ids of a turn's calls by those they had, of which a hook's turn may have one twice."""
+    table: dict[str, deque[str]] = {}
+    for call, new in zip(calls, sent, strict=True):
+        table.setdefault(call["id"], deque()).append(new)
+    return table
+
+
+def _next_id(table: dict[str, deque[str]], given: str) -> str:
+    """The new id of the next call that had this one; the last such call's once they have all been named."""
+    waiting = table.get(given)
+    if waiting is None:
+        return given
+    return waiting.popleft() if len(waiting) > 1 else waiting[0]
+
+
+def _with_ids(row: dict[str, Any], sent: list[str]) -> dict[str, Any]:
+    calls = [{**call, "id": new} for call, new in zip(row["tool_calls"], sent, strict=True)]
     turn = row.get("turn")
     if turn is not None and turn.state is not None:
+        table = _by_given_id(row["tool_calls"], sent)
         items = [
-            {**item, "id": table.get(item["id"], item["id"])} if "id" in item else item
+            {**item, "id": _next_id(table, item["id"])} if "id" in item else item
             for item in turn.state["items"]
         ]
         turn = turn.model_copy(update={"state": {**turn.state, "items": items}})

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
-from sigadapt.adapters.request.aliases import aliases, ids_in, names_in, renamed, with_ids
+from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import cut, is_unicode
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -54,6 +56,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     Raises:
         InvalidOption: for a forced tool choice while thinking is on, if the provider refuses this.
         InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
+        InvalidHistory: `unreadable_state`, for saved provider state that is none.
 
     Example:
         >>> from sigadapt.providers import ollama
@@ -69,11 +72,14 @@ def lowered(request: Request, route: Route) -> Lowered:
     table = aliases(names_in(request), route.names, route.longest_name)
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
+    refuse_unreadable_states(request, route.takes)
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, route)
-    ids = aliases(ids_in(request), route.ids, route.longest_id)
-    return Lowered(with_ids(renamed(request, table), ids), table, tuple(changes))
+    changes += _halved(request)
+    request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
+    changes += map(_new_id, ids)
+    return Lowered(request, table, tuple(changes))
 
 
 def _has_turns(request: Request) -> bool:
@@ -180,6 +186,21 @@ def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
         if name in table:
             why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
             yield Change(f"/tools/{number}/function/name", "renamed", why)
+
+
+def _new_id(new: NewId) -> Change:
+    reason = "an earlier call has the id" if new.repeated else "the provider would refuse the id"
+    where = f"/messages/{new.message}/tool_calls/{new.call}/id"
+    return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
+
+
+def _halved(request: Request) -> Iterator[Change]:
+    """Texts with half of a surrogate pair, which no request can hold."""
+    for number, row in enumerate(request["messages"]):
+        content = row.get("content")
+        if isinstance(content, str) and not is_unicode(content):
+            why = "half of a surrogate pair cannot be sent; a question mark stands in its place"
+            yield Change(f"/messages/{number}/content", "lowered", why)
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:

@@ -4,24 +4,30 @@ The messages do not describe the tool fields, because the Request has the tools 
 own. `prompt.py` makes the words that stay the same from call to call.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, groupby
+from typing import Any, TypeVar, cast
 
 import dspy
+import pydantic
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.lm.dspy_internals import TYPE_MARKER, with_blocks
 from sigadapt.adapters.plan import Turns
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.adapters.text_format import TextFormat
-from sigadapt.schemas.json_values import compact
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import compact, cut, pointer
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.pairing import unanswered
 from sigadapt.signatures.results import Round, ToolResults, result_text
 from sigadapt.signatures.tool_result import ToolResult
 
+_M = TypeVar("_M", bound=pydantic.BaseModel)
+
 Message = dict[str, Any]
 _NOT_SHOWN = "(the result is not part of this example)"
+_TAKEN_OUT = "This call repeats one that was not run."
 _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
@@ -49,14 +55,14 @@ def messages_of(
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
     if demos:
-        messages += _demos(adapter, rest, demos)
+        messages += _demos(adapter, rest, demos, prompt.turns.results)
     events, rounds = _turns(prompt.turns, inputs)
-    for event in events:
-        messages += _event(adapter, rest, prompt, event, rounds)
+    for number, event in enumerate(events):
+        messages += _event(adapter, rest, prompt, event, rounds[number:])
     user = question(adapter, rest, prompt, inputs)
     if user and _asks(prompt, inputs):
         messages.append({"role": "user", "content": user})
-    for answered in rounds:
+    for answered in rounds[-1]:
         messages += _round(answered, answered.calls.text)
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
@@ -76,105 +82,207 @@ def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     return False
 
 
-def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Round]]:
+def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[list[Round]]]:
+    """The events of the history, and the rounds that each of them brings; last, those of the request.
+
+    A round answers the calls of its own event or, where the event goes on from them, those of an earlier one.
+    """
     history = inputs.get(fields.history) if fields.history else None
-    events = dspy.History.model_validate(history).messages if history is not None else []
+    events = _read(dspy.History, history, fields.history).messages if history is not None else []
     results = inputs.get(fields.results) if fields.results else None
-    return events, list(ToolResults.model_validate(results).rounds) if results is not None else []
+    brought = _read(ToolResults, results, fields.results).rounds if results is not None else ()
+    return events, [*(_rounds_in(event, fields.results) for event in events), list(brought)]
 
 
-def _demos(adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]]) -> Iterator[Message]:
-    """Yield the examples: without calls as DSPy writes them, with calls as assistant and tool messages."""
-    calling = [(demo, calls) for demo in demos if (calls := _calls_in(demo)) is not None]
-    yield from adapter.format_demos(rest, [demo for demo in demos if _calls_in(demo) is None])
-    for number, (demo, calls) in enumerate(calling):
+def _read(kind: type[_M], value: Any, field: str | None) -> _M:
+    """A saved value as what it is.
+
+    Raises:
+        InvalidHistory: `unreadable_history`, where it is nothing of the kind.
+    """
+    try:
+        return kind.model_validate(value)
+    except (pydantic.ValidationError, TypeError, RecursionError) as error:
+        reasons = error.errors(include_url=False)[:1] if isinstance(error, pydantic.ValidationError) else ()
+        why = "; ".join(f"{pointer(each['loc'])} {each['msg']}" for each in reasons) or str(error)
+        raise InvalidHistory(
+            f"a saved {kind.__name__} cannot be read: {cut(why)}",
+            code="unreadable_history",
+            field=field,
+            fix=f"Give what {kind.__name__}.model_dump() wrote.",
+        ) from error
+
+
+def _demos(
+    adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], field: str | None
+) -> Iterator[Message]:
+    """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
+    turns = [(demo, _calls_in(demo), _rounds_in(demo, field)) for demo in demos]
+    yield from adapter.format_demos(rest, [demo for demo, calls, rounds in turns if not (calls or rounds)])
+    calling = [turn for turn in turns if turn[1] or turn[2]]
+    for number, (demo, calls, rounds) in enumerate(calling):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
         asked = adapter.format_user_message_content(rest, dict(demo), prefix)
         yield {"role": "user", "content": asked}
+        ids = (f"demo_{number}_{place}" for place in count())
+        answering = [] if calls is None else _answering(calls, rounds)
+        for before in rounds:
+            yield from _round(_example(before.calls, before.results, ids), before.calls.text)
+        if calls is None:
+            yield from _text_of(adapter, rest, demo)
+            continue
+        answered = _of_own(calls, answering)
         text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
-        yield from _round(_example(calls, demo, number), text)
+        yield from _round(_example(calls, answered.results if answered else (), ids), text)
 
 
-def _example(calls: ToolCalls, demo: Mapping[str, Any], number: int) -> Round:
-    """Return an example's round with ids of its own, and without the provider state of its conversation."""
-    turn = Turn(text=calls.text)
-    answered = _results_in(calls, demo)
-    given = {result.call_id: result for result in answered.results} if answered else {}
-    good = [
-        call.model_copy(update={"id": f"demo_{number}_{place}", "turn": turn})
-        for place, call in enumerate(calls)
-    ]
-    results = [
+def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
+    """An example's round under ids of its own, without the state of a conversation it is not part of."""
+    turn, given = Turn(text=calls.text), {result.call_id: result for result in results}
+    good = [call.model_copy(update={"id": next(ids), "turn": turn}) for call in calls]
+    shown = [
         ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN)
         if (known := given.get(old.id)) is None
         else known.model_copy(update={"call_id": new.id})
         for new, old in zip(good, calls, strict=True)
     ]
-    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(results))
+    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(shown))
 
 
 def _event(
-    adapter: TextFormat, rest: type[Signature], prompt: Prompt, event: dict[str, Any], rounds: list[Round]
+    adapter: TextFormat,
+    rest: type[Signature],
+    prompt: Prompt,
+    event: dict[str, Any],
+    rounds: list[list[Round]],
 ) -> Iterator[Message]:
-    """Yield the messages of one history event: the question, what the model said and called, the results."""
+    """Yield the messages of one history event: the question, its rounds, what the model said and called.
+
+    `rounds` starts with those that this event brings; those of each later event follow.
+    """
     if _asks(prompt, event):
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = _calls_in(event)
+    answering = [] if calls is None else _answering(calls, rounds[0])
+    for before in rounds[0]:
+        yield from _round(before, before.calls.text)
     if calls is None:
-        if any(event.get(name) is not None for name in rest.output_fields):
-            yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
+        yield from _text_of(adapter, rest, event)
         return
     text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event)
-    yield from _round(_answered(calls, event, rounds), text)
+    yield from _round(_of_own(calls, answering) or _of_later(calls, rounds), text)
+
+
+def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
+    if any(event.get(name) is not None for name in rest.output_fields):
+        yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
 
 
 def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
-    for value in event.values():
+    for key, value in event.items():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
-            calls = ToolCalls.model_validate(value)
+            calls = _read(ToolCalls, value, key)
             return calls if calls or calls.invalid else None
     return None
 
 
-def _answered(calls: ToolCalls, event: Mapping[str, Any], rounds: list[Round]) -> Round:
-    """Return the calls with their results: the event's own, or those in this call's results field."""
-    answered = _results_in(calls, event)
-    if answered is not None:
-        return answered
-    if rounds and [call.id for call in rounds[0].calls] == [call.id for call in calls]:
-        return rounds.pop(0)
-    return ToolResults.of(calls, []).rounds[0]
+def _rounds_in(event: Mapping[str, Any], field: str | None) -> list[Round]:
+    """The rounds in an event: of its field of results, or wherever else ToolResults stand."""
+    for key, value in event.items():
+        if value is not None and (key == field or isinstance(value, ToolResults) or _is_saved(value)):
+            return list(_read(ToolResults, value, key).rounds)
+    return []
 
 
-def _results_in(calls: ToolCalls, event: Mapping[str, Any]) -> Round | None:
-    for value in event.values():
-        if isinstance(value, ToolResults) or (isinstance(value, Mapping) and "rounds" in value):
-            found = ToolResults.model_validate(value)
-            given = {result.call_id: result for result in found}
-            if [round_.calls is calls for round_ in found.rounds] == [True] and list(given) == [
-                call.id for call in calls.in_order()
-            ]:
-                return found.rounds[0]
-            kept = {call.id for call in calls.invalid}
-            return ToolResults.of(calls, {key: given[key] for key in given if key not in kept}).rounds[0]
+def _is_saved(value: Any) -> bool:
+    """Whether a value is ToolResults as JSON has them, and not an input of the user's with such a key."""
+    if not isinstance(value, Mapping):
+        return False
+    known = cast("Mapping[str, Any]", value)
+    return set(known) == {"rounds"} and isinstance(known["rounds"], Sequence)
+
+
+def _answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
+    """Take the last rounds off the list, as many as answer these calls, each of them once."""
+    taken: list[Round] = []
+    answered: set[str] = set()
+    while rounds and _answers(rounds[-1], calls):
+        ids = {result.call_id for result in rounds[-1].results}
+        if not answered.isdisjoint(ids):
+            break
+        answered |= ids
+        taken.insert(0, rounds.pop())
+    return taken
+
+
+def _answers(answered: Round, calls: ToolCalls) -> bool:
+    """Whether a round is about some of these calls: ids alone do not say so, servers use them again."""
+    asked = {call.id: _asked(call) for call in calls.in_order()}
+    known = [call for call in answered.calls.in_order() if call.id in asked]
+    return bool(known) and all(_asked(call) == asked[call.id] for call in known)
+
+
+def _asked(call: ToolCall | InvalidToolCall) -> Any:
+    return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
+
+
+def _of_own(calls: ToolCalls, answering: list[Round]) -> Round | None:
+    """The calls with the results that their own event holds."""
+    if answering:
+        results = [result for answered in answering for result in answered.results]
+        return ToolResults.of(calls, results).rounds[0]
     if calls.tool_call_results is None:
         return None
-    results = dspy.ToolCallResults.model_validate(calls.tool_call_results).tool_call_results
-    by_id = {result.call_id: result for result in results if result.call_id}
-    return ToolResults.of(calls, by_id if len(by_id) == len(results) else results).rounds[0]
+    results = _read(dspy.ToolCallResults, calls.tool_call_results, "tool_call_results")
+    return ToolResults.of(calls, results).rounds[0]
+
+
+def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
+    """The calls with the results that the next event that brings any, or the request, went on from."""
+    own, *later = rounds
+    brought = next(filter(None, later), list[Round]())
+    if brought and _answers(brought[0], calls):
+        answered = brought.pop(0)
+        same = [call.id for call in answered.calls.in_order()] == [call.id for call in calls.in_order()]
+        return answered if same else ToolResults.of(calls, answered.results).rounds[0]
+    if calls and own:
+        foreign, waiting = next(iter(own[-1].results)), calls[0]
+        raise InvalidHistory(
+            f"there is a result of call {cut(repr(foreign.call_id))} of {cut(repr(foreign.name))}, and "
+            f"none of call {cut(repr(waiting.id))}",
+            code="unknown_call",
+            tool=waiting.name,
+            fix="Give the results of these calls, with them or with the next event.",
+        )
+    for call in calls:
+        raise unanswered(call)
+    return ToolResults.of(calls, []).rounds[0]
 
 
 def _round(answered: Round, text: str | None) -> Iterator[Message]:
     """Yield the turn that made the calls, then one result per call, with nothing between them (rule 8)."""
     results = {result.call_id: result for result in answered.results}
-    for turn, calls in groupby(
-        answered.calls.in_order(), lambda call: getattr(call, "turn", answered.calls.turn)
-    ):
-        group = list(calls)
-        yield assistant_message(group, turn, turn.text if turn != answered.calls.turn else text)
-        for call in group:
-            yield result_message(results[call.id])
+    own = answered.calls.turn
+    groups = [
+        (turn, list(calls))
+        for turn, calls in groupby(answered.calls.in_order(), lambda call: getattr(call, "turn", own))
+    ]
+    if own.repeats and all(turn != own for turn, _ in groups):
+        groups.append((own, []))  # an answer to a reask that made no call that was new
+    for turn, group in groups:
+        made = sorted([*group, *turn.repeats], key=lambda call: call.index)
+        yield assistant_message(made, turn, turn.text if turn != own else text)
+        for call in made:
+            result = _repeated(call, results.get(call.of)) if isinstance(call, Repeat) else results[call.id]
+            yield result_message(result)
+
+
+def _repeated(call: Repeat, result: ToolResult | None) -> ToolResult:
+    """The result of a call that was accepted before, for the same call made again."""
+    if result is None:  # the program took the accepted call out
+        return ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
+    return result.model_copy(update={"call_id": call.id})
 
 
 def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:
@@ -187,7 +295,9 @@ def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, A
     return adapter.format_assistant_message_content(rest, event)
 
 
-def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, text: str | None) -> Message:
+def assistant_message(
+    calls: Iterable[ToolCall | InvalidToolCall | Repeat], turn: Turn, text: str | None
+) -> Message:
     """Return the assistant message that replays a turn with calls (rule 8).
 
     Args:
@@ -210,7 +320,7 @@ def assistant_message(calls: Iterable[ToolCall | InvalidToolCall], turn: Turn, t
     }
 
 
-def _accepted(call: ToolCall | InvalidToolCall) -> str:
+def _accepted(call: ToolCall | InvalidToolCall | Repeat) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
     if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
         return compact(call.args)

@@ -10,23 +10,32 @@ Rules:
  d. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
     `truncated`, because an SDK or the provider may have closed them.
 
-The last three functions restore declared names in typed calls, and join the calls of several answers.
+The last functions restore declared names in typed calls, and join the calls of several answers: a call that
+an answer makes again is dropped, and the first one is marked.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import CutOff, RawCall, Reading
+from sigadapt.providers.provider import CutOff, Reading
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import Json, cut
-from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls, Turn, trusted
+from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.signatures.calls import (
+    NO_TURN,
+    InvalidToolCall,
+    Repeat,
+    ToolCall,
+    ToolCalls,
+    Turn,
+    trusted,
+    unique_ids,
+)
 
 Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and either the decoded object or the Flaw that makes the call a bad one."""
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
-_NONE: frozenset[int] = frozenset()
 
 
 def arguments_of(sent: Any) -> Arguments:
@@ -76,10 +85,11 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, renumbered = _unique_ids(reading.calls, taken, answered)
+    ids, renumbered = unique_ids([call_id for call_id, _, _ in reading.calls], taken, answered)
     turn = _turn(reading, ids)
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
+        altered = ("renumbered",) if index in renumbered else ()
         if isinstance(name, str) and name and type(args) is dict:
             values = {
                 "id": ids[index],
@@ -87,28 +97,30 @@ def typed_calls(
                 "args": args,
                 "arguments": text,
                 "index": index,
-                "altered": ("renumbered",) if index in renumbered else (),
+                "altered": altered,
                 "turn": turn,
             }
             good.append(trusted(ToolCall, values))
         else:
-            bad.append(_invalid_call(ids[index], name, text, args, index))
+            values = {"id": ids[index], "arguments": text, "index": index, "altered": altered}
+            bad.append(_invalid_call(name, args, values))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return trusted(ToolCalls, values)
 
 
-def _invalid_call(call_id: str, name: Any, text: str, args: Any, index: int) -> InvalidToolCall:
+def _invalid_call(name: Any, args: Any, values: Json) -> InvalidToolCall:
     is_named = isinstance(name, str) and name != ""
-    flaw = args if is_named else Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
-    values = {"id": call_id, "name": name if is_named else None, "arguments": text, "index": index}
-    return trusted(InvalidToolCall, {**values, **flaw._asdict()})
+    sent = cut(values["arguments"])
+    flaw = args if is_named else Flaw("missing_name", f"the call has no name; its arguments: {sent}")
+    return trusted(InvalidToolCall, {**values, "name": name if is_named else None, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
     if reading.text is None and reading.reasoning is None and reading.state is None:
         return NO_TURN
     state = None if reading.state is None else _with_ids(reading.state, ids)
-    return trusted(Turn, {"text": reading.text, "reasoning": reading.reasoning, "state": state})
+    values = {"text": reading.text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
+    return trusted(Turn, values)
 
 
 def _with_ids(state: Json, ids: list[str]) -> Json:
@@ -116,32 +128,6 @@ def _with_ids(state: Json, ids: list[str]) -> Json:
     named = iter(ids)
     items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
     return {**state, "items": items}
-
-
-def _unique_ids(
-    calls: list[RawCall], taken: Collection[str], answered: Collection[str]
-) -> tuple[list[str], AbstractSet[int]]:
-    """Return a unique id for each call, and the positions of the calls whose own id was already used."""
-    own = [call[0] for call in calls if isinstance(call[0], str) and call[0]]
-    if len(set(own)) == len(calls) and not answered:
-        return own, _NONE
-    used = {*own, *taken, *answered}
-    kept = set(answered)
-    ids: list[str] = []
-    renumbered: set[int] = set()
-    number = 0
-    for index, (call_id, _, _) in enumerate(calls):
-        if isinstance(call_id, str) and call_id and call_id not in kept:
-            kept.add(call_id)
-            ids.append(call_id)
-            continue
-        if isinstance(call_id, str) and call_id:
-            renumbered.add(index)
-        number = max(number, index) + 1
-        while f"call_{number}" in used:
-            number += 1
-        ids.append(f"call_{number}")
-    return ids, renumbered
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
@@ -167,14 +153,64 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
-def renumbered(calls: Iterable[C], before: int) -> list[C]:
-    """Return the calls of a later answer with `before` added to each index.
+def _moved(calls: Iterable[C], before: int) -> list[C]:
+    """Return the calls of a later answer with `before` added to each index."""
+    return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+
+
+def identity(call: ToolCall) -> str:
+    """Return what a call asks for: two calls of one name and the same arguments have the same.
+
+    Example:
+        >>> one = ToolCall(id="call_1", name="f", args={"a": 1, "b": 2})
+        >>> identity(one) == identity(ToolCall(id="call_2", name="f", args={"b": 2, "a": 1}))
+        True
+    """
+    return json.dumps([call.name, call.args], sort_keys=True)
+
+
+def with_later_calls(
+    accepted: Sequence[ToolCall], calls: ToolCalls, before: int
+) -> tuple[list[ToolCall], ToolCalls]:
+    """Put the calls of an answer to a reask beside those that were accepted before it.
 
     Args:
-        calls: the calls.
-        before: how many calls, good and bad, the earlier answers made.
+        accepted: the good calls of the answers before.
+        calls: the answer's calls.
+        before: how many calls, good and bad, the answers before made.
+
+    Returns:
+        The accepted calls, of which those that the answer makes again are marked `repeated`; and the answer's
+        own, numbered on and without the repeats, which stand in their turn and go back with it.
     """
-    return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+    known = {identity(call): call.id for call in reversed(accepted)}
+    good, repeats = list[ToolCall](), list[Repeat]()
+    for call in _moved(calls, before):
+        first = known.get(identity(call))
+        if first is None:
+            good.append(call)
+        else:
+            repeats.append(_repeat(call, first))
+    bad = tuple(_moved(calls.invalid, before))
+    if not repeats:
+        return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
+    good = [call.model_copy(update={"turn": turn}) for call in good]
+    made_again = {repeat.of for repeat in repeats}
+    marked = [_marked(call) if call.id in made_again else call for call in accepted]
+    return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+
+
+def _repeat(call: ToolCall, first: str) -> Repeat:
+    arguments = compact(call.args) if call.altered else call.arguments
+    values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
+    return trusted(Repeat, values)
+
+
+def _marked(call: ToolCall) -> ToolCall:
+    if "repeated" in call.altered:
+        return call
+    return call.model_copy(update={"altered": (*call.altered, "repeated")})
 
 
 def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:
@@ -188,6 +224,6 @@ def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: 
     """
     if not kept:
         return calls
-    latest = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
-    good, bad = renumbered(latest, before), renumbered(latest.invalid, before)
-    return latest.model_copy(update={"tool_calls": [*kept, *good], "invalid": tuple(bad)})
+    made = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
+    accepted, latest = with_later_calls(kept, made, before)
+    return latest.model_copy(update={"tool_calls": [*accepted, *latest]})

@@ -9,7 +9,9 @@ import pytest
 from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls
+from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolResults
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.messages import messages_of
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")
@@ -292,7 +294,7 @@ async def test_it_asks_again_at_most_so_often_and_then_raises(engine: str, mode:
     assert error.choice.text == "Hm."
     calls = error.choice.tool_calls
     assert calls is not None
-    assert arguments(calls) == [{"city": "Paris"}] * (1 + reasks)
+    assert arguments(calls) == [{"city": "Paris"}], "which each answer made again"
     assert [call.arguments for call in calls.invalid] == ['{"city":']
 
 
@@ -434,6 +436,93 @@ async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() ->
         ["City 0", "City 1"]
     ] * 2
     assert len(provider.received) == 4, "what was asked before is in the cache"
+
+
+# A call made again
+
+
+class Goes(May):
+    """Answer, or use the tools."""
+
+    results: ToolResults | None = dspy.InputField(default=None)
+
+
+@pytest.mark.parametrize(("wire", "engine", "_"), ROUTES)
+async def test_a_call_made_again_comes_out_once_and_goes_back(wire: str, engine: str, _: bool) -> None:
+    """tool-call-outputs: A call made again after a reask comes out once."""
+    answers = [
+        Answer(text="One.", calls=[PARIS, WRONG]),
+        Answer(text="Two.", calls=[ROME, PARIS, OSLO]),
+        Answer(text="[[ ## answer ## ]]\nDone."),
+    ]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, Goes, route=(wire, engine))
+        assert arguments(out.calls) == [{"city": city} for city in ("Paris", "Rome", "Oslo")]
+        assert [call.altered for call in out.calls] == [("repeated",), (), ()]
+        assert unique(out.calls)
+        saved = ToolCalls.model_validate_json(out.calls.model_dump_json())
+        assert saved == out.calls
+        results = ToolResults.of(saved, ["18 C", "25 C", "3 C"])
+        engines = {} if wire == "ollama" else {"engine": engine}
+        lm = dspy.LM(**provider.lm_options(wire, **engines))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            dspy.Predict(Goes)(question="weather?", tools=[get_weather], results=results)
+    body = json.dumps(provider.received[2].body)
+    places = [body.index(each) for each in ("One.", "Two.")]
+    first, second = body[places[0] : places[1]], body[places[1] :]
+    assert [part.count(city) for part in (first, second) for city in ("Paris", "Rome", "Oslo")] == [
+        1,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
+    assert second.index("Rome") < second.index("Paris") < second.index("Oslo"), "as the model sent them"
+    assert (body.count("18 C"), body.count("25 C"), body.count("3 C")) == (2, 1, 1), "a result for each call"
+
+
+async def test_a_turn_that_only_repeats_goes_back_too() -> None:
+    """tool-call-outputs: A call made again after a reask comes out once."""
+    answers = [Answer(text="One.", calls=[PARIS, WRONG]), Answer(text="Two.", calls=[PARIS])]
+    with LoopbackProvider([*answers, Answer(text="[[ ## answer ## ]]\nDone.")]) as provider:
+        out = await ask(provider, Goes)
+        assert arguments(out.calls) == [{"city": "Paris"}]
+        assert out.calls.text == "Two."
+        event = {"question": "weather?", "calls": out.calls, "results": ToolResults.of(out.calls, ["18 C"])}
+        rows = messages_of_history([event])
+    assert [row.get("content") for row in rows if row["role"] in ("assistant", "tool")] == [
+        "One.",
+        "18 C",
+        "Two.",
+        "18 C",
+    ]
+
+
+def messages_of_history(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    plan = plan_of(WithHistory)
+    assert plan is not None
+    saved = dspy.History.model_validate_json(dspy.History(messages=events).model_dump_json())
+    return messages_of(sigadapt.ChatAdapter(), plan.rest, [], {"history": saved})
+
+
+class WithHistory(Goes):
+    """Answer, or use the tools."""
+
+    history: dspy.History | None = dspy.InputField(default=None)
+
+
+async def test_only_the_same_name_and_arguments_are_a_repeat() -> None:
+    """tool-call-outputs: A call made again after a reask comes out once."""
+    same, other = weather("Paris", days=3), [weather("Paris", days=True), weather("Paris", days=3.0)]
+    reordered = Call("get_weather", '{"days": 3, "city": "Paris"}')
+    answers = [Answer(calls=[same, same, WRONG]), Answer(calls=[reordered, *other])]
+    with LoopbackProvider(answers) as provider:
+        out = await ask(provider, validate_args=False, on_invalid="reask")
+        assert len(out.calls) == 3, "nothing was bad, and one answer may hold the same call twice"
+    with LoopbackProvider([Answer(calls=[same, same, BROKEN]), answers[1]]) as provider:
+        out = await ask(provider, validate_args=False)
+    assert [call.arguments for call in out.calls] == [same.text, same.text, *(each.text for each in other)]
 
 
 # A reask answered in text

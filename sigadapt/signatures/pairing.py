@@ -1,0 +1,248 @@
+"""Pairing: which of the values that a caller gives belongs to which call (rule 14).
+
+Rules it enforces:
+
+ a. A plain value belongs to the good call in its place. What bears a call id belongs to that call, wherever
+    it stands: a ToolResult, DSPy's ToolCallResult, and a mapping that was saved of either.
+ b. Each call gets one value. An id of no call, an id twice, and a tool's name that is not the call's are
+    errors that name both sides.
+ c. A bad call that was kept may be given a result by its id; without one, it gets a failed result that says
+    what was wrong.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import dspy
+
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import cut, listed
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.sources.mcp import content, is_failure, is_mcp_result
+from sigadapt.signatures.tool_result import ToolResult
+
+AnyCall: TypeAlias = ToolCall | InvalidToolCall
+
+_MOST_NAMED = 8
+_RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
+_SAVED = (
+    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp"})),
+    ("tool_call_id", "content", frozenset({"tool_call_id", "name", "content", "role"})),
+)
+"""The shapes of a result as a mapping, saved by `model_dump` or a chat's tool message: where the id and the
+value stand, and all the keys it may have."""
+
+
+class _Bearing(NamedTuple):
+    """A value that says which call it answers; `call_id` is None where DSPy's result says nothing."""
+
+    call_id: str | None
+    name: str | None
+    value: Any
+    is_error: bool
+    is_mcp: bool
+
+
+def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str, ToolResult]:
+    """Pair a turn's calls with what they gave.
+
+    Args:
+        turn: the calls.
+        values: as `ToolResults.of` takes them.
+        errors: likewise.
+
+    Returns:
+        The result of every good call, and of those bad ones that were given one, by id.
+
+    Raises:
+        InvalidHistory: for what does not pair.
+
+    Example:
+        >>> turn = ToolCalls([{"id": "a", "name": "now", "args": {}}, {"id": "b", "name": "now", "args": {}}])
+        >>> late = [
+        ...     ToolResult(call_id="b", name="now", value=2),
+        ...     ToolResult(call_id="a", name="now", value=1),
+        ... ]
+        >>> [(call_id, result.value) for call_id, result in results_by_id(turn, late).items()]
+        [('a', 1), ('b', 2)]
+    """
+    calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
+    given, reasons = _by_id(turn, calls, values, "value"), _by_id(turn, calls, errors, "error")
+    for call in turn:
+        if call.id not in given and not reasons.get(call.id):
+            raise unanswered(call)
+    answered = (call_id for call_id in calls if call_id in given or reasons.get(call_id))
+    return {each: _result(calls[each], given.get(each), reasons.get(each)) for each in answered}
+
+
+def in_order(turn: ToolCalls, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
+    """Return a turn's results in the order of its calls.
+
+    Raises:
+        InvalidHistory: unless each call, good or bad, has one result, and each result a call.
+    """
+    calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
+    by_id = {result.call_id: result for result in results}
+    _by_id(turn, calls, results, "result")
+    for call in calls.values():
+        if call.id not in by_id:
+            raise unanswered(call)
+    return tuple(by_id[call_id] for call_id in calls)
+
+
+def unanswered(call: AnyCall) -> InvalidHistory:
+    """Make the error that says a call has no result."""
+    return InvalidHistory(
+        f"call {cut(repr(call.id))} has no value",
+        code="unanswered_call",
+        tool=call.name,
+        fix="Give one, or ToolResult.unanswered(call).",
+    )
+
+
+def _by_id(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> dict[str, Any]:
+    """What was given, by the id of the call it belongs to."""
+    found: dict[str, Any] = {}
+    for call_id, item in _placed(turn, calls, given, what):
+        if isinstance(item, _Bearing):
+            _check(item, calls, call_id, what)
+        elif call_id not in calls:
+            raise _unknown(call_id, None, calls, what)
+        if call_id in found:
+            raise InvalidHistory(
+                f"call {cut(repr(call_id))} is given two {what}s: "
+                f"{_shown(found[call_id])} and {_shown(item)}",
+                code="repeated_result",
+                tool=calls[call_id].name,
+                fix=f"Give one {what} a call. {_names(calls)}",
+            )
+        found[call_id] = item
+    return found
+
+
+def _placed(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> Iterable[tuple[str, Any]]:
+    """Each thing that was given, with the id that it goes by: its own, its key, or that of its place."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        named = cast("Mapping[str, Any]", given)
+        return [(call_id, _bearing(item, calls) or item) for call_id, item in named.items()]
+    items = [_bearing(item, calls) or item for item in _items(given, what)]
+    by_place = [item for item in items if not isinstance(item, _Bearing) or item.call_id is None]
+    if by_place and len(items) != len(turn):
+        ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
+        raise InvalidHistory(
+            f"{len(items)} {what}s were given for {len(turn)} calls: {ids}",
+            code="unanswered_call" if len(items) < len(turn) else "unknown_call",
+            fix="Give one a call, in order, or a mapping by call id.",
+        )
+    return [
+        (item.call_id if isinstance(item, _Bearing) and item.call_id is not None else turn[place].id, item)
+        for place, item in enumerate(items)
+    ]
+
+
+def _items(given: Any, what: str) -> list[Any]:
+    if isinstance(given, dspy.ToolCallResults):
+        return list(given.tool_call_results)
+    if isinstance(given, _RESULTS):
+        return [given]
+    if isinstance(given, (str, bytes, AbstractSet)) or not isinstance(given, Iterable):
+        raise InvalidHistory(
+            f"a {type(cast('Any', given)).__name__} holds no {what}s in the order of the calls",
+            code="unknown_call",
+            fix="Give a list with one a call, or a mapping by call id.",
+        )
+    return list(cast("Iterable[Any]", given))
+
+
+def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
+    """The value as one that bears a call id; None for a plain one."""
+    if isinstance(item, _RESULTS):
+        is_mcp = isinstance(item, ToolResult) and item.is_mcp
+        return _Bearing(item.call_id, item.name, item.value, item.is_error, is_mcp)
+    if not isinstance(item, Mapping):
+        return None
+    known = cast("Mapping[Any, Any]", item)
+    for id_key, value_key, keys in _SAVED:
+        call_id = known.get(id_key)
+        if not isinstance(call_id, str):
+            continue
+        if value_key in known and keys.issuperset(known):
+            flags = bool(known.get("is_error")), bool(known.get("is_mcp"))
+            return _Bearing(call_id, known.get("name"), known[value_key], *flags)
+        if call_id in calls:  # a tool's own object, which says for which call it is
+            return _Bearing(call_id, None, item, is_error=False, is_mcp=False)
+    return None
+
+
+def _check(item: _Bearing, calls: dict[str, AnyCall], call_id: str, what: str) -> None:
+    own = call_id if item.call_id is None else item.call_id
+    if own not in calls:
+        raise _unknown(own, item.name, calls, what)
+    if own != call_id:
+        raise InvalidHistory(
+            f"the {what} for call {cut(repr(call_id))} is a result of call {cut(repr(own))}",
+            code="unknown_call",
+            tool=calls[own].name,
+            fix="Put it under its own id.",
+        )
+    name = calls[call_id].name or "unnamed"
+    if item.name is not None and item.name != name:
+        raise InvalidHistory(
+            f"the {what} for call {cut(repr(call_id))} of {cut(repr(name))} is a result of tool "
+            f"{cut(repr(item.name))}",
+            code="wrong_tool",
+            tool=name,
+            fix="Give the result of the call that has this id.",
+        )
+
+
+def _unknown(call_id: Any, name: str | None, calls: dict[str, AnyCall], what: str) -> InvalidHistory:
+    tool = f" of {cut(repr(name))}" if name else ""
+    return InvalidHistory(
+        f"there is a {what} for call {cut(repr(call_id))}{tool}, and no such call",
+        code="unknown_call",
+        fix=_names(calls),
+    )
+
+
+def _names(calls: dict[str, AnyCall]) -> str:
+    named = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
+    return f"The turn's calls: {listed(named, _MOST_NAMED, ', ') if calls else 'none'}."
+
+
+def _shown(item: Any) -> str:
+    return cut(repr(item.value if isinstance(item, _Bearing) else item))
+
+
+def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
+    if isinstance(error, _Bearing):
+        error = error.value or True
+    if isinstance(value, _Bearing) and error and not value.is_error:
+        raise InvalidHistory(
+            f"call {cut(repr(call.id))} is given a result that did not fail, {_shown(value)}, and an error, "
+            f"{cut(repr(error))}",
+            code="conflicting_result",
+            tool=call.name,
+            fix="Say it in one place: ToolResult(..., is_error=True), or errors by call id.",
+        )
+    outcome = _outcome(value, error)
+    name = call.name or "unnamed"
+    return ToolResult(
+        call_id=call.id, name=name, value=outcome.value, is_error=outcome.is_error, is_mcp=outcome.is_mcp
+    )
+
+
+def _outcome(value: Any, error: Any) -> _Bearing:
+    if isinstance(value, _Bearing):
+        return value
+    if error is True or (not error and isinstance(value, BaseException)):
+        error = value
+    elif not error:
+        if is_mcp_result(value):
+            return _Bearing(None, None, content(value), is_failure(value), is_mcp=True)
+        return _Bearing(None, None, value, is_error=False, is_mcp=False)
+    reason = str(error) or type(error).__name__ if isinstance(error, BaseException) else error
+    return _Bearing(None, None, reason, is_error=True, is_mcp=False)

@@ -1,0 +1,317 @@
+"""Events of a history and the ids in it: what was saved of a turn gives the request that the turn sent."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import LITELLM, NATIVE
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.adapters.request.messages import messages_of
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers.provider import Route
+from sigadapt.signatures.calls import InvalidToolCall, Turn
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+ADAPTER = sigadapt.ChatAdapter(tool_calling="native")
+
+
+class Chat(dspy.Signature):
+    """Help."""
+
+    question: str | None = dspy.InputField(default=None)
+    history: dspy.History | None = dspy.InputField(default=None)
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def get_weather(city: str) -> str:
+    """Weather for a city."""
+    raise AssertionError("a tool was executed")
+
+
+def calls_of(*cities: str, ids: Sequence[str] = ("call_0", "call_1")) -> ToolCalls:
+    """What a server says that counts every turn's calls from 0."""
+    made = zip(ids, cities, strict=False)
+    return ToolCalls([ToolCall(id=each, name="get_weather", args={"city": city}) for each, city in made])
+
+
+def rows_of(*events: dict[str, Any], demos: Sequence[dict[str, Any]] = (), **inputs: Any) -> list[Any]:
+    plan = plan_of(Chat)
+    assert plan is not None
+    given_inputs: dict[str, Any] = {"history": dspy.History(messages=list(events)), **inputs}
+    return messages_of(ADAPTER, plan.rest, list(demos), given_inputs)
+
+
+def told(rows: list[Any]) -> list[str]:
+    """The conversation in short: who says what."""
+    short: list[str] = []
+    for row in rows:
+        if row["role"] == "tool":
+            short.append(f"{row['tool_call_id']} gave {row['content']}")
+        elif row.get("tool_calls"):
+            made = (f"{c['id']} {json.loads(c['function']['arguments'])['city']}" for c in row["tool_calls"])
+            short.append(f"calls {', '.join(made)}")
+        elif row["role"] != "system":
+            short.append(row["role"])
+    return short
+
+
+ONE, TWO = calls_of("Paris"), calls_of("Rome")
+R_ONE, R_TWO = ToolResults.of(ONE, ["18 C"]), ToolResults.of(TWO, ["25 C"])
+ASKED, FIRST = ["user"], ["calls call_0 Paris", "call_0 gave 18 C"]
+SECOND, ANSWERED = ["calls call_0 Rome", "call_0 gave 25 C"], ["assistant"]
+Q: dict[str, Any] = {"question": "Weather?"}
+
+EVENTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
+    "a continuing turn": (
+        [{**Q, "results": R_ONE, "answer": "18.", "calls": None}],
+        {},
+        [*ASKED, *FIRST, *ANSWERED],
+    ),
+    "results alone": ([{"results": R_ONE}], {}, FIRST),
+    "a turn that goes on, answered by the request": (
+        [{**Q, "results": R_ONE, "calls": TWO}],
+        {"results": R_TWO},
+        [*ASKED, *FIRST, *SECOND],
+    ),
+    "a whole run, each turn as inputs and outputs": (
+        [
+            {**Q, "answer": None, "calls": ONE},
+            {"results": R_ONE, "answer": None, "calls": TWO},
+            {"results": R_TWO, "answer": "Both.", "calls": None},
+        ],
+        {},
+        [*ASKED, *FIRST, *SECOND, *ANSWERED],
+    ),
+    "the same with the question in each": (
+        [{**Q, "calls": ONE}, {**Q, "results": R_ONE, "calls": TWO}, {**Q, "results": R_TWO, "answer": "B."}],
+        {},
+        [*ASKED, *FIRST, *ASKED, *SECOND, *ASKED, *ANSWERED],
+    ),
+    "results of two turns": (
+        [{**Q, "results": R_ONE + R_TWO, "answer": "Both."}],
+        {},
+        [*ASKED, *FIRST, *SECOND, *ANSWERED],
+    ),
+    "results of two turns, the last with its calls": (
+        [{**Q, "results": R_ONE + R_TWO, "calls": TWO}],
+        {},
+        [*ASKED, *FIRST, *SECOND],
+    ),
+    "the same call in each turn": (
+        [{**Q, "calls": ONE}, {"results": R_ONE, "calls": ONE}, {"results": R_ONE, "answer": "Still 18."}],
+        {},
+        [*ASKED, *FIRST, *FIRST, *ANSWERED],
+    ),
+    "the same call twice, both results with the second": (
+        [{**Q, "results": R_ONE + R_ONE, "calls": ONE}],
+        {},
+        [*ASKED, *FIRST, *FIRST],
+    ),
+    "an input that has rounds of its own": (
+        [{**Q, "score": {"rounds": 3, "won": 2}, "answer": "Yes."}],
+        {},
+        [*ASKED, *ANSWERED],
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "inputs", "expected"), EVENTS.values(), ids=EVENTS)
+def test_an_event_sends_what_its_turn_sent(
+    events: list[dict[str, Any]], inputs: dict[str, Any], expected: list[str]
+):
+    """conversations: An event of a continuing turn sends its round."""
+    rows = rows_of(*events, **inputs)
+    assert told(rows) == expected
+    saved = dspy.History.model_validate_json(dspy.History(messages=events).model_dump_json())
+    assert rows_of(*saved.messages, **inputs) == rows
+
+
+def test_a_result_of_one_call_is_never_given_to_another():
+    """conversations: An event of a continuing turn sends its round."""
+    with pytest.raises(InvalidHistory) as caught:
+        rows_of({**Q, "results": R_ONE, "calls": TWO})  # both of call_0, and nothing answers the second
+    assert caught.value.code == "unknown_call"
+    with pytest.raises(InvalidHistory) as caught:
+        rows_of({**Q, "calls": ONE}, {"results": R_TWO, "answer": "25."})
+    assert (caught.value.code, "'call_0'" in str(caught.value)) == ("unanswered_call", True)
+
+
+UNREADABLE: list[Any] = [
+    {"results": {"rounds": 3}},
+    {"results": {"rounds": [{}]}},
+    {"results": {"rounds": [{"calls": {}, "results": []}]}},
+    {"results": 5},
+    {"calls": {"tool_calls": [{"id": 3, "name": "f", "args": {}}]}},
+    {"calls": {"tool_calls": 3}},
+    {"calls": {"tool_calls": [], "invalid": 5}},
+    {"calls": {"tool_calls": [{"name": "f", "args": {}}], "turn": 5}},
+    {"calls": {"tool_calls": [{"name": "f", "args": {}}], "tool_call_results": 5}},
+]
+
+
+@pytest.mark.parametrize("event", UNREADABLE, ids=str)
+def test_what_cannot_be_read_of_a_history_is_refused(event: dict[str, Any]):
+    """conversations: A saved turn is read, or refused with the reason."""
+    with pytest.raises(InvalidHistory) as caught:
+        rows_of({**Q, **event})
+    assert caught.value.code == "unreadable_history"
+
+
+def test_an_example_of_a_continuing_turn_sends_its_round():
+    """conversations: An event of a continuing turn sends its round."""
+    rows = rows_of(demos=[{**Q, "results": R_ONE, "answer": "18."}, {**Q, "results": R_ONE, "calls": TWO}])
+    assert told(rows)[:-1] == [
+        *["user", "calls demo_0_0 Paris", "demo_0_0 gave 18 C", "assistant"],
+        *["user", "calls demo_1_0 Paris", "demo_1_0 gave 18 C"],
+        "calls demo_1_1 Rome",
+    ]
+
+
+# ---- ids ----
+
+
+def request_of(rows: list[Any]) -> Request:
+    return {"model": "m", "messages": rows}
+
+
+def ids_out(rows: list[Any]) -> list[str]:
+    return [call["id"] for row in rows for call in row.get("tool_calls") or ()]
+
+
+NATURAL = st.sampled_from(
+    ["call_0", "call_1", "call_2", "", "demo_0_0", "call_0_00bdcdb7", "x" * 80, "a b", "ü"]
+)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[tuple[ToolResults, list[str]]]:
+    """Rounds of calls with any ids, unique in a turn as ToolCalls makes them, and their values."""
+    made: list[tuple[ToolResults, list[str]]] = []
+    for number in range(draw(st.integers(1, 5))):
+        own = draw(st.lists(NATURAL | st.text(max_size=3), min_size=1, max_size=3))
+        flaw: Any = {"code": "invalid_json", "message": "no JSON", "arguments": "{"}
+        calls: list[Any] = []
+        for place, call_id in enumerate(own):
+            if call_id and draw(st.integers(0, 4)) == 0:
+                calls.append(InvalidToolCall(id=call_id, name="get_weather", index=place, **flaw))
+            else:
+                calls.append({"id": call_id, "name": "get_weather", "args": {}, "index": place})
+        typed = ToolCalls(calls)
+        items = [{"type": "call", "id": call.id} for call in typed.in_order()]
+        turn = Turn(text=f"turn {number}", state={"dialect": "anthropic", "items": items})
+        typed = ToolCalls(
+            tool_calls=[call.model_copy(update={"turn": turn}) for call in typed],
+            invalid=typed.invalid,
+            turn=turn,
+        )
+        values = [f"value {number}.{place}" for place in range(len(typed))]
+        late = draw(st.permutations(list(zip(typed, values, strict=True))))
+        results = [ToolResult(call_id=c.id, name=c.name, value=value) for c, value in late]
+        made.append((ToolResults.of(typed, results), values))
+    return made
+
+
+@settings(deadline=None)
+@given(turns(), st.sampled_from([*NATIVE.values(), *LITELLM.values()]), st.booleans())
+def test_any_ids_go_out_unique_and_come_back_paired(
+    rounds: list[tuple[ToolResults, list[str]]], route: Route, as_events: bool
+):
+    """conversations: An id that comes again in a later turn goes out under an alias."""
+    every = [results for results, _ in rounds]
+    if as_events:
+        rows = rows_of(*({**Q, "results": each} for each in every))
+    else:
+        joined = every[0]
+        for each in every[1:]:
+            joined += each
+        rows = rows_of(**Q, results=joined)
+    before = json.dumps(rows, default=str)
+    sent = lowered(request_of(rows), route)
+    out = sent.request["messages"]
+    ids = ids_out(out)
+    assert len(set(ids)) == len(ids)
+    assert all(len(each) <= route.longest_id for each in ids)
+    waiting: list[str] = []
+    for row, given_row in zip(out, rows, strict=True):
+        if row["role"] == "tool":
+            assert row["tool_call_id"] == waiting.pop(0), "each result right after the turn with its call"
+            assert row["result"] is given_row["result"]
+        else:
+            assert waiting == []
+        if row.get("tool_calls"):
+            waiting = [call["id"] for call in row["tool_calls"]]
+            assert [item["id"] for item in row["turn"].state["items"]] == waiting
+    original, values = ids_out(rows), [value for _, given_values in rounds for value in given_values]
+    back = dict(zip(ids, original, strict=True))
+    assert [back[row["tool_call_id"]] for row in out if row["role"] == "tool"] == [
+        row["tool_call_id"] for row in rows if row["role"] == "tool"
+    ]
+    assert [row["content"] for row in out if row["role"] == "tool" and not row["is_error"]] == values
+    changed = [change for change in sent.changes if change.where.endswith("/id")]
+    assert len(changed) == sum(new != old for new, old in back.items()), "on record"
+    assert json.dumps(rows, default=str) == before, "the given request is not changed"
+    to_lm15(sent.request, route)
+
+
+def test_an_alias_stays_the_same_from_turn_to_turn():
+    """conversations: An id that comes again in a later turn goes out under an alias."""
+    rounds = [ToolResults.of(calls_of(city), ["fine"]) for city in ("Paris", "Rome", "Oslo")]
+    route = NATIVE["anthropic"]
+    two = lowered(request_of(rows_of(**Q, results=rounds[0] + rounds[1])), route)
+    three = lowered(request_of(rows_of(**Q, results=rounds[0] + rounds[1] + rounds[2])), route)
+    before, after = two.request["messages"], three.request["messages"]
+    assert after[: len(before)] == before, "or no provider's prompt cache would hold"
+    change = two.changes[0]
+    assert (change.where, change.what) == ("/messages/4/tool_calls/0/id", "renamed")
+    assert "'call_0'" in change.why
+    assert ids_out(before)[1] in change.why
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_server_that_counts_each_turn_from_zero(wire: str, engine: str):
+    """conversations: An id that comes again in a later turn goes out under an alias."""
+    answers = [Answer(calls=[Call("get_weather", {"city": city}, id="call_0")]) for city in ("Paris", "Rome")]
+    with LoopbackProvider([*answers, Answer(text="[[ ## answer ## ]]\nBoth fine.")]) as provider:
+        lm = dspy.LM(**provider.lm_options(wire, engine=engine))
+        results: Any = None
+        with dspy.context(lm=lm, adapter=ADAPTER):
+            for value in ("18 C", "25 C"):
+                out: Any = dspy.Predict(Chat)(question="Weather?", tools=[get_weather], results=results)
+                assert [call.id for call in out.calls] == ["call_0"], "the provider's id is kept"
+                more = ToolResults.of(out.calls, [value])
+                results = more if results is None else results + more
+            dspy.Predict(Chat)(question="Weather?", tools=[get_weather], results=results)
+    made, answered = ids_of(provider.received[2].body, wire)
+    assert made == answered
+    assert len(set(made)) == 2
+    assert [change.what for change in cast("Any", lm).history[-1]["changes"] if "/id" in change.where] == [
+        "renamed"
+    ]
+
+
+def ids_of(body: dict[str, Any], wire: str) -> tuple[list[str], list[str]]:
+    if wire == "responses":
+        items = body["input"]
+        made = [item["call_id"] for item in items if item.get("type") == "function_call"]
+        return made, [item["call_id"] for item in items if item.get("type") == "function_call_output"]
+    rows = body["messages"]
+    if wire == "openai":
+        made = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
+        return made, [row["tool_call_id"] for row in rows if row["role"] == "tool"]
+    blocks = [block for row in rows if isinstance(row["content"], list) for block in row["content"]]
+    made = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    return made, [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]

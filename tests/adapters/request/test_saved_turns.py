@@ -1,0 +1,239 @@
+"""Saved turns: what a model may have sent is saved and sent again, and what nobody sent is refused."""
+
+import copy
+import json
+import pickle
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import LITELLM, NATIVE
+from wire_bodies import said_text, serving
+from wire_matrix import COLUMNS, REASONING, declared
+
+import sigadapt
+from sigadapt import SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.adapters.lm.litellm_engines import fields_of
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import Lowered, lowered
+from sigadapt.adapters.request.messages import messages_of
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers.provider import Route
+from sigadapt.schemas.half_pairs import restored, savable
+from sigadapt.signatures.calls import InvalidToolCall, Turn, trusted
+
+ROUTES = [*NATIVE.values(), *LITELLM.values()]
+
+
+class Chat(dspy.Signature):
+    """Help."""
+
+    question: str | None = dspy.InputField(default=None)
+    history: dspy.History | None = dspy.InputField(default=None)
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    monkeypatch.setenv("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+
+
+def ask(lm: Any, **inputs: Any) -> Any:
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+        return dspy.Predict(Chat)(tools=ToolDecls([declared("get_weather")]), **inputs)
+
+
+def sent_over(route: Route, event: Any) -> Lowered:
+    """All that is done to a history before it leaves."""
+    plan = plan_of(Chat)
+    assert plan is not None
+    rows = messages_of(sigadapt.ChatAdapter(), plan.rest, [], {"history": {"messages": [event]}})
+    request: Request = {"model": "m", "messages": rows}
+    sent = lowered(request, route)
+    to_lm15(sent.request, route)
+    if route.as_chat:
+        for row in sent.request["messages"]:
+            fields_of(row, route)
+    return sent
+
+
+# ---- half of a surrogate pair ----
+
+texts = st.text(st.sampled_from('aé\ud83d\ude00😀"\\$'), max_size=4)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(values)
+def test_any_json_value_is_savable(value: Any):
+    """conversations: A text with half of a surrogate pair is saved."""
+    text = json.dumps(savable(value), ensure_ascii=False).encode().decode()
+    assert restored(json.loads(text)) == value
+    assert restored(value) is value
+
+
+@st.composite
+def halved(draw: st.DrawFn) -> ToolResults:
+    """A turn as the readers make it, with half a pair anywhere in it, and its results."""
+    item = {"type": "text", "text": draw(texts), "continuation": ["anthropic", "k", {"a": draw(values)}]}
+    state = {"dialect": "anthropic", "items": [item]}
+    said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": ()}
+    turn = trusted(Turn, said)
+    name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
+    call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": draw(texts), "index": 0}
+    bad = {
+        "id": f"b{draw(texts)}",
+        "name": name,
+        "arguments": draw(texts),
+        "index": 1,
+        "code": "invalid_json",
+    }
+    calls = ToolCalls(
+        tool_calls=[trusted(ToolCall, {**call, "altered": (), "turn": turn})],
+        invalid=(trusted(InvalidToolCall, {**bad, "message": draw(texts), "path": None, "altered": ()}),),
+        turn=turn,
+    )
+    return ToolResults.of(calls, [draw(values)])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(halved())
+def test_a_turn_with_half_a_pair_is_saved(results: ToolResults):
+    """conversations: A text with half of a surrogate pair is saved."""
+    calls = results.rounds[0].calls
+    for kind, value in ((ToolCalls, calls), (ToolResults, results), (ToolCall, calls[0]), (Turn, calls.turn)):
+        assert kind.model_validate_json(value.model_dump_json()) == value
+        assert kind.model_validate(json.loads(json.dumps(value.model_dump()))) == value
+        assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301  (our own bytes)
+    event = {"question": "q", "calls": calls, "results": results}
+    saved = dspy.History.model_validate_json(dspy.History(messages=[event]).model_dump_json()).messages[0]
+    assert ToolResults.model_validate(saved["results"]) == results
+
+
+HALF = "half \ud83d"
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_half_a_pair_is_sent_as_a_question_mark(column: str):
+    """conversations: A text with half of a surrogate pair is saved."""
+    call = ToolCall(id="c\ud83d", name="get_weather", args={"city": "Paris"}, turn=Turn(text=HALF))
+    calls = ToolCalls([call])
+    for value in (HALF, {"a": HALF}, [HALF]):
+        event = {"question": "q", "calls": calls, "results": ToolResults.of(calls, [value])}
+        with serving(column, said_text(COLUMNS[column].form)) as served:
+            lm = served.lm()
+            ask(lm, history=dspy.History(messages=[event]))
+        assert json.dumps(served.sent[0]).count("half ?") == 2
+        assert [each.what for each in lm.history[-1]["changes"] if "/content" in each.where] == [
+            "lowered",
+            "lowered",
+        ]
+
+
+# ---- what nobody saved ----
+
+
+@st.composite
+def mutations(draw: st.DrawFn, saved: Any) -> Any:
+    """The same with one part of it taken out, or replaced by what does not belong there."""
+    changed = copy.deepcopy(saved)
+    place = draw(st.sampled_from([path for path in paths(changed) if path]))
+    holder = changed
+    for key in place[:-1]:
+        holder = holder[key]
+    other = st.sampled_from([None, 5, "x", "", [], {}, "\ud83d", [1, 2], {"a": 1}])
+    if draw(st.booleans()):
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = draw(other)
+    return changed
+
+
+def paths(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        members: Any = cast("dict[str, Any]", value).items()
+    elif isinstance(value, list):
+        members = enumerate(cast("list[Any]", value))
+    else:
+        members = ()
+    return [above, *(path for key, member in members for path in paths(member, (*above, key)))]
+
+
+def heard(column: str) -> Any:
+    """What was saved of a turn with reasoning, its calls and its results."""
+    with serving(column, REASONING.cells[column].heard) as served:
+        calls = ask(served.lm(), question="Weather?").calls
+    results = ToolResults.of(calls, ["sunny"] * len(calls))
+    return json.loads(
+        json.dumps({"question": "q", "calls": calls.model_dump(), "results": results.model_dump()})
+    )
+
+
+@pytest.mark.parametrize("column", ["openai", "responses", "anthropic", "gemini", "anthropic-litellm"])
+def test_any_saved_turn_is_read_or_refused(column: str):
+    """conversations: A saved turn is read, or refused with the reason."""
+    saved = heard(column)
+
+    @settings(deadline=None, max_examples=150)
+    @given(mutations(saved), st.sampled_from(ROUTES))
+    def holds(event: Any, route: Route) -> None:
+        try:
+            sent = sent_over(route, event)
+        except SigadaptError as error:
+            assert error.code  # noqa: PT017  (any other error fails the test)
+        else:
+            made = [call["id"] for row in sent.request["messages"] for call in row.get("tool_calls") or ()]
+            answered = [row["tool_call_id"] for row in sent.request["messages"] if row["role"] == "tool"]
+            assert made == answered
+
+    holds()
+
+
+STATES: list[Any] = [
+    {},
+    {"items": []},
+    {"dialect": "anthropic"},
+    {"dialect": 5, "items": []},
+    {"dialect": "anthropic", "items": {}},
+    {"dialect": "anthropic", "items": [5]},
+    {"dialect": "anthropic", "items": [{"text": "x"}]},
+    {"dialect": "anthropic", "items": [{"type": "text"}]},
+    {"dialect": "anthropic", "items": [{"type": "call", "id": 5}]},
+    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a"]}]},
+    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a", "b", HALF]}]},
+    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a", "b", {"c": HALF}]}]},
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=ascii)
+@pytest.mark.parametrize("route", [NATIVE["anthropic"], LITELLM["anthropic"]], ids=["native", "litellm"])
+def test_a_state_that_is_none_is_refused(state: Any, route: Route):
+    """conversations: A saved turn is read, or refused with the reason."""
+    calls = ToolCalls([ToolCall(id="c", name="get_weather", args={}, turn=Turn(state=state))])
+    with pytest.raises(InvalidHistory) as caught:
+        sent_over(route, {"question": "q", "calls": calls, "results": ToolResults.of(calls, ["x"])})
+    assert caught.value.code == "unreadable_state"
+    assert caught.value.fix
+
+
+def test_a_state_with_the_wrong_content_is_refused():
+    """conversations: A saved turn is read, or refused with the reason."""
+    item: Any = {"type": "call", "id": "c", "continuation": ["gemini", "thought_signature", dict[str, Any]()]}
+    state: dict[str, Any] = {"dialect": "gemini", "items": [item]}
+    calls = ToolCalls([ToolCall(id="c", name="get_weather", args={}, turn=Turn(state=state))])
+    with pytest.raises(InvalidHistory) as caught:
+        sent_over(
+            LITELLM["gemini"], {"question": "q", "calls": calls, "results": ToolResults.of(calls, ["x"])}
+        )
+    assert caught.value.code == "unreadable_state"

@@ -1,0 +1,206 @@
+"""Results find their calls by id, in whatever form and order they come, and calls have ids of their own."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory
+from sigadapt.signatures.calls import InvalidToolCall
+
+TheirResult = dspy.ToolCallResults.ToolCallResult
+TWO = ToolCalls(
+    [
+        ToolCall(id="c1", name="balance", args={"who": "ann"}),
+        ToolCall(id="c2", name="owner", args={"who": "bob"}),
+    ]
+)
+
+
+def balances(count: int) -> ToolCalls:
+    return ToolCalls([ToolCall(id=f"id {n}", name="balance", args={"n": n}) for n in range(count)])
+
+
+def ours(call: ToolCall, value: Any) -> Any:
+    return ToolResult(call_id=call.id, name=call.name, value=value)
+
+
+def theirs(call: ToolCall, value: Any) -> Any:
+    return TheirResult(call_id=call.id, name=call.name, value=value)
+
+
+def ours_saved(call: ToolCall, value: Any) -> Any:
+    return ours(call, value).model_dump()
+
+
+def theirs_saved(call: ToolCall, value: Any) -> Any:
+    return theirs(call, value).model_dump()
+
+
+def bare(call: ToolCall, value: Any) -> Any:
+    return {"call_id": call.id, "value": value}
+
+
+def message(call: ToolCall, value: Any) -> Any:
+    return {"role": "tool", "tool_call_id": call.id, "content": value}
+
+
+FORMS = (ours, theirs, ours_saved, theirs_saved, bare, message)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_what_bears_an_id_goes_by_it(form: Any, data: st.DataObject):
+    """conversations: What bears a call id goes to that call."""
+    calls = balances(data.draw(st.integers(1, 5)))
+    values = {call.id: f"value of {call.id}" for call in calls}
+    late = data.draw(st.permutations(list(calls)))
+    results = ToolResults.of(calls, [form(call, values[call.id]) for call in late])
+    assert {result.call_id: result.value for result in results} == values
+    assert [result.call_id for result in results] == [call.id for call in calls], "in the calls' order"
+
+
+def test_dspys_collection_of_results_is_taken():
+    """conversations: What bears a call id goes to that call."""
+    late = dspy.ToolCallResults(tool_call_results=[theirs(TWO[1], "bob"), theirs(TWO[0], 900)])
+    assert [result.value for result in ToolResults.of(TWO, late)] == [900, "bob"]
+
+
+def test_plain_values_go_by_place_beside_those_with_an_id():
+    """conversations: Values are paired with calls in order or by id."""
+    assert [each.value for each in ToolResults.of(TWO, [900, ours(TWO[1], "bob")])] == [900, "bob"]
+    nameless = [TheirResult(name="balance", value=900), TheirResult(name="owner", value="bob")]
+    assert [each.value for each in ToolResults.of(TWO, nameless)] == [900, "bob"]
+
+
+def test_a_tools_own_object_is_a_plain_value():
+    """conversations: A mapping is a result where it has a result's shape or a call's id."""
+    phone: list[Any] = [{"call_id": "line 7", "seconds": 3}, {"call_id": 5, "value": 1}]
+    assert [each.value for each in ToolResults.of(TWO, phone)] == phone
+    own = [{"call_id": "c2", "value": "bob", "ms": 12}, {"call_id": "c1", "value": 900, "ms": 3}]
+    assert [each.value for each in ToolResults.of(TWO, own)] == own[::-1]
+
+
+FOREIGN = ToolResult(call_id="zzz", name="other", value=2)
+WRONG: dict[str, tuple[Any, Any, str, tuple[str, ...]]] = {
+    "a foreign id": ([ours(TWO[0], 1), FOREIGN], None, "unknown_call", ("'zzz'", "'other'", "'c1'", "'c2'")),
+    "a foreign id, saved": ([{"call_id": "zzz", "value": 2}, 3], None, "unknown_call", ("'zzz'", "'c1'")),
+    "an id twice": ([ours(TWO[0], 1), ours(TWO[0], 2)], None, "repeated_result", ("'c1'", "1", "2", "'c2'")),
+    "an id twice, once by place": ([ours(TWO[1], 1), 2], None, "repeated_result", ("'c2'", "1", "2")),
+    "another tool's": ([ToolResult(call_id="c1", name="owner", value=1), 2], None, "wrong_tool",
+                       ("'balance'", "'owner'", "'c1'")),
+    "another tool's, by place": ([TheirResult(name="owner", value=1), 2], None, "wrong_tool",
+                                 ("'balance'", "'owner'")),
+    "under another id": ({"c1": ours(TWO[1], 1), "c2": 2}, None, "unknown_call", ("'c1'", "'c2'")),
+    "too few": ([ours(TWO[1], 1)], None, "unanswered_call", ("'c1'",)),
+    "good and failed": ([ours(TWO[1], 1), ours(TWO[0], 2)], {"c1": "down"}, "conflicting_result",
+                        ("'c1'", "2", "'down'")),
+    "good and failed, by place": ([ours(TWO[1], 1), ours(TWO[0], 2)], [True, None], "conflicting_result",
+                                  ("'c1'",)),
+    "a text": ("ab", None, "unknown_call", ("str",)),
+    "a set": ({1, 2}, None, "unknown_call", ("set",)),
+    "no values": (5, None, "unknown_call", ("int",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "errors", "code", "named"), WRONG.values(), ids=WRONG)
+def test_what_does_not_pair_names_both_sides(values: Any, errors: Any, code: str, named: tuple[str, ...]):
+    """conversations: What does not pair is refused with both sides named."""
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(TWO, values, errors=errors)
+    assert caught.value.code == code
+    assert [each for each in named if each not in str(caught.value)] == []
+
+
+def test_an_error_may_bear_the_id_too():
+    """conversations: What bears a call id goes to that call."""
+    failed = ToolResult(call_id="c2", name="owner", value="down", is_error=True)
+    for values, errors in [([failed, ours(TWO[0], 1)], None), ({"c1": 1}, [failed])]:
+        told = [(each.value, each.is_error) for each in ToolResults.of(TWO, values, errors=errors)]
+        assert told == [(1, False), ("down", True)]
+
+
+def test_a_kept_bad_call_may_be_given_its_result():
+    """conversations: A kept bad call is answered with what was wrong."""
+    bad = InvalidToolCall(id="bad", name="f", arguments="{", index=2, code="invalid_json", message="not JSON")
+    calls = TWO.model_copy(update={"invalid": (bad,)})
+    first = ToolResults.of(calls, [1, 2])
+    again = ToolResults.of(calls, list(first))
+    assert again == first
+    told = ToolResult(call_id="bad", name="f", value="Write JSON.", is_error=True)
+    assert list(ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": told}))[-1] == told
+
+
+def test_saved_results_that_do_not_pair_are_refused():
+    """conversations: What does not pair is refused with both sides named."""
+    saved = ToolResults.of(TWO, [1, 2]).model_dump()
+    results = saved["rounds"][0]["results"]
+    late = {"rounds": [{**saved["rounds"][0], "results": results[::-1]}]}
+    assert [(each.call_id, each.value) for each in ToolResults.model_validate(late)] == [("c1", 1), ("c2", 2)]
+    for wrong in (results[:1], [*results, results[0]], [results[0], {**results[1], "call_id": "z"}],
+                  [results[0], {**results[1], "name": "balance"}]):  # fmt: skip
+        with pytest.raises(InvalidHistory):
+            ToolResults.model_validate({"rounds": [{**saved["rounds"][0], "results": wrong}]})
+
+
+# ---- ids of calls ----
+
+ids = st.sampled_from(["", "a", "call_1", "call_2", "call_3", "call_4", "confirm_a"]) | st.none()
+
+
+@st.composite
+def forms(draw: st.DrawFn) -> Any:
+    """One call with some id, in any form that ToolCalls takes."""
+    own = draw(ids)
+    made: list[Any] = [
+        {"id": own, "name": "f", "args": {}},
+        {"id": own, "type": "function", "function": {"name": "f", "arguments": draw(st.sampled_from("{x"))}},
+        dspy.ToolCalls.ToolCall(id=own, name="f", args={}),
+        {"name": "f", "args": {}},
+    ]
+    if own:
+        flaw: Any = {"code": "invalid_json", "message": "no JSON", "arguments": "{", "index": 0}
+        made += [ToolCall(id=own, name="f", args={}), InvalidToolCall(id=own, name="f", **flaw)]
+    return draw(st.sampled_from(made))
+
+
+def own_id(form: Any) -> str | None:
+    return cast("Mapping[str, Any]", form).get("id") if isinstance(form, Mapping) else form.id
+
+
+@given(st.lists(forms(), max_size=6))
+def test_calls_of_a_turn_have_ids_of_their_own(given_forms: list[Any]):
+    """conversations: Calls made by hand have ids of their own."""
+    calls = ToolCalls(given_forms)
+    every = [*calls, *calls.invalid]
+    assert len({call.id for call in every}) == len(every) == len(given_forms)
+    named = [own_id(form) for form in given_forms if own_id(form)]
+    assert {call.id for call in every} >= set(named), "an id that was given is kept, once"
+    changed = [call for call in every if call.altered == ("renumbered",)]
+    assert len(changed) == len(named) - len(set(named)), "and each repetition says so"
+    assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+
+
+def test_saved_bad_calls_share_the_ids_of_the_good_ones():
+    """conversations: Calls made by hand have ids of their own."""
+    saved: dict[str, Any] = {
+        "tool_calls": [{"id": "a", "name": "f", "args": {}}],
+        "invalid": [
+            {"id": "a", "name": "f", "arguments": "{", "index": 1, "code": "invalid_json", "message": "m"}
+        ],
+    }
+    calls = ToolCalls.model_validate(saved)
+    assert (calls[0].id, calls.invalid[0].id, calls.invalid[0].altered) == ("a", "call_2", ("renumbered",))
+
+
+def test_a_request_for_confirmation_meets_no_id():
+    """conversations: Calls made by hand have ids of their own."""
+    decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+    calls = ToolCalls([ToolCall(id=each, name="pay", args={}) for each in ("a", "confirm_a")])
+    asked = calls.awaiting_confirmation(decls)
+    assert len({call.id for call in [*calls, *asked]}) == 4
+    assert [request.approved() for request in asked] == list(calls)
