@@ -26,7 +26,7 @@ _MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
 
 
 class RepeatedKeys(dict[str, Any]):
-    """A JSON object that has a key twice, or holds an object that has; of a repeated key it has the last value.
+    """A JSON object with a key twice, or around such an object. Of a repeated key it has the last value.
 
     Args:
         pairs: all keys and values, in the order they came.
@@ -249,7 +249,8 @@ def spelled(value: Any) -> str:
         if type(item) is _Verbatim:
             pieces.append(item)
         elif isinstance(item, dict):
-            pairs = item.pairs if type(item) is RepeatedKeys else cast("dict[Any, Any]", item).items()
+            held = cast("Json", item)
+            pairs = held.pairs if isinstance(held, RepeatedKeys) else held.items()
             members = [(f"{_scalar(key)}:", child) for key, child in pairs]
             pending.extend(reversed(_enclosed("{", members, "}")))
         elif isinstance(item, list):

@@ -15,8 +15,8 @@ import jiter
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 
 
-class _FoundRepeat(Exception):  # noqa: N818  (not an error: it ends the first of two passes)
-    pass
+class _FoundRepeat(Exception):
+    """Ends the first of two passes."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Json:
