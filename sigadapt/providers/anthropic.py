@@ -137,8 +137,9 @@ class _Block:
 
     def _input(self) -> Any:
         """Return the input in the start event or in the pieces; text of both if they differ."""
-        given, pieces = member(self.start, "input"), JsonText(json_text(self.pieces["partial_json"]))
-        if not given or (type(given) is dict and parse_arguments(pieces) == given):
+        given: Any = member(self.start, "input")
+        pieces = JsonText(json_text(self.pieces["partial_json"]))
+        if not given or (type(given) is not RepeatedKeys and parse_arguments(pieces) == given):
             return pieces
         return JsonText(spelled(given) + pieces) if pieces.strip() else given
 
