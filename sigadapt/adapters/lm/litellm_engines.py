@@ -131,7 +131,8 @@ def _came_to_its_end(source: Any) -> bool:
 
     For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks like a
     provider's. Only LiteLLM's stream object tells (measured on litellm 1.106): it keeps the finish reasons
-    that the provider sent. A stream of another type is believed.
+    that the provider sent. A stream of another type is believed, and so are providers for which LiteLLM
+    itself gives each chunk the reason `stop`.
     """
     kept = [getattr(source, name, _UNKNOWN) for name in _PROVIDERS_REASONS]
     return any(reason is not None for reason in kept)
