@@ -5,6 +5,7 @@ Sources: Anthropic's API reference (Message, its content blocks, the streaming e
 Only `tool_use` blocks are calls; the provider ran `server_tool_use` and `mcp_tool_use` blocks itself.
 Reasoning is the text of the `thinking` blocks; redacted ones have no text. A refusal is read as the finish
 reason `content_filter`. In a stream, a block ends with its `content_block_stop` or the message's stop reason.
+Compatible servers may send the content as a text, and the whole input in a block's start event.
 """
 
 from collections import defaultdict
@@ -26,19 +27,21 @@ from sigadapt.providers.reading import (
     an_object,
     called,
     cut_last,
-    decoded,
     ends_in,
     is_text,
     joined,
     json_text,
     kind_of,
+    member,
     objects,
+    parts_of,
     said,
     state,
     word,
 )
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
 
 NAME = "anthropic"
 
@@ -72,10 +75,10 @@ def is_body(body: Json) -> bool:
 
 def read(body: Json) -> list[Reading]:
     """Return the one Reading of a Message."""
-    blocks = objects(body.get("content"))
+    blocks = parts_of(body.get("content"))
     finish = word(body.get("stop_reason"), _FINISH)
     uses = filter(_is_call, blocks)
-    calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
+    calls = [(use.get("id"), use.get("name"), member(use, "input")) for use in uses]
     if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
     text = joined(block.get("text") for block in blocks if block.get("type") == "text")
@@ -126,11 +129,19 @@ class _Block:
                 block[key] = joined([block.get(key), *self.pieces[key]]) or ""
         if "citation" in self.pieces:
             block["citations"] = self.pieces["citation"]
-        if "partial_json" in self.pieces:
-            block["input"] = JsonText(json_text(self.pieces["partial_json"]))
+        if "partial_json" in self.pieces or (type(self.start) is RepeatedKeys and "input" in self.start):
+            block["input"] = self._input()
         if block.get("type") == "tool_use" and not (ended or self.ended):
             block["input"] = CutOff(block.get("input") or JsonText())
         return block
+
+    def _input(self) -> Any:
+        """Return the input in the start event or in the pieces; text of both if they differ."""
+        given: Any = member(self.start, "input")
+        pieces = JsonText(json_text(self.pieces["partial_json"]))
+        if not given or (type(given) is not RepeatedKeys and parse_arguments(pieces) == given):
+            return pieces
+        return JsonText(spelled(given) + pieces) if pieces.strip() else given
 
 
 def assemble(events: Iterable[Json]) -> Json:
@@ -152,7 +163,9 @@ def assemble(events: Iterable[Json]) -> Json:
         elif kind == "message_stop":
             break
     ended = is_text(message.get("stop_reason"))
-    return {**message, "content": [block.whole(ended=ended) for block in blocks.all]}
+    content = [block.whole(ended=ended) for block in blocks.all]
+    # Without blocks, the content of the start event: some servers send a whole message there.
+    return {**message, "content": content or message.get("content")}
 
 
 def _thinking(block: Json) -> Json | None:

@@ -23,7 +23,8 @@ from sigadapt.providers.reading import (
     is_text,
     joined,
     json_text,
-    objects,
+    one_call_each,
+    parts_of,
     word,
 )
 from sigadapt.providers.stream_parts import Blocks
@@ -51,7 +52,7 @@ def is_body(body: Json) -> bool:
 def read(body: Json) -> list[Reading]:
     """Return the one Reading of a Converse response."""
     message = an_object(an_object(body.get("output")).get("message"))
-    blocks = objects(message.get("content"))
+    blocks = one_call_each(parts_of(message.get("content")), "toolUse", lambda text: {"input": text})
     finish = word(body.get("stopReason"), _FINISH)
     uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
     calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
@@ -67,7 +68,7 @@ def _is_call(block: Json) -> bool:
 
 def _text(block: Json) -> Any:
     if "citationsContent" in block:
-        cited = objects(an_object(block["citationsContent"]).get("content"))
+        cited = parts_of(an_object(block["citationsContent"]).get("content"))
         return joined(piece.get("text") for piece in cited)
     return block.get("text")
 

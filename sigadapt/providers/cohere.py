@@ -9,10 +9,20 @@ parts; neither is an answer to the user. A streamed call ends with its `tool-cal
 from collections.abc import Iterable
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, Provider, RawCall, Reading, Route
-from sigadapt.providers.reading import an_object, cut_last, is_text, joined, json_text, kind_of, objects, word
+from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import (
+    an_object,
+    calls_of,
+    cut_last,
+    is_text,
+    joined,
+    json_text,
+    kind_of,
+    parts_of,
+    word,
+)
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "cohere"
 
@@ -38,16 +48,18 @@ def is_body(body: Json) -> bool:
 def read(body: Json) -> list[Reading]:
     """Return the one Reading of a chat response."""
     message = an_object(body.get("message"))
-    parts = objects(message.get("content"))
+    parts = parts_of(message.get("content"))
     finish = word(body.get("finish_reason"), _FINISH)
-    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
     text = joined(part.get("text") for part in parts)
     thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
     return [Reading(text, thinking, cut_last(calls, finish), finish)]
 
 
 def _call(call: Json) -> RawCall:
-    function = an_object(call.get("function"))
+    function = call.get("function")
+    if not is_object(function):
+        return (call.get("id"), None, JsonText(spelled(call)))
     return (call.get("id"), function.get("name"), function.get("arguments"))
 
 
@@ -90,10 +102,11 @@ def assemble(events: Iterable[Json]) -> Json:
             plan.append(message.get("tool_plan"))
         elif kind in {"content-start", "content-delta"}:
             part = parts.open(index) if kind == "content-start" else parts.at(index)
-            part.append(an_object(message.get("content")))
+            part.extend(parts_of(message.get("content")))
         elif kind in {"tool-call-start", "tool-call-delta"}:
-            call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
-            call.add(an_object(message.get("tool_calls")))
+            for fragment in calls_of(message.get("tool_calls")) or [{}]:
+                call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
+                call.add(fragment)
         elif kind == "tool-call-end":
             calls.at(index).ended = True
         elif kind == "message-end":

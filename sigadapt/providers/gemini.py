@@ -7,6 +7,8 @@ text of the parts marked `thought`. A blocked prompt gives an answer without can
 candidate that ended with `content_filter`. An answer with calls ends with a plain STOP. In a stream, a call
 comes whole in one part. On Vertex AI it may come leaf by leaf (`partialArgs`), until a part lacks
 `willContinue` or the answer ends.
+
+Servers that bend the format are read too: a part with a list of calls is several parts with one call each.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,16 +22,18 @@ from sigadapt.providers.reading import (
     an_object,
     called,
     cut_last,
-    decoded,
     ends_in,
     is_text,
     joined,
+    member,
     objects,
+    one_call_each,
+    parts_of,
     said,
     state,
     word,
 )
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "gemini"
 
@@ -60,7 +64,7 @@ def read(body: Json) -> list[Reading]:
 
 
 def _candidate(candidate: Json) -> Reading:
-    parts = objects(an_object(candidate.get("content")).get("parts"))
+    parts = _parts(candidate)
     finish = word(candidate.get("finishReason"), _FINISH)
     calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
     if ends_in(parts, _is_call):
@@ -68,6 +72,13 @@ def _candidate(candidate: Json) -> Reading:
     text = joined(part.get("text") for part in parts if not part.get("thought"))
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
     return Reading(text, thinking, calls, finish, state(NAME, map(_item, parts)))
+
+
+def _parts(candidate: Json) -> list[Json]:
+    """Return the parts of a candidate, with at most one call in each."""
+    content = candidate.get("content")
+    parts = parts_of(content.get("parts") if is_object(content) else content)
+    return one_call_each(parts, "functionCall", lambda text: {"args": text})
 
 
 def _item(part: Json) -> Json:
@@ -82,7 +93,7 @@ def _is_call(part: Json) -> bool:
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, sent = call.get("partialArgs"), decoded(call.get("args"))
+    partials, sent = call.get("partialArgs"), member(call, "args")
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         sent = [sent, partials] if sent else whole_arguments(objects(partials))
@@ -108,7 +119,7 @@ def assemble(events: Iterable[Json]) -> Json:
             slot = index if isinstance(index, int) else 0
             rest = {key: value for key, value in candidate.items() if key != "content" and value is not None}
             candidates.setdefault(slot, {}).update(rest)
-            parts.setdefault(slot, []).extend(objects(an_object(candidate.get("content")).get("parts")))
+            parts.setdefault(slot, []).extend(_parts(candidate))
     if candidates:
         body["candidates"] = [
             {**candidates[slot], "content": {"role": "model", "parts": _whole_parts(parts[slot])}}

@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.providers.provider import JsonText
+from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
 
 _STEP = re.compile(
     r"""\.([^.\[\]]+)            # .name
@@ -29,7 +30,7 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     Returns:
         The object; or, if the entries do not make one (an unknown path, a leaf inside a leaf, the same leaf
         twice), the list of entries. Since a list is not an object, such a call becomes a bad call that keeps
-        everything that was sent.
+        everything that was sent. If an entry has a key twice, the list is text, which makes `duplicate_key`.
 
     Example:
         >>> whole_arguments(
@@ -42,6 +43,8 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         {'city': 'Paris', 'days': [3]}
     """
     leaves: dict[str, Any] = {}
+    if any(type(partial) is RepeatedKeys for partial in partials):
+        return JsonText(spelled(list(partials)))
     for partial in partials:
         path, text = partial.get("jsonPath"), partial.get("stringValue")
         if not isinstance(path, str):

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers import openai_chat
-from sigadapt.providers.provider import Provider, RawCall, Reading, Route
-from sigadapt.providers.reading import an_object, cut_last, decoded, is_text, joined, objects, word
-from sigadapt.schemas.json_values import Json
+from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
+from sigadapt.providers.reading import an_object, calls_of, cut_last, joined, member, text_of, word
+from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "ollama"
 
@@ -27,21 +27,16 @@ def read(body: Json) -> list[Reading]:
     """Return the one Reading of a chat response."""
     message = an_object(body.get("message"))
     finish = word(body.get("done_reason"), {})
-    calls = [_call(call) for call in objects(message.get("tool_calls"))]
-    text, thinking = message.get("content"), message.get("thinking")
-    return [
-        Reading(
-            text if is_text(text) else None,
-            thinking if is_text(thinking) else None,
-            cut_last(calls, finish),
-            finish,
-        )
-    ]
+    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+    text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
+    return [Reading(text, thinking, cut_last(calls, finish), finish)]
 
 
 def _call(call: Json) -> RawCall:
-    function = an_object(call.get("function"))
-    return (call.get("id"), function.get("name"), decoded(function.get("arguments")))
+    function = call.get("function")
+    if not is_object(function):
+        return (call.get("id"), None, JsonText(spelled(call)))
+    return (call.get("id"), function.get("name"), member(function, "arguments"))
 
 
 def is_event(event: Json) -> bool:
@@ -59,9 +54,9 @@ def assemble(events: Iterable[Json]) -> Json:
     whole: Json = {}
     for message in messages:
         whole.update(message)
-    calls: list[Any] = [call for message in messages for call in objects(message.get("tool_calls"))]
+    calls: list[Any] = [call for message in messages for call in calls_of(message.get("tool_calls"))]
     for key in ("content", "thinking"):
-        whole[key] = joined(message.get(key) for message in messages)
+        whole[key] = joined(text_of(message.get(key)) for message in messages)
     return {**body, "message": {**whole, "tool_calls": calls}}
 
 

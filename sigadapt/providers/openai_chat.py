@@ -7,27 +7,42 @@ Reasoning is `reasoning_content` (DeepSeek, vLLM, LiteLLM), else `reasoning` (Op
 the texts of `reasoning_details` (OpenRouter, Snowflake), else Mistral's `thinking` content parts. A `custom`
 tool call is a call whose arguments are free text instead of JSON. The deprecated `function_call` is a call
 without an id. Legacy text completions have a `text` instead of a message.
+
+Servers that bend the format are read too: calls as one object or as JSON text (`reading.calls_of`), a call
+without `function` around its name and arguments, content as one part or with texts among its parts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from sigadapt.providers.provider import NO_SUBSET, ChatFields, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import (
+    NO_SUBSET,
+    ChatFields,
+    CutOff,
+    JsonText,
+    Provider,
+    RawCall,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     called,
+    calls_of,
     cut_last,
     is_text,
     joined,
     json_text,
     objects,
+    parts_of,
     said,
     state,
+    text_of,
     word,
 )
 from sigadapt.providers.stream_parts import fold
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "openai-chat"
 
@@ -38,6 +53,7 @@ _FINISH = {
 _REASONED = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 )
+_HEAD = {"id", "type", "index"}
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
 
@@ -66,14 +82,14 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 
 
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
-    message = an_object(choice.get("message")) or {"content": choice.get("text")}
+    message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     finish = word(choice.get("finish_reason"), _FINISH)
-    calls = [_call(call) for call in objects(message.get("tool_calls"))]
+    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
     if "function_call" in message:
         calls += _function_call(message["function_call"])
     text, thinking = message.get("content"), None
-    if isinstance(text, list):
-        parts = objects(cast("list[Any]", text))
+    if text and not isinstance(text, str):
+        parts = parts_of(text)
         text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
     if message.get("refusal"):
         text = joined([text, message["refusal"]])
@@ -94,7 +110,7 @@ def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) ->
         return None
     # DeepSeek, Moonshot and Ollama want it back in the same field; their routes have `replays_reasoning`.
     thinking = said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
-    calls = (called() for _ in objects(message.get("tool_calls")))
+    calls = (called() for _ in calls_of(message.get("tool_calls")))
     return state(NAME, [thinking, said("text", text), *calls])
 
 
@@ -111,15 +127,39 @@ def _call(call: Json) -> RawCall:
     try:
         return call.get("id"), function.get("name"), function.get("arguments")
     except AttributeError:  # no function; asking first would slow down the most common wire format
-        custom = an_object(call.get("custom"))
+        usual = _usual(call)
+    custom = usual.get("custom")
+    if is_object(custom):
         return call.get("id"), custom.get("name"), custom.get("input")
+    function = usual["function"]
+    if function["name"] is None and function["arguments"] is None and call.keys() - _HEAD:
+        return call.get("id"), None, JsonText(spelled(call))
+    return call.get("id"), function["name"], function["arguments"]
+
+
+def _usual(call: Json) -> Json:
+    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`.
+
+    Some servers put them beside the id, or send `function` as JSON text.
+    """
+    function = call.get("function")
+    if is_object(function) or is_object(call.get("custom")):
+        return call
+    found = calls_of(function, _only_arguments) if function else [call]
+    inner = found[0] if len(found) == 1 else {"arguments": JsonText(spelled(function))}
+    arguments = inner.get("arguments")
+    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
+    return {**call, "function": sent}
+
+
+def _only_arguments(text: JsonText) -> Json:
+    return {"arguments": text}
 
 
 def _function_call(value: Any) -> list[RawCall]:
     """Return the call in `function_call`; none if it is empty, as Snowflake sends it beside real calls."""
-    function = an_object(value)
-    name, arguments = function.get("name"), function.get("arguments")
-    return [(None, name, arguments)] if name or arguments else []
+    found = [(None, call.get("name"), call.get("arguments")) for call in calls_of(value, _only_arguments)]
+    return [call for call in found if call[1] or call[2]]
 
 
 def _part_text(part: Json) -> Any:
@@ -132,12 +172,12 @@ def _part_thinking(part: Json) -> Any:
 
 
 def _reasoning(message: Json) -> str | None:
-    shown = message.get("reasoning_content") or message.get("reasoning")
+    shown = text_of(message.get("reasoning_content") or message.get("reasoning"))
     if shown is None and "reasoning_details" in message:
         return joined(
             part.get("text") or part.get("summary") for part in objects(message["reasoning_details"])
         )
-    return shown or None if isinstance(shown, str) else None
+    return shown
 
 
 def is_event(event: Json) -> bool:
@@ -163,17 +203,19 @@ def _whole_choice(chunks: list[Json]) -> Json:
     for chunk in chunks:
         whole.update({key: value for key, value in chunk.items() if value is not None})
         # Some servers answer a streaming request with the whole message instead of deltas.
-        delta = an_object(chunk.get("delta") or chunk.get("message")) or {"content": chunk.get("text")}
+        sent = chunk.get("delta") or chunk.get("message")
+        delta = an_object(sent) or {"content": sent or chunk.get("text")}
         for key, value in delta.items():
             if value is not None:
                 fields.setdefault(key, []).append(value)
     ended = is_text(whole.get("finish_reason"))
     message = {key: _whole_field(key, values) for key, values in fields.items()}
     if "tool_calls" in fields:
-        fragments = [call for calls in fields["tool_calls"] for call in objects(calls)]
+        fragments = [_usual(call) for calls in fields["tool_calls"] for call in calls_of(calls)]
         message["tool_calls"] = fold(fragments, ended=ended)
     if "function_call" in fields:
-        message["function_call"] = _whole_function_call(objects(fields["function_call"]), ended=ended)
+        pieces = calls_of(fields["function_call"], _only_arguments)
+        message["function_call"] = _whole_function_call(pieces, ended=ended)
     whole.pop("delta", None)
     return {**whole, "message": message}
 
@@ -182,14 +224,8 @@ def _whole_field(key: str, values: list[Any]) -> Any:
     if key in _TEXTS and all(isinstance(value, str) for value in values):
         return joined(values) or ""
     if key in _LISTS or key in _TEXTS:
-        return [part for value in values for part in _parts(value)]
+        return [part for value in values for part in parts_of(value)]
     return values[-1]
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return cast("list[Any]", value)
-    return [{"type": "text", "text": value}]
 
 
 def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:

@@ -8,6 +8,8 @@ Calls are `function_call` items and `custom_tool_call` items, whose arguments ar
 stay in `Choice.raw`: the provider ran them, or they are not functions of the caller. Reasoning is the content
 of the `reasoning` items, else their summary. A stream ends with the whole response; the events before it are
 used only if that response is missing or empty.
+
+An answer whose status says that it did not end is cut off in its last call, with or without a reason.
 """
 
 from collections import defaultdict
@@ -26,12 +28,14 @@ from sigadapt.providers.reading import (
     json_text,
     kind_of,
     objects,
+    parts_of,
     said,
     state,
+    text_of,
     word,
 )
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "openai-responses"
 
@@ -40,6 +44,8 @@ _FINISH = {
     "failed": "error",
     "max_output_tokens": "length",
 }
+_UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
+_PARTS = {"text", "output_text", "refusal"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 _TEXT_DELTAS = {  # the item's field, the part's type, the event's key for the part's position
@@ -58,12 +64,14 @@ def is_body(body: Json) -> bool:
 
 def read(body: Json) -> list[Reading]:
     """Return the one Reading of a response object."""
-    items = objects(body.get("output"))
+    items = [_item(item) for item in parts_of(body.get("output"))]
     finish = _finish(body)
     calls = [_call(item) for item in items if _is_call(item)]
     if ends_in(items, _is_call):
-        calls = cut_last(calls, finish)
-    parts = [part for item in items if item.get("type") == "message" for part in objects(item.get("content"))]
+        calls = cut_last(calls, "length" if word(body.get("status"), {}) in _UNENDED else finish)
+    parts = [
+        part for item in items if item.get("type") == "message" for part in parts_of(item.get("content"))
+    ]
     text = joined(
         part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
     )
@@ -71,12 +79,20 @@ def read(body: Json) -> list[Reading]:
     return [Reading(text, thinking, calls, finish, state(NAME, _items(items)))]
 
 
+def _item(item: Json) -> Json:
+    """Return an item of the output; text beside the messages, or a message without a type, as a message."""
+    kind = kind_of(item)
+    if kind in _PARTS:
+        return {"type": "message", "content": [item]}
+    return {"type": "message", **item} if not kind and "content" in item else item
+
+
 def _items(items: list[Json]) -> Iterator[Json]:
     for item in items:
         if _is_call(item):
             yield called()
         elif item.get("type") == "message":
-            parts = objects(item.get("content"))
+            parts = parts_of(item.get("content"))
             yield said("text", joined(part.get("text") or part.get("refusal") for part in parts))
         elif item.get("type") == "reasoning":
             kept = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
@@ -87,7 +103,8 @@ def _items(items: list[Json]) -> Iterator[Json]:
 def _finish(body: Json) -> str | None:
     status = body.get("status")
     if status == "incomplete":
-        reason = an_object(body.get("incomplete_details")).get("reason")
+        details = body.get("incomplete_details")
+        reason = details.get("reason") if is_object(details) else details
         return word(reason, _FINISH) or "incomplete"
     return word(status, _FINISH)
 
@@ -104,8 +121,7 @@ def _call(item: Json) -> RawCall:
 
 
 def _thinking(item: Json) -> str | None:
-    content = joined(part.get("text") for part in objects(item.get("content")))
-    return content or joined(part.get("text") for part in objects(item.get("summary")))
+    return text_of(parts_of(item.get("content"))) or text_of(parts_of(item.get("summary")))
 
 
 def is_event(event: Json) -> bool:

@@ -14,7 +14,9 @@ Every `read` follows these rules:
     `reasoning` is the thinking that the provider showed, joined in the same way.
  c. Arguments that may be incomplete are wrapped in `CutOff`: those of a call that is the last item of a
     candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
- d. A value of an unexpected type is skipped. It stays in `Choice.raw` (rule 3).
+ d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
+    (`reading.parts_of`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays in
+    `Choice.raw` (rule 3).
 
 Request -> wire: `tools` gives tools in the provider's own words, and `state_to_chat` the state of a turn that
 the provider wants back (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route` lists

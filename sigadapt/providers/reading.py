@@ -12,23 +12,142 @@ next request or answers worse. The state of a turn is therefore the list of its 
 `continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard, cast
 
-from sigadapt.providers.provider import CutOff, RawCall
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
+from sigadapt.providers.provider import CutOff, JsonText, RawCall
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, spelled
+from sigadapt.schemas.repeated_keys import decode
 
 _CUTTING = {"length", "content_filter", "error"}
 
 
 def objects(value: Any) -> list[Json]:
-    """Return the objects in a list; an empty list for any other value.
+    """Return the objects in a list. One object is a list of one; any other value is an empty list.
 
     Example:
-        >>> objects([{"a": 1}, None, "x"]), objects(None)
-        ([{'a': 1}], [])
+        >>> objects([{"a": 1}, None, "x"]), objects({"a": 1}), objects(None)
+        ([{'a': 1}], [{'a': 1}], [])
     """
-    return [item for item in value if isinstance(item, dict)] if is_array(value) else []
+    if is_array(value):
+        return [item for item in value if isinstance(item, dict)]
+    return [value] if is_object(value) else []
+
+
+def parts_of(content: Any) -> list[Json]:
+    """Return content as a list of parts: a text becomes a text part, one object a list of one.
+
+    Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
+
+    Example:
+        >>> parts_of("It is sunny."), parts_of([{"type": "image"}, "A cat."])
+        ([{'type': 'text', 'text': 'It is sunny.'}], [{'type': 'image'}, {'type': 'text', 'text': 'A cat.'}])
+    """
+    given = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else part
+        for part in given
+        if isinstance(part, (str, dict)) and part != ""
+    ]
+
+
+def text_of(content: Any) -> str | None:
+    """Return the text of content that is documented as a text, but may come as parts; None for no text.
+
+    Example:
+        >>> text_of("It is sunny."), text_of(["It is ", {"text": "sunny."}]), text_of(None)
+        ('It is sunny.', 'It is sunny.', None)
+    """
+    if content is None or isinstance(content, str):
+        return content or None
+    return joined(part.get("text") for part in parts_of(content))
+
+
+def in_function(text: JsonText) -> Json:
+    """Return a call of a chat message without id or name, whose arguments are a text."""
+    return {"function": {"arguments": text}}
+
+
+def calls_of(sent: Any, unread: Callable[[JsonText], Json] = in_function) -> list[Json]:
+    """Return the calls in a value that is documented as a list of objects, each call once.
+
+    Some servers send one object, JSON text of it, or a list with such texts.
+
+    Args:
+        sent: the list of calls, or what the server sent instead.
+        unread: returns a call for a text that holds something like a call but is not JSON. The call has no
+            name, so that it becomes a bad call with that text. Texts such as `None` hold no call.
+
+    Example:
+        >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
+        ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'function': {'arguments': '[{'}}])
+    """
+    if is_array(sent):
+        calls: list[Json] = [item for item in sent if isinstance(item, dict)]
+        if len(calls) == len(sent):
+            return calls
+    return list(_odd_calls(sent, unread)) if sent else []
+
+
+def _odd_calls(sent: Any, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
+    pending: list[Any] = [sent]
+    while pending:
+        item = pending.pop()
+        if is_object(item):
+            yield item
+        elif is_array(item):
+            pending.extend(reversed(item))
+        elif isinstance(item, str) and "{" in item:
+            try:
+                pending.append(decode(item))
+            except ValueError:
+                yield unread(JsonText(item))
+
+
+def one_call_each(parts: list[Json], key: str, unread: Callable[[JsonText], Json]) -> list[Json]:
+    """Return the parts with at most one call in each, in a field where some servers send a list of calls.
+
+    Args:
+        parts: the parts of a candidate.
+        key: the field that holds a part's call.
+        unread: as in `calls_of`.
+
+    Returns:
+        The parts. One with several calls becomes several, of which the first keeps the other fields.
+
+    Example:
+        >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", in_function)
+        [{'id': 1, 'call': {'name': 'a'}}, {'call': {'name': 'b'}}]
+    """
+    if all(key not in part or isinstance(part[key], dict) for part in parts):
+        return parts
+    return [single for part in parts for single in _singles(part, key, unread)]
+
+
+def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
+    rest = {name: value for name, value in part.items() if name != key}
+    calls = calls_of(part.get(key), unread)
+    for number, call in enumerate(calls):
+        yield {**({} if number else rest), key: call}
+    if not calls and rest:
+        yield rest
+
+
+def member(holder: Json, key: str) -> Any:
+    """Return a call's decoded arguments, as `decoded` does, from the object that holds them.
+
+    If that object holds them twice, the result is text of both, so that the call becomes a `duplicate_key`.
+
+    Example:
+        >>> from sigadapt.schemas.repeated_keys import decode
+        >>> member({"args": {"a": 1}}, "args"), member(decode('{"args": {"a": 1}, "args": {}}'), "args")
+        ({'a': 1}, '{"args":{"a":1},"args":{}}')
+    """
+    if type(holder) is RepeatedKeys:
+        pairs = [pair for pair in holder.pairs if pair[0] == key]
+        if len(pairs) > 1:
+            return JsonText(spelled(RepeatedKeys(pairs)))
+    return decoded(holder.get(key))
 
 
 def an_object(value: Any) -> Json:

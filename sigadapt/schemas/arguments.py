@@ -18,7 +18,16 @@ from typing import Any, NamedTuple, cast
 import jiter
 
 from sigadapt.errors import CallCode
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, cut, fault_in, is_object, spelled
+from sigadapt.schemas.json_values import (
+    ARGUMENT_LEVELS,
+    Json,
+    RepeatedKeys,
+    compact,
+    cut,
+    fault_in,
+    is_object,
+    spelled,
+)
 
 # A number can overflow a double only with an exponent of three digits or with hundreds of digits.
 _EXPONENT = re.compile(r"e\+?[0-9]{3}")
@@ -91,6 +100,8 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
 
     Args:
         value: the arguments from the provider or its SDK. None, for no arguments, becomes the empty object.
+            A `RepeatedKeys` is a `duplicate_key`; in a dict that an SDK or a caller decoded, a repeated key
+            is already lost, and nothing can tell.
 
     Returns:
         Two things: the arguments as compact JSON text, empty for None; and the arguments object, or a `Flaw`
@@ -104,6 +115,9 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
     """
     if value is None:
         return "", {}
+    if type(value) is RepeatedKeys:
+        text = spelled(value)
+        return text, parse_arguments(text)
     fault = fault_in(value, levels=ARGUMENT_LEVELS)
     if fault is not None:
         text = spelled(value)

@@ -25,6 +25,23 @@ _LONGEST_WORD = 200
 _MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
 
 
+class RepeatedKeys(dict[str, Any]):
+    """A JSON object with a key twice, or around such an object. Of a repeated key it has the last value.
+
+    Args:
+        pairs: all keys and values, in the order they came.
+
+    Example:
+        >>> odd = RepeatedKeys([("a", 1), ("a", 2)])
+        >>> odd, spelled(odd)
+        ({'a': 2}, '{"a":1,"a":2}')
+    """
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
 def is_object(value: object) -> TypeGuard[Json]:
     """Say whether a decoded JSON value is an object.
 
@@ -220,6 +237,8 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 def spelled(value: Any) -> str:
     r"""Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
+    Of a `RepeatedKeys` it writes every pair.
+
     Example:
         >>> spelled({"a": [float("nan"), b"x"]})
         '{"a":[NaN,"b\'x\'"]}'
@@ -231,7 +250,9 @@ def spelled(value: Any) -> str:
         if type(item) is _Verbatim:
             pieces.append(item)
         elif isinstance(item, dict):
-            members = [(f"{_scalar(key)}:", child) for key, child in cast("dict[Any, Any]", item).items()]
+            held = cast("Json", item)
+            pairs = held.pairs if isinstance(held, RepeatedKeys) else held.items()
+            members = [(f"{_scalar(key)}:", child) for key, child in pairs]
             pending.extend(reversed(_enclosed("{", members, "}")))
         elif isinstance(item, list):
             pending.extend(reversed(_enclosed("[", [("", child) for child in cast("list[Any]", item)], "]")))

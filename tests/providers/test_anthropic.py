@@ -309,3 +309,59 @@ def test_provider_executed_blocks_and_unknown_ones_stay_in_raw() -> None:
     assert choice.tool_calls is None
     assert choice.raw is body
     assert [item["type"] for item in choice.raw["content"]] == ["server_tool_use", "hologram"]
+
+
+ODD = [
+    Case(
+        "content as a text",
+        {**message(stop="end_turn"), "content": "It is sunny."},
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "texts among the blocks",
+        {**message(), "content": ["Let me look.", use({"city": "Paris"})]},
+        text="Let me look.",
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case("one block", {**message(), "content": use({"city": "Paris"})}, calls=(PARIS,), finish="tool_calls"),
+    Case(
+        "a stream with the whole message in its start",
+        None,
+        [{"type": "message_start", "message": {**message(), "content": "Hi."}}, *stream()[1:]],
+        text="Hi.",
+        finish="tool_calls",
+    ),
+    Case(
+        "a stream with the whole input in a block's start",
+        None,
+        stream(block(0, use({"city": "Paris"}), delta(0, "input_json_delta", partial_json=""))),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "the input in a block's start and in its pieces",
+        None,
+        stream(
+            block(0, use({"city": "Paris"}), delta(0, "input_json_delta", partial_json='{"city": "Paris"}'))
+        ),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "another input in a block's start than in its pieces",
+        None,
+        stream(
+            block(0, use({"city": "Paris"}), delta(0, "input_json_delta", partial_json='{"city": "Rome"}'))
+        ),
+        bad=("invalid_json",),
+        finish="tool_calls",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)

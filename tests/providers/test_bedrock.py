@@ -242,3 +242,22 @@ def test_what_bedrock_ran_itself_stays_in_raw() -> None:
     choice = choice_from_response(whole)
     assert choice.tool_calls is None
     assert choice.raw is whole
+
+
+TWO_USES = [use({"city": "Paris"})["toolUse"], use({"city": "Rome"}, "tooluse_2")["toolUse"]]
+ODD = [
+    Case("a list of calls in a block", body({"toolUse": TWO_USES}), calls=(PARIS, ROME), finish="tool_calls"),
+    Case("a call that is no JSON", body({"toolUse": "{x"}), bad=("missing_name",), finish="tool_calls"),
+    Case(
+        "content as a text",
+        {"output": {"message": {"content": "It is sunny."}}, "stopReason": "end_turn"},
+        text="It is sunny.",
+        finish="stop",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)

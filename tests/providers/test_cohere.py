@@ -167,3 +167,40 @@ CASES = [
 def test_case(case: Case) -> None:
     """response-choice: A stream gives the Choice of the whole answer"""
     check_case(case)
+
+
+ODD = [
+    Case(
+        "content as a text", body({"content": "It is sunny."}, "COMPLETE"), text="It is sunny.", finish="stop"
+    ),
+    Case(
+        "one call as an object",
+        body({"tool_calls": call('{"city":"Paris"}')}),
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "a streamed call in a list, and text without a part",
+        None,
+        stream(
+            [event("content-start", 0, content="It is "), event("content-delta", 0, content="sunny.")],
+            [event("tool-call-start", 0, tool_calls=[call("")])],
+            [event("tool-call-delta", 0, tool_calls=[{"function": {"arguments": '{"city":"Paris"}'}}])],
+        ),
+        text="It is sunny.",
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "a call without a function",
+        body({"tool_calls": [{"id": "x", "name": 3}]}),
+        bad=("missing_name",),
+        finish="tool_calls",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)

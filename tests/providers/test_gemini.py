@@ -1,5 +1,6 @@
 """Gemini's generateContent, whole and streamed."""
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -337,3 +338,55 @@ TWICE: dict[str, list[Json]] = {
 def test_a_place_that_is_taken_keeps_the_entries(entries: list[Json]) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
     assert whole_arguments(entries) == entries
+
+
+def both(name: str, *parts: Any, finish: str = "tool_calls", **expected: Any) -> Case:
+    return Case(name, body(*parts), stream(*parts), finish=finish, **expected)
+
+
+ODD = [
+    both("a list of calls in a part", {"functionCall": [PARIS, ROME]}, calls=(PARIS_CALL, ROME_CALL)),
+    both("a call as JSON text", {"functionCall": json.dumps(PARIS)}, calls=(PARIS_CALL,)),
+    both("a call that is no JSON", {"functionCall": "{x"}, bad=("missing_name",)),
+    both(
+        "a list of JSON texts beside text",
+        {"text": "Hm.", "functionCall": [json.dumps(PARIS), ROME]},
+        text="Hm.",
+        calls=(PARIS_CALL, ROME_CALL),
+    ),
+    both("an empty list of calls", {"text": "Hi.", "functionCall": []}, text="Hi.", finish="stop"),
+    both("parts as texts", "It is ", "sunny.", text="It is sunny.", finish="stop"),
+    Case(
+        "one part",
+        {"candidates": [{"content": {"parts": {"text": "Hi."}}, "finishReason": "STOP"}]},
+        text="Hi.",
+        finish="stop",
+    ),
+    Case(
+        "content as a text",
+        {"candidates": [{"content": "Hi.", "finishReason": "STOP"}]},
+        text="Hi.",
+        finish="stop",
+    ),
+    Case(
+        "one candidate",
+        {"candidates": {"content": {"parts": [{"text": "Hi."}]}, "finishReason": "STOP"}},
+        text="Hi.",
+        finish="stop",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)
+
+
+def test_the_first_call_of_a_part_keeps_its_signature() -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    signed = {"functionCall": [PARIS, ROME], "thoughtSignature": "U0lH"}
+    for choice in (choice_from_response(body(signed)), choice_from_stream(stream(signed))):
+        assert choice.tool_calls is not None
+        items = cast("Any", choice.tool_calls[0].turn.state)["items"]
+        assert ["continuation" in item for item in items if item["type"] == "call"] == [True, False]

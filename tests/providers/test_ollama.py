@@ -1,5 +1,6 @@
 """Ollama's native chat, whole and streamed."""
 
+import json
 from typing import Any
 
 import pytest
@@ -93,4 +94,42 @@ CASES = [
 @pytest.mark.parametrize("case", params(CASES))
 def test_case(case: Case) -> None:
     """response-choice: A stream gives the Choice of the whole answer"""
+    check_case(case)
+
+
+ODD = [
+    Case(
+        "one call as an object",
+        body({"tool_calls": PARIS}),
+        stream({"tool_calls": PARIS}),
+        calls=CALLS[:1],
+        finish="tool_calls",
+    ),
+    Case(
+        "calls as JSON texts",
+        body({"tool_calls": [json.dumps(PARIS), json.dumps(ROME)]}),
+        stream({"tool_calls": json.dumps(PARIS)}, {"tool_calls": json.dumps([ROME])}),
+        calls=CALLS,
+        finish="tool_calls",
+    ),
+    Case(
+        "text that is not JSON",
+        body({"tool_calls": "[{"}),
+        stream({"tool_calls": "[{"}),
+        bad=("missing_name",),
+        finish="tool_calls",
+    ),
+    Case(
+        "content in pieces",
+        body({"content": ["It is ", {"text": "sunny."}]}),
+        stream({"content": ["It is "]}, {"content": {"text": "sunny."}}),
+        text="It is sunny.",
+        finish="stop",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
     check_case(case)

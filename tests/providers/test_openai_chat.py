@@ -513,3 +513,123 @@ def test_an_unknown_part_stays_in_raw() -> None:
     assert choice.text == "Hi."
     assert choice.raw is whole
     assert choice.raw["choices"][0]["message"]["sparkles"] == [1]
+
+
+FLAT = {"id": "c1", "type": "function", "name": "get_weather", "arguments": '{"city":"Paris"}'}
+WHOLE = call('{"city":"Paris"}')
+SECOND = call('{"city":"Rome"}', call_id="c2")
+
+
+def odd_calls(name: str, sent: Any, *calls: Any, bad: tuple[str, ...] = (), finish: str = "stop") -> Case:
+    """A value in the place of the list of calls, whole and streamed."""
+    said = {"content": "Let me look.", "tool_calls": sent}
+    ended = "tool_calls" if (calls or bad) and finish == "stop" else finish
+    return Case(
+        name, body(said, finish), chunks(said, finish=finish), "Let me look.", None, calls, bad, ended
+    )
+
+
+def odd_text(name: str, content: Any) -> Case:
+    whole = body({"content": content}, "stop")
+    return Case(name, whole, chunks({"content": content}, finish="stop"), text="It is sunny.", finish="stop")
+
+
+ODD = [
+    odd_calls("one object", WHOLE, PARIS),
+    odd_calls("JSON text of the list", json.dumps([WHOLE, SECOND]), PARIS, ROME),
+    odd_calls("JSON text of one call", json.dumps(WHOLE), PARIS),
+    odd_calls("a list of JSON texts", [json.dumps(WHOLE), SECOND], PARIS, ROME),
+    odd_calls("a list in the list", [[WHOLE], SECOND], PARIS, ROME),
+    odd_calls("a text that holds no call", "None"),
+    odd_calls("numbers and nulls", [None, 3, WHOLE], PARIS),
+    odd_calls("text that is not JSON", '[{"id": "c1", ', bad=("missing_name",)),
+    odd_calls("text that was cut off", '[{"id": "c1", ', bad=("missing_name",), finish="length"),
+    odd_calls("nothing around name and arguments", [FLAT], PARIS),
+    odd_calls("a function as JSON text", [{**WHOLE, "function": json.dumps(WHOLE["function"])}], PARIS),
+    odd_calls("a function that is no JSON", [{"id": "c1", "function": "{x"}], bad=("missing_name",)),
+    odd_calls(
+        "a decoded key twice",
+        '[{"function": {"name": "f", "arguments": {"a": 1, "a": 2}}}]',
+        bad=("duplicate_key",),
+    ),
+    odd_text("a list of texts", ["It is ", "sunny."]),
+    odd_text("texts among the parts", ["It is ", {"type": "text", "text": "sunny."}]),
+    odd_text("one part", {"type": "text", "text": "It is sunny."}),
+    Case(
+        "content deltas as objects",
+        None,
+        chunks({"content": {"text": "It is "}}, {"content": {"text": "sunny."}}, finish="stop"),
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "a message that is a text",
+        {"choices": [{"message": "It is sunny.", "finish_reason": "stop"}]},
+        [{"choices": [{"delta": "It is "}]}, {"choices": [{"delta": "sunny.", "finish_reason": "stop"}]}],
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "one choice",
+        {"choices": {"message": {"content": "It is sunny."}, "finish_reason": "stop"}},
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "a function_call as JSON text",
+        body({"function_call": json.dumps(WHOLE["function"])}, "function_call"),
+        chunks({"function_call": json.dumps(WHOLE["function"])}, finish="function_call"),
+        calls=(("call_1", *PARIS[1:]),),
+        finish="tool_calls",
+    ),
+    Case(
+        "reasoning in parts",
+        body({"reasoning_content": [{"text": "Hm."}], "content": "Hi."}, "stop"),
+        text="Hi.",
+        reasoning="Hm.",
+        finish="stop",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)
+
+
+def test_a_call_that_cannot_be_read_keeps_its_text() -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    for sent, kept in [
+        ('[{"id": ', '[{"id": '),
+        ([{"id": "c1", "tool": {"x": 1}}], '{"id":"c1","tool":{"x":1}}'),
+        ([{"id": "c1", "function": "{x"}], "{x"),
+    ]:
+        choice = choice_from_response(body({"tool_calls": sent}))
+        assert choice.tool_calls is not None
+        assert [bad.arguments for bad in choice.tool_calls.invalid] == [kept]
+
+
+def _nested(calls: list[Json], data: st.DataObject) -> Any:
+    """The calls in any of the shapes that servers send."""
+    shaped = [data.draw(st.sampled_from([each, json.dumps(each), [each]])) for each in calls]
+    whole = shaped[0] if len(shaped) == 1 and data.draw(st.booleans()) else shaped
+    return json.dumps(whole) if data.draw(st.booleans()) else whole
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=4), st.integers(), max_size=2), min_size=1, max_size=4),
+    st.data(),
+)
+def test_every_call_of_any_shape_comes_out_once(all_args: list[Json], data: st.DataObject) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    calls = [call(json.dumps(args), f"tool_{n}", f"c{n}") for n, args in enumerate(all_args)]
+    sent = _nested(calls, data)
+    expected = [(f"c{n}", f"tool_{n}", args) for n, args in enumerate(all_args)]
+    for choice in (
+        choice_from_response(body({"tool_calls": sent})),
+        choice_from_stream(chunks({"tool_calls": sent})),
+    ):
+        assert choice.tool_calls is not None
+        assert [(c.id, c.name, c.args) for c in choice.tool_calls] == expected
+        assert not choice.tool_calls.invalid

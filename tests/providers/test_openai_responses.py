@@ -321,3 +321,83 @@ def test_hosted_tools_stay_in_raw() -> None:
     choice = choice_from_response(response(*HOSTED))
     assert choice.tool_calls is None
     assert choice.raw["output"] == HOSTED
+
+
+ODD = [
+    Case(
+        "content as a text",
+        response({**message(), "content": "It is sunny."}),
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "content with texts in it",
+        response({**message(), "content": ["It is ", said("sunny.")]}),
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case(
+        "text beside the messages",
+        response(said("It is "), {"content": "sunny."}),
+        text="It is sunny.",
+        finish="stop",
+    ),
+    Case("output as a text", {**response(), "output": "It is sunny."}, text="It is sunny.", finish="stop"),
+    Case(
+        "output as one item",
+        {**response(), "output": call('{"city":"Paris"}')},
+        calls=(PARIS,),
+        finish="tool_calls",
+    ),
+    Case(
+        "a reason without an object",
+        response(call('{"ci'), status="incomplete", incomplete_details="max_output_tokens"),
+        bad=("truncated",),
+        finish="length",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(ODD))
+def test_odd_shape(case: Case) -> None:
+    """response-choice: An odd shape keeps its text and calls"""
+    check_case(case)
+
+
+ENDED = {"type": "response.incomplete", "response": response(call('{"ci'), status="incomplete")}
+UNENDED = [
+    Case(
+        "no details",
+        response(call('{"city":"Paris"}'), call('{"ci', "call_2"), status="incomplete"),
+        [ENDED],
+        calls=(PARIS,),
+        bad=("truncated",),
+        finish="incomplete",
+    )._replace(events=None),
+    Case("no details, streamed", None, [ENDED], bad=("truncated",), finish="incomplete"),
+    Case(
+        "no details, no arguments",
+        response(call(""), status="incomplete"),
+        bad=("truncated",),
+        finish="incomplete",
+    ),
+    Case(
+        "an unknown reason",
+        response(call('{"ci'), status="incomplete", incomplete_details={"reason": "x"}),
+        bad=("truncated",),
+        finish="x",
+    ),
+    Case("cancelled", response(call('{"ci'), status="cancelled"), bad=("truncated",), finish="cancelled"),
+    Case(
+        "no details, text",
+        response(message(said("It is")), status="incomplete"),
+        text="It is",
+        finish="incomplete",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", params(UNENDED))
+def test_an_answer_that_did_not_end_is_cut_off(case: Case) -> None:
+    """response-choice: A status without details cuts the last call off"""
+    check_case(case)

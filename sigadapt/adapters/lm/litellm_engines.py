@@ -6,6 +6,9 @@ The subclasses add the state to these messages, in the fields from which LiteLLM
 Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
 Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
 lost: the Choice is read from the body that LiteLLM builds from the original chunks.
+
+A stream that just ends, because a server or a proxy closed the connection, is an error, as on DSPy's native
+engine. LiteLLM would give it the finish reason `stop`, and half an answer would pass for a whole one.
 """
 
 import hashlib
@@ -31,6 +34,8 @@ from sigadapt.providers.provider import ChatFields, Route
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json
 
+_PROVIDERS_REASONS = ("received_finish_reason", "intermittent_finish_reason")
+_UNKNOWN = object()
 _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
@@ -113,9 +118,27 @@ class _Chunks:
         self._came.append(chunk)
         yield from self._codec.feed(shown_of(plain(chunk)))
 
-    def end(self, litellm: Any) -> Any:
+    def end(self, litellm: Any, source: Any) -> Any:
+        """Return the end event of a stream that has run out.
+
+        Raises:
+            lm15.StreamAssemblyError: if the provider never said why the answer ended.
+        """
         self._codec.chunks = self._came
+        self._codec.terminal = self._codec.terminal and _came_to_its_end(source)
         return self._codec.finish(litellm)
+
+
+def _came_to_its_end(source: Any) -> bool:
+    """Return whether the provider said why the answer ended.
+
+    For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks like a
+    provider's. Only LiteLLM's stream object tells (measured on litellm 1.106): it keeps the finish reasons
+    that the provider sent. A stream of another type is believed, and so are providers for which LiteLLM
+    itself gives each chunk the reason `stop`.
+    """
+    kept = [getattr(source, name, _UNKNOWN) for name in _PROVIDERS_REASONS]
+    return any(reason is not None for reason in kept)
 
 
 class _WithState:
@@ -153,7 +176,7 @@ class Engine(_WithState, LiteLLMEngine):
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
-        yield chunks.end(litellm)
+        yield chunks.end(litellm, source)
 
 
 class AsyncEngine(_WithState, AsyncLiteLLMEngine):
@@ -174,4 +197,4 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                     break
                 for event in chunks.events(chunk):
                     yield event
-        yield chunks.end(litellm)
+        yield chunks.end(litellm, source)

@@ -11,16 +11,17 @@ gets that engine, wrapped in one that records.
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, closing
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import orjson
-from dspy import BaseLM, lm15
+from dspy import BaseLM, LMStreamAssemblyError, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
 from sigadapt.adapters.lm.dspy_internals import inner_of, native_engine, target_of, with_engine
+from sigadapt.adapters.lm.from_lm15 import body_of_parts
 from sigadapt.adapters.lm.litellm_engines import with_engines
 from sigadapt.adapters.response.stream_events import EVENTS
 from sigadapt.providers.reading import an_object, objects
@@ -74,6 +75,31 @@ def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
         return response
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
     return replace(response, provider_data={**body, EVENTS: _sse([orjson.dumps(whole).decode()])})
+
+
+@contextmanager
+def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
+    """Let the partial Response of a stream that just ended say that it did not end.
+
+    DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any other.
+    `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut off.
+
+    Args:
+        calls: returns the calls that were streamed, as the `tool_calls` of a chat message.
+
+    Raises:
+        dspy.LMStreamAssemblyError: the same error.
+    """
+    try:
+        yield
+    except LMStreamAssemblyError as error:
+        if isinstance(error.partial, lm15.Response):
+            whole = an_object(objects(body_of_parts(error.partial, None)["choices"])[0].get("message"))
+            chunk = {"choices": [{"message": {**whole, "tool_calls": calls()}}]}
+            error.partial = replace(
+                error.partial, provider_data={EVENTS: _sse([orjson.dumps(chunk).decode()])}
+            )
+        raise
 
 
 def _sent(calls: list[Json]) -> list[Any]:

@@ -13,7 +13,7 @@ from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.litellm_engines import fields_of, fingerprint, with_fields
 from sigadapt.adapters.lm.settings import Controls
-from sigadapt.adapters.lm.stream_recorder import kept_whole, with_calls
+from sigadapt.adapters.lm.stream_recorder import kept_whole, unended_is_said, with_calls
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.providers.provider import Route
@@ -65,7 +65,7 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.
     if stream is None:
         return cast("Any", ready.lm)(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap):
+    with streaming_to(tap), unended_is_said(tap.calls):
         lm: Any = kept_whole(ready.lm, ready.request, is_async=False)
         response = with_calls(lm(ready.request, **keywords), tap.calls())
     for item in tap.rest(response):
@@ -78,7 +78,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
     if stream is None:
         return await cast("Any", ready.lm).acall(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap):
+    with streaming_to(tap), unended_is_said(tap.calls):
         lm: Any = kept_whole(ready.lm, ready.request, is_async=True)
         response = with_calls(await lm.acall(ready.request, **keywords), tap.calls())
     for item in tap.rest(response):

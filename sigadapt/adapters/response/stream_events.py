@@ -10,9 +10,10 @@ Rules:
     is an error.
  d. Bytes that are not UTF-8 become surrogate escapes, so that arguments with such bytes are refused instead
     of changed.
+ e. An object with a key twice is marked (`schemas/repeated_keys.py`). As arguments it makes a bad call; at
+    any other place of an event it is read like other objects, with the last value.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -21,13 +22,13 @@ import jiter
 
 from sigadapt.errors import UnreadableResponse
 from sigadapt.schemas.json_values import cut
+from sigadapt.schemas.repeated_keys import decode_at, decoded_if_plain
 
 EVENTS = "sigadapt_events"
 """The key of `provider_data` under which `lm/stream_recorder.py` keeps a stream's events as text."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
-_DECODER = json.JSONDecoder()
 
 
 def events_of(stream: Any) -> list[Any]:
@@ -77,7 +78,11 @@ def _decoded(text: str) -> Iterator[Any]:
         yield from _values(text, may_break_off=True)
         return
     for data, ended in _server_sent(text):
-        yield from _values(data, may_break_off=not ended)
+        value = decoded_if_plain(data)
+        if isinstance(value, dict):
+            yield cast("dict[str, Any]", value)
+        else:  # a repeated key, several values, part of one, or none
+            yield from _values(data, may_break_off=not ended)
 
 
 def _server_sent(text: str) -> Iterator[tuple[str, bool]]:
@@ -101,7 +106,7 @@ def _values(text: str, *, may_break_off: bool) -> Iterator[Any]:
     at = _after(_BETWEEN.match(text))
     while at < len(text):
         try:
-            value, end = _DECODER.raw_decode(text, at)
+            value, end = decode_at(text, at)
         except (ValueError, RecursionError) as error:
             rest = text[at:]
             if may_break_off and _is_prefix(rest):

@@ -1,0 +1,98 @@
+"""A stream that just ends, over HTTP: an error on both engines, and a partial answer that says so."""
+
+from typing import Any
+
+import dspy
+import pytest
+from support import PARIS, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt import Choice, ToolDecls, choice_from_response
+from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+ROUTES = [
+    *((wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")),
+    *((wire, "litellm") for wire in ("openai", "anthropic")),
+]
+
+
+def events(wire: str, answer: Answer) -> list[bytes]:
+    """The events of a streamed answer, as the loopback provider sends them."""
+    form = WIRES[wire].format
+    asked = Received(1, wire, "", {}, {"messages": []}, "m", stream=True)
+    return list(form.encode(form.stream(answer, asked)))
+
+
+def streamed(wire: str, engine: str, sent: bytes) -> Any:
+    """The prediction of a streamed answer, of which the provider sends this much."""
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with LoopbackProvider(lambda _: sent) as provider:
+        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+        with dspy.context(lm=lm, adapter=adapter):
+            program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
+            *_, last = program(question="weather?", tools=ToolDecls([get_weather]))
+    return last
+
+
+def _innermost(error: Any) -> Any:
+    while hasattr(error, "exceptions"):
+        (error,) = error.exceptions
+    return error
+
+
+def partial(wire: str, engine: str, sent: bytes) -> Choice | None:
+    """The partial answer of the error that a stream ends in."""
+    error: Any = None
+    try:
+        streamed(wire, engine, sent)
+    except BaseException as raised:  # noqa: BLE001  (a group of exceptions, which Python 3.10 lacks)
+        error = _innermost(raised)
+    assert isinstance(error, dspy.LMStreamAssemblyError)
+    assert "ended without a completion" in str(error)
+    return None if error.partial is None else choice_from_response(error.partial)
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_a_stream_that_just_ends_is_no_answer(wire: str, engine: str) -> None:
+    """streaming: A stream that just ends is an error"""
+    sent = events(wire, Answer(text="It is sunny today."))
+    halves = [partial(wire, engine, b"".join(sent[:end])) for end in (1, len(sent) // 2)]
+    assert [half.finish_reason for half in halves if half is not None] == [None] * (2 - halves.count(None))
+    assert halves[-1] is not None
+    assert "It is sunny today.".startswith(halves[-1].text or "")
+    assert streamed(wire, engine, b"".join(sent)).answer == "It is sunny today."
+
+
+@pytest.mark.parametrize(("wire", "engine"), [route for route in ROUTES if route[0] != "gemini"])
+def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) -> None:
+    """streaming: The partial answer says that it did not end"""
+    sent = events(wire, Answer(calls=[PARIS]))
+    named = next(n for n, event in enumerate(sent) if b"get_weather" in event)
+    pieces = next(n for n, event in enumerate(sent) if b"Paris" in event)
+    for end, kept in ((named + 1, ""), (pieces, '{"city":')):
+        choice = partial(wire, engine, b"".join(sent[:end]))
+        assert choice is not None
+        assert choice.finish_reason is None
+        assert choice.tool_calls is not None
+        assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [("truncated", kept)]
+        assert len(choice.tool_calls) == 0
+    assert streamed(wire, engine, b"".join(sent)).calls[0].args == {"city": "Paris"}
+
+
+async def test_an_awaited_stream_that_just_ends_is_no_answer() -> None:
+    """streaming: A stream that just ends is an error"""
+    sent = events("openai", Answer(text="It is sunny today."))
+    for end, fails in ((3, True), (len(sent), False)):
+        with LoopbackProvider(lambda _, end=end: b"".join(sent[:end])) as provider:
+            lm = lm_of(provider, "openai", "litellm", cache=False, num_retries=0)
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+                program: Any = dspy.streamify(dspy.Predict(May), is_async_program=True)
+                got: Any = None
+                try:
+                    async for item in program(question="q", tools=ToolDecls([get_weather])):
+                        got = item
+                except BaseException as error:  # noqa: BLE001  (a group of exceptions)
+                    got = _innermost(error)
+        assert isinstance(got, dspy.LMStreamAssemblyError) == fails
