@@ -5,6 +5,7 @@ import datetime as dt
 import enum
 import functools
 import gc
+import pickle
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from sigadapt import InvalidToolCall, ToolCall, ToolDecl, ToolDecls
+from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecl, ToolDecls, UnboundToolCall
 from sigadapt.signatures import binding
 
 
@@ -44,6 +45,14 @@ def call(name: str, **args: Any) -> ToolCall:
 def bound(source: object, **args: Any) -> Any:
     decls = ToolDecls(source)
     return call(next(iter(decls)).name, **args).bind(decls)
+
+
+def unbound(source: object, **args: Any) -> InvalidToolCall:
+    """The call that the error carries, which is raised for arguments that do not bind."""
+    with pytest.raises(UnboundToolCall) as caught:
+        bound(source, **args)
+    assert isinstance(caught.value.call, InvalidToolCall)
+    return caught.value.call
 
 
 def book(
@@ -211,15 +220,22 @@ def test_what_does_not_bind_is_a_tagged_bad_call(
 ):
     """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
     sent = call(tool, **args)
-    bad = sent.bind(ToolDecls(book))
+    with pytest.raises(UnboundToolCall) as caught:
+        sent.bind(ToolDecls(book))
+    error = caught.value
+    bad = error.call
+    assert isinstance(error, SigadaptError)
     assert isinstance(bad, InvalidToolCall)
-    assert (bad.code, bad.path) == (code, path)
+    assert (error.code, error.path, error.tool) == (bad.code, bad.path, bad.name) == (code, path, tool)
+    assert error.reason == bad.message
     assert (bad.id, bad.name, bad.arguments, bad.index) == (sent.id, sent.name, sent.arguments, sent.index)
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own pickle)
+    assert (str(again), again.call) == (str(error), bad)
 
 
 def test_every_error_of_a_call_is_told():
     """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
-    bad = bound(book, **{**TYPED, "at": "never", "guest": {"name": "Ada", "born": "no day"}})
+    bad = unbound(book, **{**TYPED, "at": "never", "guest": {"name": "Ada", "born": "no day"}})
     assert "/at: " in bad.message
     assert "/guest/born: " in bad.message
 
@@ -235,7 +251,7 @@ def test_a_validator_s_own_refusal_is_a_tagged_bad_call():
                 raise ValueError("it is odd")
             return n
 
-    bad = bound(Even, n=3)
+    bad = unbound(Even, n=3)
     assert (bad.code, bad.path) == ("schema_mismatch", "/n")
     assert "it is odd" in bad.message
 
@@ -279,7 +295,7 @@ def test_validators_are_kept_by_callable_and_weakly():
         return f
 
     f = make()
-    kept = vars(binding)["_VALIDATORS"]
+    kept = vars(binding)["_ADAPTERS"]
     before = len(kept)
     bound(f, a=1)
     bound(f, a=2)
@@ -318,9 +334,10 @@ def test_any_arguments_bind_or_are_tagged(args: dict[str, Any]):
         a: int = 0, b: list[Guest] | None = None, c: dict[str, dt.date] | str = "", d: Any = None
     ) -> None: ...
 
-    made = bound(f, **args)
-    if isinstance(made, InvalidToolCall):
-        assert made.code == "schema_mismatch"
+    try:
+        made = bound(f, **args)
+    except UnboundToolCall as error:
+        assert error.code == "schema_mismatch"
     else:
         assert made.keys() == args.keys()
         f(**made)
