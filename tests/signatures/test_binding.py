@@ -436,6 +436,34 @@ def test_a_model_gets_the_first_keywords_that_make_the_same(
     assert bound(Partly, **args) == expected
 
 
+class Aliased(pydantic.BaseModel):
+    on: dt.date = Field(dt.date(2026, 1, 1), alias="date")
+    deep: dt.date = Field(dt.date(2026, 1, 1), validation_alias=pydantic.AliasPath("days", 0))
+
+
+class Named(Aliased):
+    model_config = pydantic.ConfigDict(populate_by_name=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "expected"),
+    [
+        (Aliased, {"date": "2026-01-02"}, {"date": dt.date(2026, 1, 2)}),
+        (Aliased, {"date": "2026-01-02", "on": "x"}, {"date": dt.date(2026, 1, 2), "on": "x"}),
+        (Aliased, {"days": ["2026-01-02"]}, {"days": ["2026-01-02"]}),
+        (Named, {"on": "2026-01-02"}, {"on": dt.date(2026, 1, 2)}),
+    ],
+)
+def test_a_model_s_fields_go_by_the_keys_that_pydantic_reads(
+    model: type[Aliased], args: dict[str, Any], expected: dict[str, Any]
+):
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+    decl = ToolDecl.of(model, name="m", parameters={"type": "object"})
+    made = call("m", **args).bind(ToolDecls(decl))
+    assert made == expected
+    assert model(**made) == model.model_validate_json(json.dumps(args))
+
+
 def test_a_model_that_checks_types_strictly_gets_them():
     """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
 
