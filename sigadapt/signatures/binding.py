@@ -28,14 +28,15 @@ from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, compact, cut, listed, pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
+from sigadapt.signatures.sources.snapshots import Snapshot, of_annotation, same
 from sigadapt.signatures.tool_decl import ToolDecl
 
 _Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
 
 _MOST_ERRORS = 8
 _OTHERS = "**"
-_ADAPTERS: WeakCache[dict[str, tuple[Any, _Adapter]]] = WeakCache()
-"""The adapter of each parameter of a callable, with the annotation that it is for. `**` is for `**kwargs`."""
+_ADAPTERS: WeakCache[dict[str, tuple[Snapshot, _Adapter]]] = WeakCache()
+"""The adapter of each parameter of a callable, with the snapshot of its type. `**` is for `**kwargs`."""
 
 
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
@@ -94,8 +95,9 @@ def _adapter_for(func: Callable[..., Any], types: callables.Types, name: str) ->
     annotation = types.named.get(name, types.others)
     name = name if name in types.named else _OTHERS
     known = _ADAPTERS.of(func.__func__ if isinstance(func, MethodType) else func, dict)
-    if name not in known or known[name][0] != annotation:
-        known[name] = annotation, _adapter(annotation)
+    snapshot = of_annotation(annotation)
+    if name not in known or not same(known[name][0], snapshot):  # (rule 13)
+        known[name] = snapshot, _adapter(annotation)
     return known[name][1]
 
 

@@ -541,6 +541,20 @@ def test_an_adapter_is_made_once_and_again_when_its_annotation_changes():
     assert adapters()["b"] is first["b"]
 
 
+def test_a_class_that_changes_in_place_binds_as_it_is_now():
+    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
+
+    class Changing(pydantic.BaseModel):
+        n: int = 0
+
+    def f(it: Changing) -> None: ...
+
+    assert bound(f, it={"n": 1})["it"].n == 1
+    Changing.model_fields["n"].annotation = str
+    Changing.model_rebuild(force=True)
+    assert bound(f, it={"n": "x"})["it"].n == "x"
+
+
 def test_adapters_are_kept_by_callable_and_weakly():
     def make() -> Callable[..., Any]:
         def f(a: int) -> None: ...
