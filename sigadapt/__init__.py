@@ -25,6 +25,7 @@ from sigadapt.errors import (
     MissingToolCalls,
     SigadaptError,
     ToolCallParseError,
+    UnboundToolCall,
     UnreadableResponse,
 )
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
@@ -63,6 +64,7 @@ __all__ = [
     "ToolResults",
     "Toolset",
     "TwoStepAdapter",
+    "UnboundToolCall",
     "UnreadableResponse",
     "XMLAdapter",
     "choice_from_response",

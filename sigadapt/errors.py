@@ -8,6 +8,7 @@ The tree:
      +- InvalidHistory        calls without results, or results without calls; before any request
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
      +- UnreadableResponse    the value to read is not a model response
+     +- UnboundToolCall       a call that `ToolCall.bind` found unusable; carries it as an invalid `call`
      +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
          +- MissingToolCalls  a required calls field got no call
 
@@ -149,6 +150,63 @@ class UnreadableResponse(SigadaptError):
     """
 
     code = "unreadable_response"
+
+
+class AnyInvalidCall(Protocol):
+    """The part of an `InvalidToolCall` that an error uses. The class itself is above this file's floor."""
+
+    @property
+    def id(self) -> str:
+        """The call's id, so that a result can be sent back for it."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """The name that the model gave."""
+        ...
+
+    @property
+    def arguments(self) -> str:
+        """The arguments' text exactly as sent."""
+        ...
+
+    @property
+    def code(self) -> CallCode:
+        """What is wrong."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in a sentence."""
+        ...
+
+    @property
+    def path(self) -> str | None:
+        """A JSON Pointer into the arguments."""
+        ...
+
+
+class UnboundToolCall(SigadaptError):
+    """A call whose arguments cannot become the Python values that its tool takes.
+
+    Args:
+        call: the call as an `InvalidToolCall`. The error has its code, name, path and message.
+
+    Example:
+        >>> from sigadapt import ToolCall, ToolDecls
+        >>> call = ToolCall(id="call_1", name="serach", args={})
+        >>> try:
+        ...     call.bind(ToolDecls([{"name": "search"}]))
+        ... except UnboundToolCall as error:
+        ...     error.code, error.call
+        ('unknown_tool', <unknown_tool: serach({})>)
+    """
+
+    code = "unbound_tool_call"
+
+    def __init__(self, call: AnyInvalidCall) -> None:
+        super().__init__(call.message, code=call.code, tool=call.name, path=call.path)
+        self.call = call
 
 
 class AnyChoice(Protocol):

@@ -28,7 +28,7 @@ PUBLIC = {
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream"),
     *("CallListener", "PartialCall", "Change"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),
-    *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse"),
+    *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall"),
 }
 
 

@@ -1,37 +1,42 @@
-"""Turn a call's JSON arguments into typed Python values for `func(**bound)`. Nothing is called (rule 1).
+"""Turn a call's JSON arguments into typed Python values for `func(**bound)`. No tool is called (rule 1).
 
 The details:
 
- a. The caller checks arguments against the schema first. Each argument is then validated from JSON by its
-    parameter's type, in pydantic's lax mode, because JSON Schema accepts `1.0` as an integer.
- b. A missing argument stays missing, so that Python's own default applies. A default inside a pydantic
+ a. The caller checks arguments against the schema first. Each argument is then what pydantic makes from its
+    JSON for the annotation alone, in lax mode, because JSON Schema accepts `1.0` as an integer. No setting
+    of a pydantic class or of sigadapt reaches another argument's types.
+ b. A missing argument stays missing, so that Python's own default applies. A default that is a pydantic
     `Field` is filled in, because Python would pass the `Field` itself.
- c. A pydantic model's fields keep the names that they were sent under; its constructor accepts those.
+ c. A pydantic model's constructor validates what it gets. The keywords for it are the first of these that it
+    makes the same model from as pydantic makes from the JSON: the validated values; the values by annotation,
+    without the model's validators; the arguments as sent. They keep the names that they were sent under.
  d. An argument stays as it was sent if it has no parameter, or one without a usable type. So do all arguments
-    of a declaration without a Python object.
+    of a declaration without a Python object. What stays is a copy: the tool may change it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator
 from types import MethodType
 from typing import Any, TypeAlias, cast
 
 import pydantic
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from typing_extensions import NotRequired, TypedDict
 
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, compact, cut, listed, pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
+from sigadapt.signatures.sources.snapshots import Snapshot, of_annotation, same
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 
-_Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
+_Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
 
 _MOST_ERRORS = 8
-_VALIDATORS: WeakCache[dict[bool, _Validator]] = WeakCache()
-"""A callable's validators: `True` is the key of the one for the bound method, `False` of the one without."""
+_OTHERS = "**"
+_ADAPTERS: WeakCache[dict[str, tuple[Snapshot, _Adapter]]] = WeakCache()
+"""The adapter of each parameter of a callable, with the snapshot of its type. `**` is for `**kwargs`."""
 
 
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
@@ -55,72 +60,123 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         {'at': datetime.time(7, 30)}
     """
     if decl.func is None:
-        return dict(args)
+        return copy.deepcopy(args)
     if isinstance(decl.func, LostFunction):
         raise decl.func.refusal()
+    bind = _model_arguments if models.accepts(decl.func) else _arguments
+    bound = bind(cast("Any", decl.func), args)
+    return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
+
+
+def _arguments(func: Callable[..., Any], args: Json) -> "Json | list[ErrorDetails]":
+    types = programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
+    bound, errors = _by_annotation(func, types, args)
+    return errors or bound | _filled(func, types, args)
+
+
+def _by_annotation(
+    func: Callable[..., Any], types: callables.Types, args: Json
+) -> tuple[Json, list[ErrorDetails]]:
+    """Return the arguments by their annotations, and the errors of those that stay as sent instead."""
+    bound: Json = {}
+    errors: list[ErrorDetails] = []
+    for name, value in args.items():
+        adapter = _adapter_for(func, types, name)
+        try:
+            bound[name] = adapter.validate_json(compact(value)) if adapter else copy.deepcopy(value)
+        except pydantic.ValidationError as error:
+            bound[name] = copy.deepcopy(value)
+            errors += _details(error, name)
+    return bound, errors
+
+
+def _filled(func: Callable[..., Any], types: callables.Types, args: Json) -> Json:
+    adapters = {name: _adapter_for(func, types, name) for name in types.filled if name not in args}
+    defaults = {name: adapter.get_default_value() for name, adapter in adapters.items() if adapter}
+    return {name: default.value for name, default in defaults.items() if default}
+
+
+def _adapter_for(func: Callable[..., Any], types: callables.Types, name: str) -> _Adapter:
+    annotation = types.named.get(name, types.others)
+    name = name if name in types.named else _OTHERS
+    known = _ADAPTERS.of(func.__func__ if isinstance(func, MethodType) else func, dict)
+    snapshot = of_annotation(annotation)
+    if name not in known or not same(known[name][0], snapshot):  # (rule 13)
+        known[name] = snapshot, _adapter(annotation)
+    return known[name][1]
+
+
+def _adapter(annotation: Any) -> _Adapter:
+    if annotation is Any:
+        return None
     try:
-        return _typed(decl.func, args)
+        return pydantic.TypeAdapter(annotation)
+    except UNDERIVABLE:
+        return None
+
+
+def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | list[ErrorDetails]":
+    try:
+        made = model.model_validate_json(compact(args))
     except pydantic.ValidationError as error:
-        return _flaw(error, decl.name, args)
+        return _details(error)
+    if not issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
+        for keywords in (_validated, _annotated):
+            bound = keywords(made, args)
+            if _makes(bound, made):
+                return bound
+    return copy.deepcopy(args)
 
 
-def _typed(func: Callable[..., Any], args: Json) -> Json:
-    if models.accepts(func):
-        return _model_arguments(func, args)
-    return _validator_of(func).validate_json(compact(args))
-
-
-def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> Json:
-    made = model.model_validate_json(compact(args))
-    if issubclass(model, pydantic.RootModel):
-        return dict(args)  # the constructor converts them
-    fields = {key: name for name, field in model.model_fields.items() for key in _keywords(name, field)}
+def _validated(made: pydantic.BaseModel, args: Json) -> Json:
+    fields = _fields_of(type(made))
     typed = {key: getattr(made, name) for key, name in fields.items() if name in made.model_fields_set}
-    return {key: typed.get(key, value) for key, value in (args | (made.model_extra or {})).items()}
+    others = copy.deepcopy(args) | (made.model_extra or {})
+    return others | {key: value for key, value in typed.items() if key in args}
 
 
-def _keywords(name: str, field: FieldInfo) -> list[str]:
-    alias = field.validation_alias
-    choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
-    return [name, *(choice for choice in choices if isinstance(choice, str))]
+def _annotated(made: pydantic.BaseModel, args: Json) -> Json:
+    model = type(made)
+    types = {key: model.model_fields[name].annotation for key, name in _fields_of(model).items()}
+    return _by_annotation(model, callables.Types(types), args)[0] | (made.model_extra or {})
 
 
-def _validator_of(func: Callable[..., Any]) -> _Validator:
-    is_bound = isinstance(func, MethodType)
-    known = _VALIDATORS.of(func.__func__ if is_bound else func, dict)
-    if is_bound not in known:
-        known[is_bound] = _compiled(_types_of(func))
-    return known[is_bound]
-
-
-def _types_of(func: Callable[..., Any]) -> dict[str, Any]:
-    return programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
-
-
-def _compiled(types: Mapping[str, Any]) -> _Validator:
+def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:
     try:
-        return _of(types)
-    except UNDERIVABLE:
-        return _of({name: annotation for name, annotation in types.items() if _is_usable(annotation)})
-
-
-def _of(types: Mapping[str, Any]) -> _Validator:
-    fields = {name: NotRequired[annotation] for name, annotation in types.items()}
-    arguments: Any = TypedDict("arguments", fields)  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
-    arguments.__pydantic_config__ = pydantic.ConfigDict(extra="allow")
-    return pydantic.TypeAdapter(arguments)
-
-
-def _is_usable(annotation: Any) -> bool:
-    try:
-        _of({"value": annotation})
-    except UNDERIVABLE:
+        again = type(made).model_validate(keywords)
+        return _given(again) == _given(made)
+    except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
-    return True
 
 
-def _flaw(error: pydantic.ValidationError, tool: str, args: Json) -> Flaw:
+def _given(model: pydantic.BaseModel) -> tuple[Json, Json | None]:
+    """Return what was given: defaults may differ each time, such as a new id or the time."""
+    return {name: getattr(model, name) for name in model.model_fields_set}, model.model_extra
+
+
+def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, str]:
+    """Return the field for each keyword that the model's constructor accepts."""
+    return {key: name for name, field in model.model_fields.items() for key in _keywords(name, field, model)}
+
+
+def _keywords(name: str, field: FieldInfo, model: type[pydantic.BaseModel]) -> list[str]:
+    alias = field.validation_alias
+    if alias is None:
+        return [name]
+    choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
+    config = model.model_config
+    by_name = config.get("validate_by_name") or config.get("populate_by_name")
+    return [*([name] if by_name else []), *(choice for choice in choices if isinstance(choice, str))]
+
+
+def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
+    for detail in details:
+        detail["loc"] = (*place, *detail["loc"])
+    return details
+
+
+def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
     reasons = listed((_describe(detail, args) for detail in details), _MOST_ERRORS)
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", _pointer(details[0], args))
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import dspy
 import pydantic
 
-from sigadapt.errors import CallCode, InvalidHistory
+from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut
@@ -118,15 +118,20 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    def bind(self, decls: ToolDecls) -> "dict[str, Any] | InvalidToolCall":
-        """Return the arguments as typed Python values, ready for `func(**bound)`. Nothing is called (rule 1).
+    def bind(self, decls: ToolDecls) -> dict[str, Any]:
+        """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called (rule 1).
 
         Args:
             decls: the tools that were declared for the turn.
 
         Returns:
-            The arguments by keyword; unchanged if the declaration has no Python types. Or an InvalidToolCall,
-            `unknown_tool` or `schema_mismatch`. `binding.py` has the details.
+            The arguments by keyword, each as pydantic makes it from JSON for its annotation; unchanged if
+            the declaration has no Python types. `binding.py` has the details.
+
+        Raises:
+            UnboundToolCall: `unknown_tool` or `schema_mismatch`. Its `call` is this call as an
+                InvalidToolCall. `func(**call.bind(decls))` thus never calls a function with anything else
+                than arguments that fit it.
 
         Example:
             >>> from pathlib import Path
@@ -137,7 +142,9 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         """
         flaw = decls.flaw_of(self.name, self.args)
         bound = bound_arguments(decls[self.name], self.args) if flaw is None else flaw
-        return refused(self, bound) if isinstance(bound, Flaw) else bound
+        if isinstance(bound, Flaw):
+            raise UnboundToolCall(refused(self, bound))
+        return bound
 
     def approved(self) -> "ToolCall":
         """Answer yes to a request for confirmation.

@@ -5,6 +5,9 @@ import datetime as dt
 import enum
 import functools
 import gc
+import json
+import pickle
+import uuid
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -17,8 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from pydantic.alias_generators import to_camel
+from typing_extensions import TypedDict
 
-from sigadapt import InvalidToolCall, ToolCall, ToolDecl, ToolDecls
+from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecl, ToolDecls, UnboundToolCall
 from sigadapt.signatures import binding
 
 
@@ -44,6 +49,14 @@ def call(name: str, **args: Any) -> ToolCall:
 def bound(source: object, **args: Any) -> Any:
     decls = ToolDecls(source)
     return call(next(iter(decls)).name, **args).bind(decls)
+
+
+def unbound(source: object, **args: Any) -> InvalidToolCall:
+    """The call that the error carries, which is raised for arguments that do not bind."""
+    with pytest.raises(UnboundToolCall) as caught:
+        bound(source, **args)
+    assert isinstance(caught.value.call, InvalidToolCall)
+    return caught.value.call
 
 
 def book(
@@ -211,15 +224,22 @@ def test_what_does_not_bind_is_a_tagged_bad_call(
 ):
     """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
     sent = call(tool, **args)
-    bad = sent.bind(ToolDecls(book))
+    with pytest.raises(UnboundToolCall) as caught:
+        sent.bind(ToolDecls(book))
+    error = caught.value
+    bad = error.call
+    assert isinstance(error, SigadaptError)
     assert isinstance(bad, InvalidToolCall)
-    assert (bad.code, bad.path) == (code, path)
+    assert (error.code, error.path, error.tool) == (bad.code, bad.path, bad.name) == (code, path, tool)
+    assert error.reason == bad.message
     assert (bad.id, bad.name, bad.arguments, bad.index) == (sent.id, sent.name, sent.arguments, sent.index)
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own pickle)
+    assert (str(again), again.call) == (str(error), bad)
 
 
 def test_every_error_of_a_call_is_told():
     """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
-    bad = bound(book, **{**TYPED, "at": "never", "guest": {"name": "Ada", "born": "no day"}})
+    bad = unbound(book, **{**TYPED, "at": "never", "guest": {"name": "Ada", "born": "no day"}})
     assert "/at: " in bad.message
     assert "/guest/born: " in bad.message
 
@@ -235,7 +255,7 @@ def test_a_validator_s_own_refusal_is_a_tagged_bad_call():
                 raise ValueError("it is odd")
             return n
 
-    bad = bound(Even, n=3)
+    bad = unbound(Even, n=3)
     assert (bad.code, bad.path) == ("schema_mismatch", "/n")
     assert "it is odd" in bad.message
 
@@ -272,14 +292,278 @@ def test_a_type_that_pydantic_does_not_know_leaves_its_argument_alone():
     assert call("f", a=1, b="red").bind(decls) == {"a": 1, "b": Color.RED}
 
 
-def test_validators_are_kept_by_callable_and_weakly():
+@dataclasses.dataclass
+class Options:
+    path: str
+    is_admin = False
+
+    def allowed(self) -> bool:
+        return self.is_admin
+
+
+class Place(TypedDict):
+    options: Options
+
+
+@dataclasses.dataclass
+class Order:
+    options: Options
+    total: int = dataclasses.field(init=False, default=0)
+    seen: int = dataclasses.field(init=False)
+    seed: dataclasses.InitVar[int] = 2
+
+    def __post_init__(self, seed: int) -> None:
+        self.seen = seed * 10
+
+
+NO_FIELDS = {"path": "/x", "is_admin": True, "allowed": 1, "__class__": "x"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "place"),
+    [
+        (Options, NO_FIELDS, []),
+        (list[Options], [NO_FIELDS], [0]),
+        (Order, {"options": NO_FIELDS, "more": 1}, ["options"]),
+        (Place, {"options": NO_FIELDS}, ["options"]),
+        (Options | int, NO_FIELDS, []),
+    ],
+)
+def test_an_object_has_no_attribute_that_is_no_field(annotation: Any, sent: Any, place: list[Any]):
+    """tool-call-outputs: No attribute that is no field."""
+
+    def f(it: Any, **more: Any) -> None: ...
+
+    f.__annotations__["it"] = annotation
+    options = bound(f, it=sent, other=NO_FIELDS)["it"]
+    for step in place:
+        options = vars(options)[step] if isinstance(options, Order) else options[step]
+    assert vars(options) == {"path": "/x"}
+    assert options.allowed() is False
+
+
+def test_a_typed_dict_has_its_own_keys_alone():
+    """tool-call-outputs: No attribute that is no field."""
+
+    def f(place: Place, more: list[Place]) -> None: ...
+
+    place = {"options": {"path": "/x"}, "is_admin": True}
+    made = {"options": Options("/x")}
+    assert bound(f, place=place, more=[place]) == {"place": made, "more": [made]}
+
+
+def test_fields_that_init_does_not_take_and_takes_alone():
+    """tool-call-outputs: A dataclass is made as its own constructor makes it."""
+
+    def f(order: Order) -> None: ...
+
+    options: Any = {"path": "/x"}
+    made = bound(f, order={"options": options})["order"]
+    assert made == Order(Options("/x"))
+    assert (type(made), made.total, made.seen) == (Order, 0, 20)
+    made = bound(f, order={"options": options, "seed": 3, "total": 9, "seen": 9})["order"]
+    assert made == Order(Options("/x"), seed=3)
+    assert vars(made).keys() == {"options", "total", "seen"}
+    assert unbound(f, order={"options": options, "seed": "x"}).path == "/order/seed"
+
+
+def test_what_kwargs_say_holds_for_each_argument_without_a_parameter():
+    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
+
+    def f(a: int, **colors: Color) -> None: ...
+
+    assert bound(f, a=1, b="red") == {"a": 1, "b": Color.RED}
+    assert unbound(f, a=1, b="green").path == "/b"
+
+
+class Noted(pydantic.BaseModel):
+    """A model whose validators tell by the result how often they ran, and what they got."""
+
+    model_config = pydantic.ConfigDict(alias_generator=to_camel)
+
+    unit_price: int
+    on_day: dt.date
+    day_before: dt.date
+    made_by: uuid.UUID = Field(default_factory=uuid.uuid4)
+    comment: str = ""
+
+    @pydantic.field_validator("unit_price")
+    @classmethod
+    def _with_tax(cls, price: int) -> int:
+        return price * 2
+
+    @pydantic.field_validator("day_before", mode="before")
+    @classmethod
+    def _from_text(cls, day: str) -> dt.date:
+        return dt.date.fromisoformat(day) - dt.timedelta(days=1)
+
+    @pydantic.field_validator("comment")
+    @classmethod
+    def _stripped(cls, comment: str) -> str:
+        return comment.strip()
+
+
+NOTED: dict[str, Any] = {"unitPrice": 5, "onDay": "2026-01-02", "dayBefore": "2026-01-02", "comment": " x "}
+
+
+def test_a_model_as_the_tool_runs_its_validators_once():
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+    expected = Noted.model_validate_json(json.dumps(NOTED)).model_dump(exclude={"made_by"})
+    made = Noted(**bound(Noted, **NOTED))
+    assert made.model_dump(exclude={"made_by"}) == expected
+    assert (made.unit_price, made.day_before, made.comment) == (10, dt.date(2026, 1, 1), "x")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "expected"),
+    [
+        ((), NOTED),
+        (("dayBefore",), {"unitPrice": 5, "onDay": dt.date(2026, 1, 2), "comment": " x "}),
+        (("dayBefore", "unitPrice"), {"onDay": dt.date(2026, 1, 2), "comment": "x"}),
+    ],
+    ids=["as sent", "by annotation", "validated"],
+)
+def test_a_model_gets_the_first_keywords_that_make_the_same(
+    left_out: tuple[str, ...], expected: dict[str, Any]
+):
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+
+    class Partly(Noted):
+        unit_price: int = 1
+        day_before: dt.date = dt.date(2026, 1, 1)
+
+    args = {key: value for key, value in NOTED.items() if key not in left_out}
+    assert bound(Partly, **args) == expected
+
+
+class Aliased(pydantic.BaseModel):
+    on: dt.date = Field(dt.date(2026, 1, 1), alias="date")
+    deep: dt.date = Field(dt.date(2026, 1, 1), validation_alias=pydantic.AliasPath("days", 0))
+
+
+class Named(Aliased):
+    model_config = pydantic.ConfigDict(populate_by_name=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "expected"),
+    [
+        (Aliased, {"date": "2026-01-02"}, {"date": dt.date(2026, 1, 2)}),
+        (Aliased, {"date": "2026-01-02", "on": "x"}, {"date": dt.date(2026, 1, 2), "on": "x"}),
+        (Aliased, {"days": ["2026-01-02"]}, {"days": ["2026-01-02"]}),
+        (Named, {"on": "2026-01-02"}, {"on": dt.date(2026, 1, 2)}),
+    ],
+)
+def test_a_model_s_fields_go_by_the_keys_that_pydantic_reads(
+    model: type[Aliased], args: dict[str, Any], expected: dict[str, Any]
+):
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+    decl = ToolDecl.of(model, name="m", parameters={"type": "object"})
+    made = call("m", **args).bind(ToolDecls(decl))
+    assert made == expected
+    assert model(**made) == model.model_validate_json(json.dumps(args))
+
+
+def test_a_model_that_checks_types_strictly_gets_them():
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+
+    class Strictly(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(strict=True)
+
+        on: dt.date
+        ids: tuple[uuid.UUID, ...]
+
+    one = uuid.UUID(int=1)
+    made = bound(Strictly, on="2026-01-02", ids=[str(one)])
+    assert made == {"on": dt.date(2026, 1, 2), "ids": (one,)}
+    assert Strictly(**made).ids == (one,)
+
+
+def test_a_root_model_gets_the_arguments_as_sent():
+    """tool-call-outputs: A model's constructor makes what pydantic makes from the call."""
+
+    class Days(pydantic.RootModel[dict[str, dt.date]]):
+        pass
+
+    args = {"a": "2026-01-02"}
+    assert bound(Days, **args) == args
+    assert Days(**bound(Days, **args)).root == {"a": dt.date(2026, 1, 2)}
+
+
+def test_a_model_in_a_parameter_is_as_pydantic_makes_it():
+    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
+
+    def f(noted: Noted) -> None: ...
+
+    made = bound(f, noted=NOTED)["noted"]
+    assert made == Noted.model_validate_json(json.dumps(NOTED | {"madeBy": str(made.made_by)})).model_copy()
+    assert made.unit_price == 10
+
+
+def untyped(it: Any) -> None: ...
+
+
+@pytest.mark.parametrize("source", [{"name": "f"}, untyped, anything])
+def test_a_tool_that_changes_its_argument_leaves_the_call_as_sent(source: Any):
+    """tool-call-outputs: Bound arguments are typed Python values."""
+    sent = ToolCall(id="c", name="f", args={"it": [{"a": [1]}]})
+    made = sent.bind(ToolDecls(ToolDecl.of(source, name="f", parameters={"type": "object"})))
+    assert made == sent.args
+    made["it"][0]["a"].append(2)
+    assert sent.args == {"it": [{"a": [1]}]}
+
+
+@pytest.mark.parametrize("source", [book, {"name": "book", "parameters": {"required": ["a"]}}])
+def test_a_misfit_never_reaches_the_tool(source: Any):
+    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
+    ran: list[object] = []
+    with pytest.raises(UnboundToolCall):
+        ran.append(dict(**call("book", at=1).bind(ToolDecls(source))))
+    assert ran == []
+
+
+def test_an_adapter_is_made_once_and_again_when_its_annotation_changes():
+    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
+
+    def f(a: int, b: Color | None = None, c: int = Field(default=3)) -> None: ...
+
+    def adapters() -> dict[str, Any]:
+        return dict(vars(binding)["_ADAPTERS"].get(f))
+
+    bound(f, a=1, b="red")
+    first = adapters()
+    assert first.keys() == {"a", "b", "c"}
+    bound(f, a=2, b="red", c=1)
+    assert all(adapters()[name] is kept for name, kept in first.items())
+    f.__annotations__["a"] = str
+    decl = ToolDecl.of(f, parameters={"type": "object"})
+    assert call("f", a="x", b="red").bind(ToolDecls(decl)) == {"a": "x", "b": Color.RED, "c": 3}
+    assert adapters()["b"] is first["b"]
+
+
+def test_a_class_that_changes_in_place_binds_as_it_is_now():
+    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
+
+    class Changing(pydantic.BaseModel):
+        n: int = 0
+
+    def f(it: Changing) -> None: ...
+
+    assert bound(f, it={"n": 1})["it"].n == 1
+    Changing.model_fields["n"].annotation = str
+    Changing.model_rebuild(force=True)
+    assert bound(f, it={"n": "x"})["it"].n == "x"
+
+
+def test_adapters_are_kept_by_callable_and_weakly():
     def make() -> Callable[..., Any]:
         def f(a: int) -> None: ...
 
         return f
 
     f = make()
-    kept = vars(binding)["_VALIDATORS"]
+    kept = vars(binding)["_ADAPTERS"]
+    gc.collect()
     before = len(kept)
     bound(f, a=1)
     bound(f, a=2)
@@ -318,8 +602,11 @@ def test_any_arguments_bind_or_are_tagged(args: dict[str, Any]):
         a: int = 0, b: list[Guest] | None = None, c: dict[str, dt.date] | str = "", d: Any = None
     ) -> None: ...
 
-    made = bound(f, **args)
-    if isinstance(made, InvalidToolCall):
+    try:
+        made = bound(f, **args)
+    except UnboundToolCall as error:
+        made = error
+    if isinstance(made, UnboundToolCall):
         assert made.code == "schema_mismatch"
     else:
         assert made.keys() == args.keys()

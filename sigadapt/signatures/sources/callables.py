@@ -44,10 +44,26 @@ class _Derived(NamedTuple):
     returns: bytes | None
 
 
+class Types(NamedTuple):
+    """What a callable's signature says of its arguments.
+
+    Args:
+        named: the annotation of each parameter, by name.
+        filled: the parameters whose default is a pydantic `Field`: Python would pass the `Field` itself.
+        others: the annotation of `**kwargs`; `Any` if there is none.
+    """
+
+    named: dict[str, Any]
+    filled: frozenset[str] = frozenset()
+    others: Any = Any
+
+
 class _Signature(NamedTuple):
     parameters: dict[str, inspect.Parameter]
     open: bool
     returns: Any
+    filled: frozenset[str]
+    others: Any
 
 
 _PLAIN: SnapshotCache[_Derived] = SnapshotCache()
@@ -94,19 +110,20 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     ]
 
 
-def types_of(source: _Function) -> dict[str, Any]:
-    """Return the annotations of the parameters, by name. Parameters with a problem (f) are left out.
+def types_of(source: _Function) -> Types:
+    """Return the annotations of the parameters. Parameters with a problem (f) are left out.
 
     Example:
-        >>> def book(room: int, *, note: str = "") -> None: ...
-        >>> types_of(book)
-        {'room': <class 'int'>, 'note': <class 'str'>}
+        >>> def book(room: int, *, note: str = "", **more: bool) -> None: ...
+        >>> types_of(book).named, types_of(book).others
+        ({'room': <class 'int'>, 'note': <class 'str'>}, <class 'bool'>)
     """
     try:
         signature = _signature_of(_called(source), _qualified(source), [])
     except InvalidToolDecl:
-        return {}
-    return {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        return Types({})
+    named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return Types(named, signature.filled, signature.others)
 
 
 def _derived(source: _Function) -> _Derived:
@@ -178,12 +195,16 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     hints = _hints(called, {p.name: p.annotation for p in named}, problems)
     annotated = signature.return_annotation is not signature.empty
     result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
+    open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
+    others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]
     return _Signature(
         {p.name: _with_field(p, hints[p.name]) for p in named if p.name in hints and not found[p.name]},
-        any(p.kind is p.VAR_KEYWORD for p in every),
+        bool(open_),
         result.get("return", signature.empty),
+        frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
+        next(iter(others.values()), Any),
     )
 
 

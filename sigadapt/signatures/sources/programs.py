@@ -80,20 +80,20 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
     return [raw._replace(func=cast("Callable[..., Any]", module))]
 
 
-def types_of(program: dspy.Module | type[dspy.Signature]) -> dict[str, Any]:
-    """Return the annotations of the inputs, by name.
+def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
+    """Return the annotations of the inputs.
 
     Example:
-        >>> types_of(dspy.Predict("question, k: int -> answer"))
+        >>> types_of(dspy.Predict("question, k: int -> answer")).named
         {'question': <class 'str'>, 'k': <class 'int'>}
     """
     if _is_signature(program):
-        return _types(program.input_fields)
+        return callables.Types(_types(program.input_fields))
     forward = _forward(cast("dspy.Module", program))
     if forward is not None:
         return callables.types_of(forward)
     signature = _signature(cast("dspy.Module", program))
-    return _types(signature.input_fields) if signature else {}  # its author gave a schema
+    return callables.Types(_types(signature.input_fields) if signature else {})  # its author gave a schema
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:

@@ -85,6 +85,18 @@ def of_callable(source: Callable[..., Any]) -> Snapshot:
     return tuple(map(_weak, _callable_parts(source)))
 
 
+def of_annotation(annotation: Any) -> Snapshot:
+    """Take the snapshot of a type that is no longer in quotes, with the classes in it.
+
+    Example:
+        >>> same(of_annotation(list[int]), of_annotation(list[int]))
+        True
+        >>> same(of_annotation(list[int]), of_annotation(list[str]))
+        False
+    """
+    return tuple(map(_weak, _annotation_parts(annotation, {}, set())))
+
+
 def of_class(kind: type[Any]) -> Snapshot:
     """Take the snapshot of a class: what its fields or members are, and what is said of it."""
     return tuple(map(_weak, _class_parts(kind, set())))
