@@ -51,9 +51,9 @@ def demo(*arguments: str) -> None:
 
 
 def test(*arguments: str) -> None:
-    """Run the tests; arguments go to pytest."""
+    """Run the tests, two at a time; arguments go to pytest."""
     install(".[dev]")
-    run(command(VENV, "python"), "-m", "pytest", *arguments)
+    run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
 
 
 def coverage() -> None:
@@ -140,7 +140,7 @@ def newest(*arguments: str) -> None:
 def nightly() -> None:
     """Run what takes longer than CI should: the benchmarks' own check, a soak, and the newest DSPy."""
     install(".[dev]")
-    run(command(VENV, "python"), "-m", "pytest", "benchmarks")
+    run(command(VENV, "python"), "-m", "pytest", "benchmarks/check.py")
     soak("--calls", "100000")
     newest()
 

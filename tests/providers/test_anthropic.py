@@ -3,9 +3,69 @@
 from typing import Any
 
 import pytest
-from wire_cases import Case, Json, check_case, params
+from wire_cases import HALVES, SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream
+
+USAGE = {"input_tokens": 1, "output_tokens": 1}
+BODY: Json = {
+    "id": "m",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "content": [
+        {"type": "thinking", "thinking": THOUGHT, "signature": "SIG"},
+        {"type": "text", "text": SAID},
+        {"type": "tool_use", "id": "c1", "name": "get_weather", "input": ZURICH},
+    ],
+    "usage": USAGE,
+}
+SAMPLE = Sample(
+    "anthropic",
+    BODY,
+    [
+        {"type": "message_start", "message": {**BODY, "content": [], "stop_reason": None}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": THOUGHT}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "signature_delta", "signature": "SIG"},
+        },
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": SAID}},
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": HALVES[0]},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": HALVES[1]},
+        },
+        {"type": "content_block_stop", "index": 2},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+            "usage": USAGE,
+        },
+        {"type": "message_stop"},
+    ],
+)
 
 PARIS = ("toolu_1", "get_weather", {"city": "Paris"})
 ROME = ("toolu_2", "get_weather", {"city": "Rome"})

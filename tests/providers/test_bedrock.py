@@ -3,9 +3,45 @@
 from typing import Any
 
 import pytest
-from wire_cases import Case, Json, check_case, params
+from wire_cases import HALVES, SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response
+
+BODY: Json = {
+    "output": {
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": THOUGHT}}},
+                {"text": SAID},
+                {"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": ZURICH}},
+            ],
+        }
+    },
+    "stopReason": "tool_use",
+    "usage": {"totalTokens": 2},
+}
+SAMPLE = Sample(
+    "bedrock-converse",
+    BODY,
+    [
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"delta": {"reasoningContent": {"text": THOUGHT}}, "contentBlockIndex": 0}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"contentBlockDelta": {"delta": {"text": SAID}, "contentBlockIndex": 1}},
+        {"contentBlockStop": {"contentBlockIndex": 1}},
+        {
+            "contentBlockStart": {
+                "start": {"toolUse": {"toolUseId": "c1", "name": "get_weather"}},
+                "contentBlockIndex": 2,
+            }
+        },
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[0]}}, "contentBlockIndex": 2}},
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[1]}}, "contentBlockIndex": 2}},
+        {"contentBlockStop": {"contentBlockIndex": 2}},
+        {"messageStop": {"stopReason": "tool_use"}},
+    ],
+)
 
 PARIS = ("tooluse_1", "get_weather", {"city": "Paris"})
 ROME = ("tooluse_2", "get_weather", {"city": "Rome"})

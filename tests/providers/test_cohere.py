@@ -3,7 +3,60 @@
 from typing import Any
 
 import pytest
-from wire_cases import Case, Json, check_case, params
+from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
+
+BODY: Json = {
+    "id": "x",
+    "finish_reason": "TOOL_CALL",
+    "usage": {},
+    "message": {
+        "role": "assistant",
+        "tool_plan": THOUGHT,
+        "content": [{"type": "text", "text": SAID}],
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENTS}}
+        ],
+    },
+}
+SAMPLE = Sample(
+    "cohere",
+    BODY,
+    [
+        {"type": "message-start", "id": "x", "delta": {"message": {"role": "assistant"}}},
+        {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": THOUGHT}}},
+        {
+            "type": "content-start",
+            "index": 0,
+            "delta": {"message": {"content": {"type": "text", "text": ""}}},
+        },
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": SAID}}}},
+        {
+            "type": "tool-call-start",
+            "index": 0,
+            "delta": {
+                "message": {
+                    "tool_calls": {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": ""},
+                    }
+                }
+            },
+        },
+        {
+            "type": "tool-call-delta",
+            "index": 0,
+            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[0]}}}},
+        },
+        {
+            "type": "tool-call-delta",
+            "index": 0,
+            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[1]}}}},
+        },
+        {"type": "tool-call-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {}}},
+    ],
+)
 
 PARIS = ("get_weather_1", "get_weather", {"city": "Paris"})
 ROME = ("get_weather_2", "get_weather", {"city": "Rome"})

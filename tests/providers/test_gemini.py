@@ -6,10 +6,46 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_cases import Case, Json, check_case, params
+from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream, choices_from_response
 from sigadapt.providers.gemini_arguments import whole_arguments
+
+BODY: Json = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": THOUGHT, "thought": True},
+                    {"text": SAID},
+                    {
+                        "functionCall": {"id": "c1", "name": "get_weather", "args": ZURICH},
+                        "thoughtSignature": "U0lH",
+                    },
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
+    "modelVersion": "g",
+}
+SAMPLE = Sample(
+    "gemini",
+    BODY,
+    [
+        {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}], "modelVersion": "g"}
+        for part in BODY["candidates"][0]["content"]["parts"]
+    ]
+    + [
+        {
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}
+            ]
+        }
+    ],
+)
 
 PARIS = {"name": "get_weather", "args": {"city": "Paris"}}
 ROME = {"name": "get_weather", "args": {"city": "Rome"}}

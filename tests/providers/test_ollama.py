@@ -4,7 +4,38 @@ import json
 from typing import Any
 
 import pytest
-from wire_cases import Case, Json, check_case, params
+from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
+
+BODY: Json = {
+    "model": "m",
+    "created_at": "2026-01-01T00:00:00Z",
+    "done": True,
+    "done_reason": "stop",
+    "message": {
+        "role": "assistant",
+        "content": SAID,
+        "thinking": THOUGHT,
+        "tool_calls": [{"id": "c1", "function": {"name": "get_weather", "arguments": ZURICH}}],
+    },
+}
+SAMPLE = Sample(
+    "ollama",
+    BODY,
+    [
+        {"model": "m", "message": {"role": "assistant", "content": "", "thinking": THOUGHT}, "done": False},
+        {"model": "m", "message": {"role": "assistant", "content": SAID}, "done": False},
+        {
+            "model": "m",
+            "message": {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": BODY["message"]["tool_calls"],
+            },
+            "done": False,
+        },
+        {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"},
+    ],
+)
 
 PARIS = {"function": {"name": "get_weather", "arguments": {"city": "Paris"}}}
 ROME = {"id": "call_x", "function": {"index": 1, "name": "get_weather", "arguments": {"city": "Rome"}}}

@@ -6,9 +6,67 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_cases import Case, Json, check_case, params
+from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream, choices_from_response
+
+BODY: Json = {
+    "id": "x",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": SAID,
+                "reasoning_content": THOUGHT,
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": ARGUMENTS},
+                    }
+                ],
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+SAMPLE = Sample(
+    "openai-chat",
+    BODY,
+    [
+        {
+            "id": "x",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        }
+        for delta, finish in [
+            ({"role": "assistant", "reasoning_content": THOUGHT}, None),
+            ({"content": SAID}, None),
+            (
+                {
+                    "tool_calls": [
+                        {
+                            "index": 0,
+                            "id": "c1",
+                            "type": "function",
+                            "function": {"name": "get_weather", "arguments": HALVES[0]},
+                        }
+                    ]
+                },
+                None,
+            ),
+            ({"tool_calls": [{"index": 0, "function": {"arguments": HALVES[1]}}]}, None),
+            ({}, "tool_calls"),
+        ]
+    ],
+)
 
 PARIS = ("c1", "get_weather", {"city": "Paris"})
 ROME = ("c2", "get_weather", {"city": "Rome"})

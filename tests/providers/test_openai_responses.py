@@ -3,9 +3,75 @@
 from typing import Any
 
 import pytest
-from wire_cases import Case, Json, check_case, params
+from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response
+
+FIELDS: Json = {
+    "id": "r",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "temperature": 1,
+    "top_p": 1,
+}
+
+BODY: Json = {
+    **FIELDS,
+    "status": "completed",
+    "output": [
+        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": THOUGHT}]},
+        {
+            "type": "message",
+            "id": "m",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": SAID, "annotations": []}],
+        },
+        {
+            "type": "function_call",
+            "id": "fc",
+            "call_id": "c1",
+            "name": "get_weather",
+            "arguments": ARGUMENTS,
+            "status": "completed",
+        },
+    ],
+}
+SAMPLE = Sample(
+    "openai-responses",
+    BODY,
+    [
+        {"type": "response.created", "response": {**FIELDS, "status": "in_progress", "output": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"type": "reasoning", "id": "rs", "summary": []},
+        },
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "output_index": 0,
+            "summary_index": 0,
+            "delta": THOUGHT,
+        },
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": SAID},
+        {
+            "type": "response.output_item.added",
+            "output_index": 2,
+            "item": {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": ""},
+        },
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[0]},
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[1]},
+        {"type": "response.completed", "response": BODY},
+    ],
+)
 
 PARIS = ("call_1", "get_weather", {"city": "Paris"})
 ROME = ("call_2", "get_weather", {"city": "Rome"})

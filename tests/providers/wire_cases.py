@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,6 +12,27 @@ from sigadapt.adapters.response.choice import Choice, choice_from_response, choi
 
 Json = dict[str, Any]
 Call = tuple[str, str, Json]  # id, name, arguments
+
+
+# One answer on every wire: a thought, a text and a call.
+SAID, THOUGHT = "Let me look.", "Weather is asked."
+ZURICH: Json = {"city": "Zürich"}
+ARGUMENTS = '{"city":"Zürich"}'
+HALVES = ARGUMENTS[:9], ARGUMENTS[9:]
+
+
+class Sample(NamedTuple):
+    """That answer on one wire, whole and streamed, with the id `c1`."""
+
+    dialect: str
+    body: Json
+    events: list[Json]
+
+
+def samples() -> list[Sample]:
+    """Return the sample of every provider's tests here."""
+    modules = [import_module(path.stem) for path in sorted(Path(__file__).parent.glob("test_*.py"))]
+    return [module.SAMPLE for module in modules if hasattr(module, "SAMPLE")]
 
 
 class Case(NamedTuple):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
+from wire_cases import ARGUMENTS, SAID, THOUGHT, ZURICH, samples
 
 from sigadapt.adapters.response.choice import (
     Choice,
@@ -34,330 +35,18 @@ from sigadapt.signatures.calls import ToolCall, ToolCalls
 
 Json = dict[str, Any]
 
-TEXT, THOUGHT = "Let me look.", "Weather is asked."
-CITY: Json = {"city": "Zürich"}
 legacy: Any = call_result.attributes  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-ARGUMENTS = '{"city":"Zürich"}'
-HALVES = ARGUMENTS[:9], ARGUMENTS[9:]
-USAGE = {"input_tokens": 1, "output_tokens": 1}
-RESPONSE: Json = {
-    "id": "r",
-    "object": "response",
-    "created_at": 1,
-    "model": "m",
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-    "error": None,
-    "incomplete_details": None,
-    "instructions": None,
-    "metadata": {},
-    "temperature": 1,
-    "top_p": 1,
-}
 
-# One answer on every wire: a thought, a text and a call, the wire's own id or none.
-BODIES: dict[str, Json] = {
-    "openai-chat": {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "tool_calls",
-                "message": {
-                    "role": "assistant",
-                    "content": TEXT,
-                    "reasoning_content": THOUGHT,
-                    "tool_calls": [
-                        {
-                            "id": "c1",
-                            "type": "function",
-                            "function": {"name": "get_weather", "arguments": ARGUMENTS},
-                        }
-                    ],
-                },
-            }
-        ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    },
-    "openai-responses": {
-        **RESPONSE,
-        "status": "completed",
-        "output": [
-            {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": THOUGHT}]},
-            {
-                "type": "message",
-                "id": "m",
-                "role": "assistant",
-                "status": "completed",
-                "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
-            },
-            {
-                "type": "function_call",
-                "id": "fc",
-                "call_id": "c1",
-                "name": "get_weather",
-                "arguments": ARGUMENTS,
-                "status": "completed",
-            },
-        ],
-    },
-    "anthropic": {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "stop_reason": "tool_use",
-        "stop_sequence": None,
-        "content": [
-            {"type": "thinking", "thinking": THOUGHT, "signature": "SIG"},
-            {"type": "text", "text": TEXT},
-            {"type": "tool_use", "id": "c1", "name": "get_weather", "input": CITY},
-        ],
-        "usage": USAGE,
-    },
-    "gemini": {
-        "candidates": [
-            {
-                "content": {
-                    "role": "model",
-                    "parts": [
-                        {"text": THOUGHT, "thought": True},
-                        {"text": TEXT},
-                        {
-                            "functionCall": {"id": "c1", "name": "get_weather", "args": CITY},
-                            "thoughtSignature": "U0lH",
-                        },
-                    ],
-                },
-                "finishReason": "STOP",
-                "index": 0,
-            }
-        ],
-        "modelVersion": "g",
-    },
-    "ollama": {
-        "model": "m",
-        "created_at": "2026-01-01T00:00:00Z",
-        "done": True,
-        "done_reason": "stop",
-        "message": {
-            "role": "assistant",
-            "content": TEXT,
-            "thinking": THOUGHT,
-            "tool_calls": [{"id": "c1", "function": {"name": "get_weather", "arguments": CITY}}],
-        },
-    },
-    "bedrock-converse": {
-        "output": {
-            "message": {
-                "role": "assistant",
-                "content": [
-                    {"reasoningContent": {"reasoningText": {"text": THOUGHT}}},
-                    {"text": TEXT},
-                    {"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": CITY}},
-                ],
-            }
-        },
-        "stopReason": "tool_use",
-        "usage": {"totalTokens": 2},
-    },
-    "cohere": {
-        "id": "x",
-        "finish_reason": "TOOL_CALL",
-        "usage": {},
-        "message": {
-            "role": "assistant",
-            "tool_plan": THOUGHT,
-            "content": [{"type": "text", "text": TEXT}],
-            "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENTS}}
-            ],
-        },
-    },
-}
-
-STREAMS: dict[str, list[Json]] = {
-    "openai-chat": [
-        {
-            "id": "x",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-        }
-        for delta, finish in [
-            ({"role": "assistant", "reasoning_content": THOUGHT}, None),
-            ({"content": TEXT}, None),
-            (
-                {
-                    "tool_calls": [
-                        {
-                            "index": 0,
-                            "id": "c1",
-                            "type": "function",
-                            "function": {"name": "get_weather", "arguments": HALVES[0]},
-                        }
-                    ]
-                },
-                None,
-            ),
-            ({"tool_calls": [{"index": 0, "function": {"arguments": HALVES[1]}}]}, None),
-            ({}, "tool_calls"),
-        ]
-    ],
-    "openai-responses": [
-        {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
-        {
-            "type": "response.output_item.added",
-            "output_index": 0,
-            "item": {"type": "reasoning", "id": "rs", "summary": []},
-        },
-        {
-            "type": "response.reasoning_summary_text.delta",
-            "output_index": 0,
-            "summary_index": 0,
-            "delta": THOUGHT,
-        },
-        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": TEXT},
-        {
-            "type": "response.output_item.added",
-            "output_index": 2,
-            "item": {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": ""},
-        },
-        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[0]},
-        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": HALVES[1]},
-        {"type": "response.completed", "response": BODIES["openai-responses"]},
-    ],
-    "anthropic": [
-        {"type": "message_start", "message": {**BODIES["anthropic"], "content": [], "stop_reason": None}},
-        {
-            "type": "content_block_start",
-            "index": 0,
-            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
-        },
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": THOUGHT}},
-        {
-            "type": "content_block_delta",
-            "index": 0,
-            "delta": {"type": "signature_delta", "signature": "SIG"},
-        },
-        {"type": "content_block_stop", "index": 0},
-        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT}},
-        {"type": "content_block_stop", "index": 1},
-        {
-            "type": "content_block_start",
-            "index": 2,
-            "content_block": {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}},
-        },
-        {
-            "type": "content_block_delta",
-            "index": 2,
-            "delta": {"type": "input_json_delta", "partial_json": HALVES[0]},
-        },
-        {
-            "type": "content_block_delta",
-            "index": 2,
-            "delta": {"type": "input_json_delta", "partial_json": HALVES[1]},
-        },
-        {"type": "content_block_stop", "index": 2},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
-            "usage": USAGE,
-        },
-        {"type": "message_stop"},
-    ],
-    "gemini": [
-        {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}], "modelVersion": "g"}
-        for part in BODIES["gemini"]["candidates"][0]["content"]["parts"]
-    ]
-    + [
-        {
-            "candidates": [
-                {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}
-            ]
-        }
-    ],
-    "ollama": [
-        {"model": "m", "message": {"role": "assistant", "content": "", "thinking": THOUGHT}, "done": False},
-        {"model": "m", "message": {"role": "assistant", "content": TEXT}, "done": False},
-        {
-            "model": "m",
-            "message": {
-                "role": "assistant",
-                "content": "",
-                "tool_calls": BODIES["ollama"]["message"]["tool_calls"],
-            },
-            "done": False,
-        },
-        {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"},
-    ],
-    "bedrock-converse": [
-        {"messageStart": {"role": "assistant"}},
-        {"contentBlockDelta": {"delta": {"reasoningContent": {"text": THOUGHT}}, "contentBlockIndex": 0}},
-        {"contentBlockStop": {"contentBlockIndex": 0}},
-        {"contentBlockDelta": {"delta": {"text": TEXT}, "contentBlockIndex": 1}},
-        {"contentBlockStop": {"contentBlockIndex": 1}},
-        {
-            "contentBlockStart": {
-                "start": {"toolUse": {"toolUseId": "c1", "name": "get_weather"}},
-                "contentBlockIndex": 2,
-            }
-        },
-        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[0]}}, "contentBlockIndex": 2}},
-        {"contentBlockDelta": {"delta": {"toolUse": {"input": HALVES[1]}}, "contentBlockIndex": 2}},
-        {"contentBlockStop": {"contentBlockIndex": 2}},
-        {"messageStop": {"stopReason": "tool_use"}},
-    ],
-    "cohere": [
-        {"type": "message-start", "id": "x", "delta": {"message": {"role": "assistant"}}},
-        {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": THOUGHT}}},
-        {
-            "type": "content-start",
-            "index": 0,
-            "delta": {"message": {"content": {"type": "text", "text": ""}}},
-        },
-        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": TEXT}}}},
-        {
-            "type": "tool-call-start",
-            "index": 0,
-            "delta": {
-                "message": {
-                    "tool_calls": {
-                        "id": "c1",
-                        "type": "function",
-                        "function": {"name": "get_weather", "arguments": ""},
-                    }
-                }
-            },
-        },
-        {
-            "type": "tool-call-delta",
-            "index": 0,
-            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[0]}}}},
-        },
-        {
-            "type": "tool-call-delta",
-            "index": 0,
-            "delta": {"message": {"tool_calls": {"function": {"arguments": HALVES[1]}}}},
-        },
-        {"type": "tool-call-end", "index": 0},
-        {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {}}},
-    ],
-}
+BODIES = {sample.dialect: sample.body for sample in samples()}
+STREAMS = {sample.dialect: sample.events for sample in samples()}
 
 WIRES = sorted(BODIES)
 EXPECTED = Choice(
-    TEXT,
+    SAID,
     ToolCalls.model_validate(
         {
-            "tool_calls": [{"id": "c1", "name": "get_weather", "args": CITY, "arguments": ARGUMENTS}],
-            "turn": {"text": TEXT, "reasoning": THOUGHT},
+            "tool_calls": [{"id": "c1", "name": "get_weather", "args": ZURICH, "arguments": ARGUMENTS}],
+            "turn": {"text": SAID, "reasoning": THOUGHT},
         }
     ),
     THOUGHT,
@@ -432,7 +121,7 @@ def test_an_unknown_dialect_is_refused_with_the_list_of_the_known() -> None:
 
 def ended(wire: str, word: Any) -> Json:
     """The wire's text answer with that reason for its end."""
-    said: Json = {"role": "assistant", "content": TEXT}
+    said: Json = {"role": "assistant", "content": SAID}
     bodies: dict[str, Json] = {
         "openai-chat": {"choices": [{"message": said, "finish_reason": word}]},
         "openai-responses": {"object": "response", "output": [], "status": word},
@@ -547,7 +236,7 @@ def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
     assert choice.raw is thing
     if wire == "ollama":  # whose SDK has no place for an id
         assert choice.tool_calls is not None
-        assert [(call.id, call.args) for call in choice.tool_calls] == [("call_1", CITY)]
+        assert [(call.id, call.args) for call in choice.tool_calls] == [("call_1", ZURICH)]
     else:
         assert choice == choice_from_response(BODIES[wire])  # what the provider wants back is the same too
 
@@ -597,8 +286,8 @@ def test_litellm_chunks() -> None:
 def lm15_response(finish: Any = "tool_call", body: Json | None = None, *parts: Any) -> lm15.Response:
     parts = parts or (
         lm15.ThinkingPart(THOUGHT),
-        lm15.TextPart(TEXT),
-        lm15.ToolCallPart(id="c1", name="get_weather", input=CITY),
+        lm15.TextPart(SAID),
+        lm15.ToolCallPart(id="c1", name="get_weather", input=ZURICH),
     )
     message = lm15.Message(role="assistant", parts=parts)
     return lm15.Response(
@@ -616,7 +305,7 @@ def test_an_lm15_response_is_read_from_the_providers_body() -> None:
     body["choices"][0]["finish_reason"] = "length"
     body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = '{"city": "Zü'
     part = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": '{"city": "Zü'})
-    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(TEXT), part))
+    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(SAID), part))
     assert choice.finish_reason == "length"
     assert choice.tool_calls is not None
     assert choice.tool_calls.invalid[0].code == "truncated"
@@ -643,7 +332,7 @@ LAST_EVENTS: dict[str, tuple[Json, str]] = {
         "length",
     ),
     "Gemini, with the same call but not the text": (
-        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "get_weather", "args": CITY}}]}}]},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "get_weather", "args": ZURICH}}]}}]},
         "tool_calls",
     ),
     "of no known wire": ({"step": 3}, "tool_calls"),
@@ -654,8 +343,8 @@ LAST_EVENTS: dict[str, tuple[Json, str]] = {
 def test_an_lm15_response_that_was_streamed_keeps_only_the_last_event(body: Json, finish: str) -> None:
     """response-choice: An lm15 Response is read from the provider's body"""
     half = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": '{"city"'})
-    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(TEXT), half))
-    assert (choice.text, choice.finish_reason) == (TEXT, finish)
+    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(SAID), half))
+    assert (choice.text, choice.finish_reason) == (SAID, finish)
     assert choice.tool_calls is not None
     code = "truncated" if finish == "length" else "invalid_json"
     assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [(code, '{"city"')]
@@ -673,7 +362,7 @@ def test_dspys_own_outputs_are_read() -> None:
     assert choice_from_response("It is sunny.") == Choice("It is sunny.")
     message = BODIES["openai-chat"]["choices"][0]["message"]
     output: Json = {
-        "text": TEXT,
+        "text": SAID,
         "reasoning_content": THOUGHT,
         "tool_calls": message["tool_calls"],
         "citations": [],
@@ -706,7 +395,12 @@ ERRORS: dict[str, tuple[Json, str]] = {
     "a server's detail": ({"detail": "Not Found"}, "Not Found"),
     "OpenAI Responses' event": ({"type": "error", "code": "x", "message": "Sorry", "param": None}, "Sorry"),
     "a failed response": (
-        {**RESPONSE, "status": "failed", "output": [], "error": {"code": "x", "message": "Sorry"}},
+        {
+            **BODIES["openai-responses"],
+            "status": "failed",
+            "output": [],
+            "error": {"code": "x", "message": "Sorry"},
+        },
         "Sorry",
     ),
     "OpenRouter": ({"error": {"message": "Upstream", "code": 502}, "choices": []}, "Upstream"),
@@ -916,8 +610,8 @@ def test_a_stream_cut_anywhere_holds_no_call_that_the_whole_one_does_not(wire: s
         assert good(choice) in ([], good(EXPECTED))
         assert len(choice.text or "") >= len(before)
         before = choice.text or ""
-        assert TEXT.startswith(before)
-    assert before == TEXT
+        assert SAID.startswith(before)
+    assert before == SAID
 
 
 def test_a_long_stream_that_repeats_the_name_ends() -> None:
