@@ -15,8 +15,10 @@ A schema is read here and never changed, copied or completed. Arguments are judg
 backreferences; those give up after a fixed number of steps, and what could not be judged does not fit.
 """
 
-from itertools import islice
-from typing import NoReturn, cast
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, NoReturn, cast
 
 import jsonschema_rs
 import orjson
@@ -24,6 +26,7 @@ import orjson
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import BoundedCache
+from sigadapt.schemas.effort import MAX_JUDGED, Effort, effort_of, extent_of, is_affordable
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -33,22 +36,20 @@ from sigadapt.schemas.json_values import (
     compact,
     cut,
     fault_in,
-    listed,
     pointer,
 )
+from sigadapt.schemas.misfits import Misfit, Misfits
 from sigadapt.schemas.references import check_references
 from sigadapt.schemas.subschemas import Place, subschemas
 
 MAX_VALUES = 100_000
 MAX_PATTERNS = 500
 
-# Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, jsonschema_rs.Validator] = BoundedCache(4 * 1024 * 1024)
-_COMPILED_WEIGHS = 40  # bytes of memory a byte of schema text, measured
-_LONGEST_KEPT = 16_384
-
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
+_LONGEST_PATH = 500
+_LONGEST_LIST = 1_200
 _MOST_ERRORS = 8
+_FEW_STEPS = 100_000  # that the validator may take to list errors which `misfits.py` knows nothing of
 
 _TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
 _OTHER_WORDS = {
@@ -67,7 +68,21 @@ _OF_OBJECTS = (
 )
 
 
-def check(schema: object, *, tool: str | None) -> jsonschema_rs.Validator:
+class Checked(NamedTuple):
+    """A schema that passed: compiled, as the text that was compiled, and what judging by it may cost."""
+
+    validator: jsonschema_rs.Validator
+    text: str
+    effort: Effort
+
+
+# Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
+_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(4 * 1024 * 1024)
+_COMPILED_WEIGHS = 40  # bytes of memory a byte of schema text, measured
+_LONGEST_KEPT = 16_384
+
+
+def check(schema: object, *, tool: str | None) -> Checked:
     """Refuse a schema that no model should be given, else compile it.
 
     Args:
@@ -93,21 +108,24 @@ Use 'integer'.
     text = compact(root)  # after the check, because it writes NaN as null
     validator = _VALIDATORS.get(text)
     if validator is None:
-        validator = _checked(root, tool)
+        validator = _checked(root, text, tool)
         if len(text) <= _LONGEST_KEPT and '"pattern' not in text:  # a pattern may take half a megabyte
             _VALIDATORS.put(text, validator, weight=len(text) * _COMPILED_WEIGHS)
     return validator
 
 
-def _checked(root: Json, tool: str | None) -> jsonschema_rs.Validator:
+def _checked(root: Json, text: str, tool: str | None) -> Checked:
     _check_root(root, tool)
     places = list(subschemas(root))
+    references = check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, Path(place.path, "type"))
     _check_patterns(places, tool)
-    check_references(places, tool=tool)
-    return compiled(root, tool=tool)
+    effort = effort_of(places, references)
+    if effort.of_value > MAX_JUDGED:
+        _refuse(f"its schemas may judge one value more than {MAX_JUDGED} times", tool, None)
+    return Checked(_compiled(root, tool), text, effort)
 
 
 def check_json(value: object, *, tool: str | None) -> None:
@@ -124,18 +142,20 @@ def check_json(value: object, *, tool: str | None) -> None:
         _refuse(fault.reason, tool, fault.path)
 
 
-def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
-    """Compile a schema, which also checks it against its metaschema (rule e).
+def compiled(schema: Json, *, tool: str | None) -> Checked:
+    """Compile a schema that was checked before, for a declaration that was derived from it.
 
     Raises:
-        InvalidToolDecl: `invalid_schema`, or `remote_ref` for a reference out of the document.
+        InvalidToolDecl: as `check`, where the schema has changed since.
     """
-    draft = jsonschema_rs.Draft202012Validator
-    if "$schema" in schema:
-        draft = jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
+    text = compact(schema)
+    return _VALIDATORS.get(text) or _checked(schema, text, tool)
+
+
+def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
+    """Compile a schema, which also checks it against its metaschema (rule e)."""
     try:
-        # Unless told `offline`, the validator fetches over the network and from files (rule 11).
-        return draft(schema, pattern_options=_ENGINE, offline=True)
+        return _draft_of(schema)(schema, pattern_options=_ENGINE, offline=True)
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             _refuse(error.message, tool, None, code="remote_ref")
@@ -147,50 +167,163 @@ def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
         _refuse(f"no JSON: {cut(str(error))}", tool, None)
 
 
-def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw | None:
+def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
+    if "$schema" not in schema:
+        return jsonschema_rs.Draft202012Validator
+    return jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
+
+
+def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     """Say what keeps arguments from fitting a compiled schema.
 
     Args:
         args: the decoded arguments.
-        validator: what `check` or `compiled` returned.
+        checked: what `check` or `compiled` returned.
         tool: the tool's name, for the message.
 
     Returns:
-        None where they fit; else a `schema_mismatch` that tells every error of the call, up to a readable
-        length. Its `path` is the JSON Pointer of the first.
+        None where they fit; else a `schema_mismatch` that tells the first errors, up to a readable length. Its
+        `path` is the JSON Pointer of the first. A check that would take too long, or that gave up on a
+        pattern, is one, too.
 
     Example:
-        >>> validator = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
-        >>> flaw_in({"n": 1.0}, validator, "f")
-        >>> flaw_in({"n": "x"}, validator, "f").message
+        >>> checked = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
+        >>> flaw_in({"n": 1.0}, checked, "f")
+        >>> flaw_in({"n": "x"}, checked, "f").message
         'the arguments do not fit f: /n: "x" is not of type "integer"'
     """
     try:
-        orjson.dumps(args)
+        size = len(orjson.dumps(args))
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
         if fault is not None:
             return Flaw(
                 "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
             )
+        size = None
+    effort = checked.effort
+    if (size is None or size > effort.free_bytes) and not is_affordable(effort, extent_of(args)):
+        return _unchecked(tool, "it would take too long")
     try:
-        if validator.is_valid(args):
-            return None
-        errors = list(validator.iter_errors(args))
+        if not checked.validator.is_valid(args):
+            return _told(args, checked, tool)
+        if effort.doubtful and _gives_up(args, effort.unsteady):
+            return _unchecked(tool, "a pattern takes too long")
     except ValueError as error:  # text that is no Unicode
         return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
-    reasons = listed((_describe(error) for error in errors), _MOST_ERRORS)
-    first = pointer(errors[0].instance_path)
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", first)
+    return None
 
 
-def _describe(error: jsonschema_rs.ValidationError) -> str:
-    where, reason = pointer(error.instance_path), cut(error.message)
-    branches = cast("list[list[jsonschema_rs.ValidationError]]", getattr(error.kind, "context", []))
-    if branches:  # "fits none of the schemas" tells a model nothing that it could act on
-        firsts = [cut(branch[0].message) for branch in islice(branches, 4) if branch]
-        reason = f"fits no alternative ({', '.join(firsts)})" if firsts else reason
-    return f"{where}: {reason}" if where else reason
+def misfitting(args: Json, checked: Checked) -> frozenset[str]:
+    """Name the arguments that hold something that does not fit; all of them, where that cannot be told.
+
+    Example:
+        >>> checked = check({"type": "object", "additionalProperties": {"type": "integer"}}, tool="f")
+        >>> misfitting({"a": 1, "b": "x"}, checked)
+        frozenset({'b'})
+    """
+    flaw = flaw_in(args, checked, "")
+    if flaw is None:
+        return frozenset()
+    if flaw.path is None:
+        return frozenset(args)
+    walk, schema = _walk(checked, most=len(args) + 1, most_inside=1)
+    found = walk.of(schema, args)
+    names = frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
+    return frozenset(args) if walk.is_exhausted or not found else names
+
+
+def judgements_in(args: Json, checked: Checked, most: int) -> int:
+    """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`.
+
+    Example:
+        >>> judgements_in({"n": 1}, check({"properties": {"n": {"type": "integer"}}}, tool="f"), 100)
+        2
+    """
+    if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
+        return 0
+    walk, schema = _walk(checked)
+    return walk.judgements(schema, args, most)
+
+
+def _walk(
+    checked: Checked, *, most: int = _MOST_ERRORS + 1, most_inside: int = _MOST_ERRORS
+) -> tuple[Misfits, Json]:
+    """A walk over the schema that was compiled: what its author holds may have changed since."""
+    schema: Json = json.loads(checked.text)
+    references = check_references(list(subschemas(schema)), tool=None)
+    compile_ = partial(_draft_of(schema), pattern_options=_ENGINE, offline=True)
+    return Misfits(references, compile_, most=most, most_inside=most_inside), schema
+
+
+def _told(args: Json, checked: Checked, tool: str) -> Flaw:
+    walk, schema = _walk(checked)
+    found = walk.of(schema, args) or _told_by_validator(args, checked)
+    if not found:
+        return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where is too long to find out", "")
+    return Flaw(
+        "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", _shortened(found[0].keys)
+    )
+
+
+def _told_by_validator(args: Json, checked: Checked) -> list[Misfit]:
+    effort = checked.effort
+    if effort.recursive or extent_of(args).values * effort.of_value > _FEW_STEPS:
+        return []
+    errors = checked.validator.iter_errors(args)
+    return [Misfit(tuple(error.instance_path), error.kind.name, cut(error.message)) for error in errors]
+
+
+def _unchecked(tool: str, reason: str) -> Flaw:
+    return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: {reason}")
+
+
+def _gives_up(args: Json, patterns: Sequence[str]) -> bool:
+    """Whether the engine gives up on a pattern for any text or key: then `not` of it would be true."""
+    engines = [
+        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_ENGINE)
+        for pattern in patterns
+    ]
+    return any(_is_given_up(engine, text) for text in _texts(args) for engine in engines)
+
+
+def _is_given_up(engine: jsonschema_rs.Validator, text: str) -> bool:
+    try:
+        engine.validate(text)
+    except jsonschema_rs.ValidationError as error:
+        return not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Pattern)
+    return False
+
+
+def _texts(value: object) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            pending += cast("Json", item)
+            pending += cast("Json", item).values()
+        elif isinstance(item, list):
+            pending += cast("list[object]", item)
+
+
+def _listed(found: Sequence[Misfit]) -> str:
+    told: list[str] = []
+    for misfit in found[:_MOST_ERRORS]:
+        where = _shortened(misfit.keys)
+        told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
+        if sum(map(len, told)) > _LONGEST_LIST:
+            break
+    return "; ".join(told) + ("; and more" if len(found) > len(told) else "")
+
+
+def _shortened(keys: Sequence[str | int]) -> str:
+    """The JSON Pointer of a place, or of the innermost one around it whose pointer has a readable length."""
+    whole = pointer(keys)
+    while len(whole) > _LONGEST_PATH:
+        whole = whole.rpartition("/")[0]
+    return whole
 
 
 def _check_root(root: Json, tool: str | None) -> None:

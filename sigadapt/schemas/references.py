@@ -8,17 +8,21 @@ c. No value is judged more than `MAX_APPLIED` times: schemas that double at each
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, Path, cut
-from sigadapt.schemas.subschemas import SAME_VALUE, Place
+from sigadapt.schemas.subschemas import SAME_VALUE, Place, subschemas
 
 MAX_APPLIED = 10_000
 
 _KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+References: TypeAlias = dict[tuple[int, object], list[Any]]
+"""What a schema refers to, by its `id` and the keyword; the first is what the reference says by itself."""
 
 
 class _Reference(NamedTuple):
@@ -41,12 +45,17 @@ class _Targets:
         self.of_schema: dict[int, Json] = {}
 
 
-def check_references(places: Sequence[Place], *, tool: str | None) -> None:
+def check_references(places: list[Place], *, tool: str | None) -> References:
     """Refuse references that leave the document or lead nowhere, and schemas that never come to an end.
 
     Args:
-        places: every schema of one document, the root first, as `subschemas` gives them.
+        places: every schema of one document, the root first, as `subschemas` gives them. What stands under a
+            keyword of no schema and is referred to is one, and is added.
         tool: the tool's name, for the error.
+
+    Returns:
+        What each schema refers to, by the schema's `id` and the keyword. A dynamic reference may lead to every
+        schema with its anchor.
 
     Raises:
         InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference where there is one.
@@ -62,26 +71,41 @@ outside of this schema, and nothing is fetched. Put what it refers to under `$de
     targets = _Targets(places[0].schema)
     references: list[_Reference] = []
     applied: defaultdict[int, list[int]] = defaultdict(list)
-    for place in places:
-        schema, holder = place.schema, place.holder
-        resource = _enter(place, targets)
-        references += [
-            _Reference(schema[key], schema, resource, Path(place.path, key))
-            for key in _KEYWORDS
-            if type(schema.get(key)) is str
-        ]
-        if place.keyword in SAME_VALUE:
-            applied[id(holder)].append(id(schema))
-    for reference in references:
-        target = _resolved(reference, targets, tool)
-        applied[id(reference.holder)].append(id(target))
+    resolved: References = {}
+    entered = followed = 0
+    while entered < len(places) or followed < len(references):
+        for place in places[entered:]:
+            references += _enter(place, targets)
+            if place.keyword in SAME_VALUE:
+                applied[id(place.holder)].append(id(place.schema))
+        entered = len(places)
+        for reference in references[followed:]:
+            target = _resolved(reference, targets, tool)
+            applied[id(reference.holder)].append(id(target))
+            resolved[id(reference.holder), reference.path.key] = [target]
+            if isinstance(target, dict) and id(target) not in targets.of_schema:
+                targets.of_schema[id(target)] = reference.resource
+                places.extend(subschemas(cast("Json", target)))
+        followed = len(references)
     _check_cost(applied, tool)
+    _add_dynamic(references, targets, resolved)
+    return resolved
 
 
-def _enter(place: Place, targets: _Targets) -> Json:
-    """Note a schema's identifier and anchors; return the resource that its own references are relative to."""
+def _add_dynamic(references: Iterable[_Reference], targets: _Targets, resolved: References) -> None:
+    for reference in references:
+        if reference.path.key == "$dynamicRef":
+            found = resolved[id(reference.holder), "$dynamicRef"]
+            name = reference.target.partition("#")[2]
+            others = (schema for (_, anchor), schema in targets.anchors.items() if anchor == name)
+            found += [schema for schema in others if schema is not found[0] and "$dynamicAnchor" in schema]
+
+
+def _enter(place: Place, targets: _Targets) -> list[_Reference]:
+    """Note a schema's identifier and anchors; return its references with the resource they are relative to."""
     schema, identifier = place.schema, place.schema.get("$id")
-    resource = schema if place.holder is None else targets.of_schema[id(place.holder)]
+    at_home = targets.of_schema.get(id(schema), schema)
+    resource = at_home if place.holder is None else targets.of_schema[id(place.holder)]
     if type(identifier) is str and not identifier.startswith("#"):
         resource = schema
         for name in (identifier, urljoin(targets.outer, identifier)):
@@ -90,7 +114,11 @@ def _enter(place: Place, targets: _Targets) -> Json:
     for key in ("$anchor", "$dynamicAnchor"):
         if type(schema.get(key)) is str:
             targets.anchors[id(resource), schema[key]] = schema
-    return resource
+    return [
+        _Reference(schema[key], schema, resource, Path(place.path, key))
+        for key in _KEYWORDS
+        if type(schema.get(key)) is str
+    ]
 
 
 def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> object:

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
-import jsonschema_rs
-
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.check import check, check_json, compiled, flaw_in
+from sigadapt.schemas.check import Checked, check, check_json, compiled, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -182,11 +180,10 @@ class ToolDecl:
             >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
             ['b']
         """
-        errors = self._validator.iter_errors(args)
-        return frozenset(str(error.instance_path[0]) for error in errors if error.instance_path)
+        return misfitting(args, self._validator)
 
     @cached_property
-    def _validator(self) -> jsonschema_rs.Validator:
+    def _validator(self) -> Checked:
         return compiled(self.parameters, tool=self.name)
 
     def __hash__(self) -> int:
