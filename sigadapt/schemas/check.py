@@ -142,16 +142,6 @@ def check_json(value: object, *, tool: str | None) -> None:
         _refuse(fault.reason, tool, fault.path)
 
 
-def compiled(schema: Json, *, tool: str | None) -> Checked:
-    """Compile a schema that was checked before, for a declaration that was derived from it.
-
-    Raises:
-        InvalidToolDecl: as `check`, where the schema has changed since.
-    """
-    text = compact(schema)
-    return _VALIDATORS.get(text) or _checked(schema, text, tool)
-
-
 def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
     """Compile a schema, which also checks it against its metaschema (rule e)."""
     try:
@@ -178,13 +168,13 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
 
     Args:
         args: the decoded arguments.
-        checked: what `check` or `compiled` returned.
+        checked: what `check` returned.
         tool: the tool's name, for the message.
 
     Returns:
-        None where they fit; else a `schema_mismatch` that tells the first errors, up to a readable length. Its
-        `path` is the JSON Pointer of the first. A check that would take too long, or that gave up on a
-        pattern, is one, too.
+        None where they fit; else a `schema_mismatch` that tells the first errors, up to a readable length,
+        with the JSON Pointer of the first as its `path`. A check that would take too long is one without a
+        path, and so is one that gave up on a pattern.
 
     Example:
         >>> checked = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
@@ -193,25 +183,27 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
         'the arguments do not fit f: /n: "x" is not of type "integer"'
     """
     try:
-        size = len(orjson.dumps(args))
+        flaw = _unfit_to_judge(args, checked.effort, tool)
+        if flaw is None and not checked.validator.is_valid(args):
+            flaw = _told(args, checked, tool)
+        if flaw is None and checked.effort.doubtful and _gives_up(args, checked.effort.unsteady):
+            flaw = _unchecked(tool, "a pattern takes too long")
+    except ValueError as error:  # text that is no Unicode
+        return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
+    return flaw
+
+
+def _unfit_to_judge(args: Json, effort: Effort, tool: str) -> Flaw | None:
+    try:
+        if len(orjson.dumps(args)) <= effort.free_bytes:
+            return None
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
         if fault is not None:
             return Flaw(
                 "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
             )
-        size = None
-    effort = checked.effort
-    if (size is None or size > effort.free_bytes) and not is_affordable(effort, extent_of(args)):
-        return _unchecked(tool, "it would take too long")
-    try:
-        if not checked.validator.is_valid(args):
-            return _told(args, checked, tool)
-        if effort.doubtful and _gives_up(args, effort.unsteady):
-            return _unchecked(tool, "a pattern takes too long")
-    except ValueError as error:  # text that is no Unicode
-        return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
-    return None
+    return None if is_affordable(effort, extent_of(args)) else _unchecked(tool, "it would take too long")
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
@@ -222,23 +214,24 @@ def misfitting(args: Json, checked: Checked) -> frozenset[str]:
         >>> misfitting({"a": 1, "b": "x"}, checked)
         frozenset({'b'})
     """
-    flaw = flaw_in(args, checked, "")
-    if flaw is None:
-        return frozenset()
-    if flaw.path is None:
+    if _unfit_to_judge(args, checked.effort, "") is not None:
         return frozenset(args)
+    if checked.validator.is_valid(args):
+        return frozenset()
     walk, schema = _walk(checked, most=len(args) + 1, most_inside=1)
     found = walk.of(schema, args)
-    names = frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
-    return frozenset(args) if walk.is_exhausted or not found else names
+    if walk.is_exhausted or not found:
+        return frozenset(args)
+    return frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
 
 
 def judgements_in(args: Json, checked: Checked, most: int) -> int:
     """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`.
 
     Example:
-        >>> judgements_in({"n": 1}, check({"properties": {"n": {"type": "integer"}}}, tool="f"), 100)
-        2
+        >>> node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
+        >>> judgements_in({"next": {"next": {}}}, check(node, tool="f"), 100)
+        16
     """
     if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
         return 0
@@ -260,7 +253,7 @@ def _told(args: Json, checked: Checked, tool: str) -> Flaw:
     walk, schema = _walk(checked)
     found = walk.of(schema, args) or _told_by_validator(args, checked)
     if not found:
-        return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where is too long to find out", "")
+        return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where was not found out", "")
     return Flaw(
         "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", _shortened(found[0].keys)
     )

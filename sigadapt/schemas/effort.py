@@ -1,12 +1,12 @@
 """How much work judging arguments by a schema is, at most, known before any of it is done (rule 15).
 
-The validator stops at the first misfit and remembers what it found for the objects and arrays that a recursive
-schema meets again. Three things can still make it slow, and each is counted in steps (a hundred million a second):
+The validator stops at the first misfit, and remembers its verdicts where a recursive schema meets an object
+or an array again. Three things can still make it slow. Each is counted in steps, a hundred million a second:
 
- a. Schemas that are not recursive and judge a part of a value twice at every level. A value is judged as often
-    as there are ways through the schema to its place; `Effort.of_value` is the most there can be.
- b. Patterns. One without look-around and backreferences takes a step for each of its states and each character.
-    One with them reads the rest of the text again for each character, once more for each level of look-around.
+ a. Schemas that are not recursive and judge a part of a value twice at every level. A value is judged as
+    often as there are ways through the schema to its place; `Effort.of_value` is the most there can be.
+ b. Patterns. One without look-around and backreferences takes a step for each of its states and each
+    character. One with them reads the text again for each character, and again for each level of look-around.
  c. Integers over 64 bits, which are compared digit by digit, and by `uniqueItems` each with each.
 """
 
@@ -64,7 +64,7 @@ class Effort(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How much there is to judge: values, characters, the longest text, integers over 64 bits, their digits."""
+    """How much there is to judge: values, characters, the longest text, large integers and their digits."""
 
     values: int
     characters: int
@@ -151,7 +151,7 @@ class _Graph:
         self._held = {id(place.schema): list(children(place.schema)) for place in places}
         self._targets: dict[int, list[Json]] = {}
         for (holder, _), targets in references.items():
-            found = [target for target in targets if isinstance(target, dict)]
+            found = [cast("Json", target) for target in targets if isinstance(target, dict)]
             self._targets.setdefault(holder, []).extend(found)
 
     def most(self, own: Callable[[Json], int]) -> tuple[int, bool]:

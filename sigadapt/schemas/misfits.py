@@ -2,8 +2,8 @@
 
 The validator could list every error of every alternative, which takes twice as long with each level of a
 recursive schema. Here a value is judged once by a schema, whatever the number of ways to it. Where no
-alternative fits, the one that was meant is followed down: the one whose type and tag the value has. A schema's
-own assertions are still judged, and put into words, by the validator.
+alternative fits, the one that was meant is followed down: the one whose type and tag the value has. What a
+schema asserts by itself is still judged, and put into words, by the validator.
 
 The verdict is never taken from this walk. It may know less than the validator (of `unevaluatedProperties` it
 knows nothing) and then tells less.
@@ -47,7 +47,7 @@ class Misfit(NamedTuple):
 
 
 class _Application(NamedTuple):
-    """A schema that has to be asked: the keyword it stands under, and the part of the value that it judges."""
+    """A schema that has to be asked: the keyword it stands under, and the part of the value it judges."""
 
     keyword: str
     schema: Any
@@ -136,6 +136,7 @@ class Misfits:
                 if self.is_exhausted:
                     return most + 1
                 counts[key] = 1
+                asked = cast("Json", asked)
                 pending.append((asked, part, True))
                 pending += [(one.schema, one.part, False) for one in self._applications(asked, part)]
         return counts[id(schema), id(value)]
@@ -221,10 +222,8 @@ class Misfits:
     def _unshown(self, schema: Json, value: Any) -> Misfit:
         own = _own_assertions(schema)
         broken = [key for key in own if key in _OWN and not self._compiled({key: own[key]}).is_valid(value)]
-        kind = "an object" if isinstance(value, dict) else "an array"
-        return Misfit(
-            (), next(iter(broken), "additionalProperties"), f"{kind} too large to show, by {broken}"
-        )
+        kind, words = "an object" if isinstance(value, dict) else "an array", ", ".join(broken or own)
+        return Misfit((), next(iter(broken or own)), f"{kind} too large to show breaks {cut(words)}")
 
 
 def _plain_verdict(schema: Any, value: Any) -> list[Misfit]:
@@ -235,7 +234,7 @@ def _plain_verdict(schema: Any, value: Any) -> list[Misfit]:
 
 
 def _own_assertions(schema: Json) -> Json:
-    """What a schema says of a value by itself; its schemas of parts are replaced by ones that take anything."""
+    """What a schema says of a value by itself; its schemas of parts are replaced by `true`."""
     own = {key: value for key, value in schema.items() if key in _OWN}
     if schema.get("additionalProperties") is False:
         own["additionalProperties"] = False
@@ -243,8 +242,8 @@ def _own_assertions(schema: Json) -> Json:
             if keyword in schema:
                 own[keyword] = dict.fromkeys(_named(schema[keyword]), True)
     if isinstance(schema.get("dependencies"), dict):
-        lists = {key: names for key, names in schema["dependencies"].items() if isinstance(names, list)}
-        own["dependencies"] = lists
+        named = _named(schema["dependencies"])
+        own["dependencies"] = {key: names for key, names in named.items() if type(names) is list}
     return own
 
 
@@ -275,7 +274,7 @@ def _of_branches(
             yield from _of_alternatives(answers[keyword], keyword)
     for key, answer in branches.get("propertyNames", ()):
         for misfit in answer:
-            yield misfit._replace(keys=(), reason=f"the key {cut(repr(key))}: {misfit.reason}")
+            yield misfit._replace(keys=(), reason=f"the key {cut(repr(key))}: {cut(misfit.reason)}")
     if "contains" in schema:
         yield from _of_contains(schema, sum(not answer for answer in answers.get("contains", ())), answers)
 
@@ -295,7 +294,7 @@ def _of_alternatives(answers: Sequence[list[Misfit]], keyword: str) -> list[Misf
     ranked = sorted(answers, key=_distance)
     if len(ranked) == 1 or (_distance(ranked[0]) < _distance(ranked[1]) and not _distance(ranked[0])[0]):
         return ranked[0]
-    firsts = ", ".join(answer[0].reason for answer in answers[:4])
+    firsts = ", ".join(cut(answer[0].reason) for answer in answers[:4])
     return [Misfit((), keyword, f"fits no alternative ({firsts})")]
 
 

@@ -54,8 +54,8 @@ def check_references(places: list[Place], *, tool: str | None) -> References:
         tool: the tool's name, for the error.
 
     Returns:
-        What each schema refers to, by the schema's `id` and the keyword. A dynamic reference may lead to every
-        schema with its anchor.
+        What each schema refers to, by the schema's `id` and the keyword. A dynamic reference may lead to
+        every schema with its anchor.
 
     Raises:
         InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference where there is one.
@@ -80,16 +80,23 @@ outside of this schema, and nothing is fetched. Put what it refers to under `$de
                 applied[id(place.holder)].append(id(place.schema))
         entered = len(places)
         for reference in references[followed:]:
-            target = _resolved(reference, targets, tool)
+            target: Any = _resolved(reference, targets, tool)
             applied[id(reference.holder)].append(id(target))
             resolved[id(reference.holder), reference.path.key] = [target]
-            if isinstance(target, dict) and id(target) not in targets.of_schema:
-                targets.of_schema[id(target)] = reference.resource
-                places.extend(subschemas(cast("Json", target)))
+            if isinstance(target, dict):
+                places.extend(_hidden(cast("Json", target), reference, targets))
         followed = len(references)
     _check_cost(applied, tool)
     _add_dynamic(references, targets, resolved)
     return resolved
+
+
+def _hidden(target: Json, reference: _Reference, targets: _Targets) -> Iterable[Place]:
+    """The schemas under a target that no keyword of schemas leads to."""
+    if id(target) in targets.of_schema:
+        return ()
+    targets.of_schema[id(target)] = reference.resource
+    return subschemas(target)
 
 
 def _add_dynamic(references: Iterable[_Reference], targets: _Targets, resolved: References) -> None:
@@ -102,7 +109,7 @@ def _add_dynamic(references: Iterable[_Reference], targets: _Targets, resolved: 
 
 
 def _enter(place: Place, targets: _Targets) -> list[_Reference]:
-    """Note a schema's identifier and anchors; return its references with the resource they are relative to."""
+    """Note a schema's identifier and anchors; return its references, with what they are relative to."""
     schema, identifier = place.schema, place.schema.get("$id")
     at_home = targets.of_schema.get(id(schema), schema)
     resource = at_home if place.holder is None else targets.of_schema[id(place.holder)]

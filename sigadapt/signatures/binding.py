@@ -30,6 +30,11 @@ from sigadapt.signatures.tool_decl import ToolDecl
 _Validator: TypeAlias = "pydantic.TypeAdapter[Json]"
 
 _MOST_ERRORS = 8
+_LONGEST_PATH = 500
+_MOST_JUDGED = 40_000
+"""How often pydantic may judge parts of a call: a second's work, where every alternative fails."""
+
+_OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
 _VALIDATORS: WeakCache[dict[bool, _Validator]] = WeakCache()
 """The validator of a callable's arguments, by whether it was given as a bound method."""
 
@@ -53,6 +58,9 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     """
     if decl.func is None:
         return dict(args)
+    if decl.judgements(args, _MOST_JUDGED) > _MOST_JUDGED:
+        reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
+        return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     try:
         return _typed(decl.func, args)
     except pydantic.ValidationError as error:
@@ -116,8 +124,14 @@ def _is_usable(annotation: Any) -> bool:
 
 def _flaw(error: pydantic.ValidationError, tool: str, args: Json) -> Flaw:
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    reasons = listed((_describe(detail, args) for detail in details), _MOST_ERRORS)
+    details.sort(key=_is_of_an_alternative)
+    reasons = listed(dict.fromkeys(_describe(detail, args) for detail in details), _MOST_ERRORS)
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", _pointer(details[0], args))
+
+
+def _is_of_an_alternative(detail: ErrorDetails) -> bool:
+    """Whether an error may be of an alternative that was not meant: arguments that bind fit their schema."""
+    return detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type")
 
 
 def _describe(detail: ErrorDetails, args: Json) -> str:
@@ -126,7 +140,10 @@ def _describe(detail: ErrorDetails, args: Json) -> str:
 
 
 def _pointer(detail: ErrorDetails, args: Json) -> str:
-    return pointer(_places(detail["loc"], args))
+    whole = pointer(_places(detail["loc"], args))
+    while len(whole) > _LONGEST_PATH:
+        whole = whole.rpartition("/")[0]
+    return whole
 
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:

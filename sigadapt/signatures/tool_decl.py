@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.check import Checked, check, check_json, compiled, flaw_in, misfitting
+from sigadapt.schemas.check import Checked, check, check_json, flaw_in, judgements_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -182,9 +182,16 @@ class ToolDecl:
         """
         return misfitting(args, self._validator)
 
+    def judgements(self, args: Json, most: int) -> int:
+        """Count how often a reader without memory judges the arguments and their parts, up to `most`.
+
+        Zero where it is certain to be fewer.
+        """
+        return judgements_in(args, self._validator, most)
+
     @cached_property
     def _validator(self) -> Checked:
-        return compiled(self.parameters, tool=self.name)
+        return check(self.parameters, tool=self.name)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
