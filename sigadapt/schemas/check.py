@@ -16,7 +16,7 @@ backreferences; those give up after a fixed number of steps, and what could not 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn, cast
 
@@ -174,7 +174,7 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     Returns:
         None where they fit; else a `schema_mismatch` that tells the first errors, up to a readable length,
         with the JSON Pointer of the first as its `path`. A check that would take too long is one without a
-        path, and so is one that gave up on a pattern.
+        path.
 
     Example:
         >>> checked = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
@@ -186,8 +186,6 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
         flaw = _unfit_to_judge(args, checked.effort, tool)
         if flaw is None and not checked.validator.is_valid(args):
             flaw = _told(args, checked, tool)
-        if flaw is None and checked.effort.doubtful and _gives_up(args, checked.effort.unsteady):
-            flaw = _unchecked(tool, "a pattern takes too long")
     except ValueError as error:  # text that is no Unicode
         return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
     return flaw
@@ -203,7 +201,11 @@ def _unfit_to_judge(args: Json, effort: Effort, tool: str) -> Flaw | None:
             return Flaw(
                 "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
             )
-    return None if is_affordable(effort, extent_of(args)) else _unchecked(tool, "it would take too long")
+    return (
+        None
+        if is_affordable(effort, extent_of(args))
+        else Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
+    )
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
@@ -265,40 +267,6 @@ def _told_by_validator(args: Json, checked: Checked) -> list[Misfit]:
         return []
     errors = checked.validator.iter_errors(args)
     return [Misfit(tuple(error.instance_path), error.kind.name, cut(error.message)) for error in errors]
-
-
-def _unchecked(tool: str, reason: str) -> Flaw:
-    return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: {reason}")
-
-
-def _gives_up(args: Json, patterns: Sequence[str]) -> bool:
-    """Whether the engine gives up on a pattern for any text or key: then `not` of it would be true."""
-    engines = [
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_ENGINE)
-        for pattern in patterns
-    ]
-    return any(_is_given_up(engine, text) for text in _texts(args) for engine in engines)
-
-
-def _is_given_up(engine: jsonschema_rs.Validator, text: str) -> bool:
-    try:
-        engine.validate(text)
-    except jsonschema_rs.ValidationError as error:
-        return not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Pattern)
-    return False
-
-
-def _texts(value: object) -> Iterator[str]:
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            pending += cast("Json", item)
-            pending += cast("Json", item).values()
-        elif isinstance(item, list):
-            pending += cast("list[object]", item)
 
 
 def _listed(found: Sequence[Misfit]) -> str:

@@ -36,7 +36,6 @@ _ARE_COMPARED = ("enum", "const", "required", "dependentRequired")
 _BEYOND_LINEAR = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k<")
 _LOOK_AROUND = re.compile(r"\\.|\(\?<?[=!]|\(|\)|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 _ATOM = re.compile(r"\\.|\(|\)|\[(?:\\.|[^\]\\])*\]|\{(\d+)(?:(,)(\d*))?\}|.", re.DOTALL)
-_LETS_GIVING_UP_FIT = frozenset(("patternProperties", "not", "if", "oneOf", "contains", *_UNEVALUATED))
 
 
 class Effort(NamedTuple):
@@ -49,7 +48,6 @@ class Effort(NamedTuple):
         levels: how many times over such a pattern may read a text.
         unique: whether `uniqueItems` is asked for.
         recursive: whether a schema refers to one that holds it.
-        doubtful: whether such a pattern stands where giving up on it could count as fitting.
         free_bytes: how many bytes of JSON are within every bound, whatever they say.
     """
 
@@ -59,7 +57,6 @@ class Effort(NamedTuple):
     levels: int
     unique: bool
     recursive: bool
-    doubtful: bool
     free_bytes: int
 
 
@@ -102,7 +99,6 @@ def effort_of(places: Sequence[Place], references: References) -> Effort:
         levels,
         any("uniqueItems" in place.schema for place in places),
         recursive,
-        bool(unsteady) and any(not _LETS_GIVING_UP_FIT.isdisjoint(place.schema) for place in places),
         free,
     )
 

@@ -35,11 +35,10 @@ class _Reference(NamedTuple):
 class _Targets:
     """What can be referred to: resources by identifier, and the anchors in each."""
 
-    __slots__ = ("anchors", "of_schema", "outer", "resources")
+    __slots__ = ("anchors", "base", "of_schema", "resources")
 
-    def __init__(self, root: Json) -> None:
-        identifier = root.get("$id")
-        self.outer = identifier if type(identifier) is str else ""
+    def __init__(self) -> None:
+        self.base: dict[int, str] = {}
         self.resources: dict[str, Json] = {}
         self.anchors: dict[tuple[int, str], Json] = {}
         self.of_schema: dict[int, Json] = {}
@@ -68,7 +67,7 @@ def check_references(places: list[Place], *, tool: str | None) -> References:
         sigadapt.errors.InvalidToolDecl: tool 'f', at /properties/a/$ref: 'https://example.com/a.json' is \
 outside of this schema, and nothing is fetched. Put what it refers to under `$defs`.
     """
-    targets = _Targets(places[0].schema)
+    targets = _Targets()
     references: list[_Reference] = []
     applied: defaultdict[int, list[int]] = defaultdict(list)
     resolved: References = {}
@@ -114,9 +113,9 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
     at_home = targets.of_schema.get(id(schema), schema)
     resource = at_home if place.holder is None else targets.of_schema[id(place.holder)]
     if type(identifier) is str and not identifier.startswith("#"):
-        resource = schema
-        for name in (identifier, urljoin(targets.outer, identifier)):
-            targets.resources[name.rstrip("#")] = schema
+        base = urljoin(targets.base.get(id(resource), "") if place.holder else "", identifier).rstrip("#")
+        targets.base[id(schema)] = base
+        targets.resources[base] = resource = schema
     targets.of_schema[id(schema)] = resource
     for key in ("$anchor", "$dynamicAnchor"):
         if type(schema.get(key)) is str:
@@ -132,8 +131,7 @@ def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> obj
     base, _, fragment = reference.target.partition("#")
     resource = reference.resource
     if base:
-        joined = urljoin(targets.outer, base)
-        resource = targets.resources.get(base) or targets.resources.get(joined)
+        resource = targets.resources.get(urljoin(targets.base.get(id(resource), ""), base))
         if resource is None:
             raise InvalidToolDecl(
                 f"'{cut(reference.target)}' is outside of this schema, and nothing is fetched",

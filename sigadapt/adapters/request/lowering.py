@@ -12,6 +12,7 @@ from sigadapt.adapters.request.aliases import aliases, ids_in, names_in, renamed
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import listed
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -146,7 +147,12 @@ def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
         if not tool.get("function", {}).get("strict"):
             fitted.append(tool)
         elif route.strict:
-            fitted.append(strict_tool(tool))
+            strict = strict_tool(tool)
+            fitted.append(strict.tool)
+            if strict.closed:
+                places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
+                why = f"strict mode takes closed objects only; sent as closed: {places}"
+                changes.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
         else:
             why = "no strict flag gets through on this wire; the calls are validated all the same"
             changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
