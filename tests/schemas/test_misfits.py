@@ -122,7 +122,7 @@ def test_a_walk_that_does_not_end_tells_what_it_found():
     path, message = told(many, {"n": "x", "a": [*["x"] * (MAX_VISITS + 1), 1]})
     assert (path, message) == ("/n", '/n: "x" is not of type "integer"')
     path, message = told(many, {"a": [*["x"] * (MAX_VISITS + 1), 1]})
-    assert (path, message) == ("", "the arguments do not fit f, and where was not found out")
+    assert (path, message) == ("", "the arguments do not fit f; where was not found out")
 
 
 def test_an_error_in_words_of_its_own_size_is_not_copied():

@@ -9,12 +9,13 @@ import os
 import tarfile
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.check import check, flaw_in
+from sigadapt.schemas.json_values import Json
 
 ARCHIVE = os.environ.get("SIGADAPT_SCHEMA_SUITE", "")
 FOLDER = "/json/tests/draft2020-12/"
@@ -70,7 +71,7 @@ def read_groups() -> Iterator[Group]:
 
 def of_an_argument(schema: Any) -> dict[str, Any]:
     """The schema of a tool whose one argument is judged by a schema of the suite, a document in itself."""
-    own: Any = {"$id": "urn:sigadapt:case", **schema} if type(schema) is dict else schema
+    own = {"$id": "urn:sigadapt:case", **cast("Json", schema)} if isinstance(schema, dict) else schema
     return {"type": "object", "properties": {"value": own}, "required": ["value"]}
 
 
