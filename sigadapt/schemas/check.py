@@ -26,7 +26,15 @@ import orjson
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import BoundedCache
-from sigadapt.schemas.effort import MAX_JUDGED, Effort, effort_of, extent_of, is_affordable
+from sigadapt.schemas.effort import (
+    MAX_JUDGED,
+    MAX_STEPS,
+    Effort,
+    effort_of,
+    extent_of,
+    is_affordable,
+    remembered_in,
+)
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -183,7 +191,7 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
         'the arguments do not fit f: /n: "x" is not of type "integer"'
     """
     try:
-        flaw = _unfit_to_judge(args, checked.effort, tool)
+        flaw = _unfit_to_judge(args, checked, tool)
         if flaw is None and not checked.validator.is_valid(args):
             flaw = _told(args, checked, tool)
     except ValueError as error:  # text that is no Unicode
@@ -191,9 +199,9 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     return flaw
 
 
-def _unfit_to_judge(args: Json, effort: Effort, tool: str) -> Flaw | None:
+def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
     try:
-        if len(orjson.dumps(args)) <= effort.free_bytes:
+        if len(orjson.dumps(args)) <= checked.effort.free_bytes:
             return None
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
@@ -201,11 +209,22 @@ def _unfit_to_judge(args: Json, effort: Effort, tool: str) -> Flaw | None:
             return Flaw(
                 "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
             )
-    return (
-        None
-        if is_affordable(effort, extent_of(args))
-        else Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
-    )
+    if _is_affordable(args, checked):
+        return None
+    return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
+
+
+def _is_affordable(args: Json, checked: Checked) -> bool:
+    """Whether a check stays within the bounds; where it might not, the steps of these arguments count."""
+    extent = extent_of(args)
+    if is_affordable(checked.effort, extent):
+        return True
+    if not is_affordable(checked.effort, extent, 0):
+        return False
+    walk, schema = _walk(checked)
+    places = list(subschemas(schema))
+    remembered = remembered_in(places, check_references(places, tool=None))
+    return is_affordable(checked.effort, extent, walk.steps(schema, args, MAX_STEPS, remembered))
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
@@ -216,7 +235,7 @@ def misfitting(args: Json, checked: Checked) -> frozenset[str]:
         >>> misfitting({"a": 1, "b": "x"}, checked)
         frozenset({'b'})
     """
-    if _unfit_to_judge(args, checked.effort, "") is not None:
+    if _unfit_to_judge(args, checked, "") is not None:
         return frozenset(args)
     if checked.validator.is_valid(args):
         return frozenset()
@@ -238,7 +257,7 @@ def judgements_in(args: Json, checked: Checked, most: int) -> int:
     if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
         return 0
     walk, schema = _walk(checked)
-    return walk.judgements(schema, args, most)
+    return walk.steps(schema, args, most)
 
 
 def _walk(

@@ -21,8 +21,8 @@ from sigadapt.schemas.subschemas import SAME_VALUE, Place, children
 MAX_STEPS = 100_000_000
 """How many steps a check may take."""
 
-MAX_JUDGED = 10_000_000
-"""How often a schema may have one value judged; more can judge no arguments at all."""
+MAX_JUDGED = 10**12
+"""How many steps a schema may have one value take; only one that doubles at each level has more."""
 
 _MAX_LOOKED_AT = 4_000_000_000  # characters that look-around may read; faster than steps
 _ENDLESS = 10**15
@@ -84,8 +84,7 @@ def effort_of(places: Sequence[Place], references: References) -> Effort:
         6
     """
     graph = _Graph(places, references)
-    of_value, recursive = graph.most(_compared)
-    of_character, _ = graph.most(_pattern_steps)
+    of_value, of_character = graph.most(steps_of), graph.most(_pattern_steps)
     patterns = {pattern for place in places for pattern in _patterns(place.schema)}
     unsteady = tuple(sorted(pattern for pattern in patterns if _BEYOND_LINEAR.search(pattern)))
     levels = max((_look_around_levels(pattern) for pattern in unsteady), default=0)
@@ -98,14 +97,26 @@ def effort_of(places: Sequence[Place], references: References) -> Effort:
         unsteady,
         levels,
         any("uniqueItems" in place.schema for place in places),
-        recursive,
+        bool(graph.remembered),
         free,
     )
 
 
-def is_affordable(effort: Effort, extent: Extent) -> bool:
-    """Whether a check stays within the bounds."""
-    steps = extent.values * effort.of_value + extent.characters * effort.of_character
+def remembered_in(places: Sequence[Place], references: References) -> frozenset[int]:
+    """The `id` of each schema whose verdicts the validator remembers: what is referred to within itself."""
+    return frozenset(_Graph(places, references).remembered)
+
+
+def is_affordable(effort: Effort, extent: Extent, steps: int | None = None) -> bool:
+    """Whether a check stays within the bounds.
+
+    Args:
+        effort: what the schema may cost.
+        extent: what there is to judge.
+        steps: how many steps the values take, where that was counted; else as many as they can.
+    """
+    steps = extent.values * effort.of_value if steps is None else steps
+    steps += extent.characters * effort.of_character
     if extent.large:
         others = extent.large if effort.unique else 0
         steps += extent.large * (50 + extent.digits**2 // 400) * (effort.of_value + others)
@@ -140,7 +151,12 @@ def extent_of(value: object) -> Extent:
 
 
 class _Graph:
-    """Which schema has which judge the same value, a member or an item of it."""
+    """Which schema has which judge the same value, a member or an item of it.
+
+    Attributes:
+        remembered: the `id` of each schema that is referred to and leads back to itself. The validator keeps
+            its verdicts, so that its own cost counts once a value, not once a reference.
+    """
 
     def __init__(self, places: Sequence[Place], references: References) -> None:
         self._root = places[0].schema
@@ -149,40 +165,64 @@ class _Graph:
         for (holder, _), targets in references.items():
             found = [cast("Json", target) for target in targets if isinstance(target, dict)]
             self._targets.setdefault(holder, []).extend(found)
+        targeted = {id(target) for targets in self._targets.values() for target in targets}
+        self.remembered = targeted & self._in_cycles() if targeted else targeted
 
-    def most(self, own: Callable[[Json], int]) -> tuple[int, bool]:
-        """The most that the schemas on the way to any one value cost together; and whether there are cycles.
+    def _below(self, schema: Json) -> list[Json]:
+        return [place.schema for place in self._held.get(id(schema), ())] + self._targets.get(id(schema), [])
 
-        A reference back to a schema that is being walked counts once: the validator remembers its verdicts.
-        """
+    def _in_cycles(self) -> set[int]:
+        """The schemas that lead back to themselves, by Tarjan's algorithm without recursion."""
+        order: dict[int, int] = {}
+        lowest: dict[int, int] = {}
+        open_: list[int] = []
+        cyclic: set[int] = set()
+        closed: set[int] = set()
+        pending = [self._root]
+        while pending:
+            schema = pending.pop()
+            key = id(schema)
+            if key not in order:
+                order[key] = lowest[key] = len(order)
+                open_.append(key)
+                pending.append(schema)
+                pending += [child for child in self._below(schema) if id(child) not in order]
+                cyclic.update(key for child in self._below(schema) if child is schema)
+            elif key not in closed:
+                known = [id(child) for child in self._below(schema) if id(child) not in closed]
+                lowest[key] = min([lowest[key], *(lowest[child] for child in known)])
+                if lowest[key] == order[key]:
+                    members = [open_.pop()]
+                    while members[-1] != key:
+                        members.append(open_.pop())
+                    closed.update(members)
+                    cyclic.update(members if len(members) > 1 else ())
+        return cyclic
+
+    def most(self, own: Callable[[Json], int]) -> int:
+        """The most that the schemas on the way to any one value cost together."""
         known: dict[int, int] = {}
-        again: set[int] = set()
-        opened: set[int] = set()
         pending: list[tuple[Json, bool]] = [(self._root, False)]
+        opened: set[int] = set()
         while pending:
             schema, is_done = pending.pop()
             key = id(schema)
             if is_done:
-                known[key] = min(_ENDLESS, own(schema) + self._below(key, schema, known))
-                opened.discard(key)
-            elif key in opened:
-                again.add(key)
-            elif key not in known:
+                known[key] = min(_ENDLESS, own(schema) + self._cost_below(key, schema, known))
+            elif key not in opened:
                 opened.add(key)
                 pending.append((schema, True))
-                pending += [(place.schema, False) for place in self._held.get(key, ())]
-                pending += [(target, False) for target in self._targets.get(key, ())]
-        cost = known[id(self._root)] + sum(known[key] for key in again)
-        return min(_ENDLESS, cost), bool(again)
+                pending += [(child, False) for child in self._below(schema)]
+        return min(_ENDLESS, known[id(self._root)] + sum(known[key] for key in self.remembered))
 
-    def _below(self, key: int, schema: Json, known: Mapping[int, int]) -> int:
+    def _cost_below(self, key: int, schema: Json, known: Mapping[int, int]) -> int:
         costs: dict[str, list[int]] = {}
         for place in self._held.get(key, ()):
-            costs.setdefault(place.keyword, []).append(known.get(id(place.schema), 1))
+            costs.setdefault(place.keyword, []).append(known.get(id(place.schema), 0))
         same = sum(sum(costs.get(keyword, ())) for keyword in SAME_VALUE)
-        same += sum(known.get(id(target), 1) for target in self._targets.get(key, ()))
-        if any(keyword in schema for keyword in _UNEVALUATED):
-            same *= _UNEVALUATED_COSTS
+        targets = [id(target) for target in self._targets.get(key, ())]
+        same += sum(known.get(target, 0) for target in targets if target not in self.remembered)
+        same *= repeats_of(schema)
         members = _largest(costs, _SOME_MEMBERS) + _total(costs, _OF_WHOLE_OBJECTS)
         items = _largest(costs, _SOME_ITEMS) + _total(costs, _OF_WHOLE_ARRAYS)
         return same + max(members, items)
@@ -196,7 +236,13 @@ def _total(costs: Mapping[str, list[int]], keywords: Iterable[str]) -> int:
     return sum(sum(costs.get(keyword, ())) for keyword in keywords)
 
 
-def _compared(schema: Json) -> int:
+def repeats_of(schema: Json) -> int:
+    """How often a schema has its alternatives judge the same value."""
+    return _UNEVALUATED_COSTS if any(keyword in schema for keyword in _UNEVALUATED) else 1
+
+
+def steps_of(schema: Json) -> int:
+    """The steps that a value takes by what a schema says of it by itself."""
     return 1 + sum(extent_of(schema[keyword]).values for keyword in _ARE_COMPARED if keyword in schema)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import jsonschema_rs
 
-from sigadapt.schemas.effort import extent_of
+from sigadapt.schemas.effort import extent_of, repeats_of, steps_of
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.schemas.references import References
 
@@ -117,20 +117,29 @@ class Misfits:
                 opened.add(key)
         return found
 
-    def judgements(self, schema: Json, value: Any, most: int) -> int:
-        """Count how often a reader without memory would judge a value and its parts, up to `most`.
+    def steps(self, schema: Json, value: Any, most: int, remembered: frozenset[int] | None = None) -> int:
+        """Count the steps that a reader takes to judge a value and its parts, up to a little over `most`.
 
-        Where the schema names a discriminator, such a reader follows one alternative.
+        Args:
+            schema: the schema.
+            value: the value.
+            most: where to end.
+            remembered: the `id` of each schema whose verdict on a value such a reader remembers. None for one
+                who remembers nothing and follows a discriminator.
         """
         counts: dict[tuple[int, int], int] = {}
+        again = 0
         pending: list[tuple[Any, Any, bool]] = [(schema, value, False)]
         while pending:
             asked, part, is_done = pending.pop()
             key = (id(asked), id(part))
             if is_done:
-                counts[key] = self._count(asked, part, counts)
-                if counts[key] > most:
-                    return counts[key]
+                counts[key] = self._count(cast("Json", asked), part, counts, follows=remembered is None)
+                if counts[key] + again > most:
+                    return most + 1
+                if remembered and key[0] in remembered:
+                    again += counts[key]
+                    counts[key] = 1
             elif key not in counts and isinstance(asked, dict):
                 self.visits += 1
                 if self.is_exhausted:
@@ -139,15 +148,15 @@ class Misfits:
                 asked = cast("Json", asked)
                 pending.append((asked, part, True))
                 pending += [(one.schema, one.part, False) for one in self._applications(asked, part)]
-        return counts[id(schema), id(value)]
+        return counts[id(schema), id(value)] + again
 
-    def _count(self, schema: Any, value: Any, counts: dict[tuple[int, int], int]) -> int:
+    def _count(self, schema: Json, value: Any, counts: dict[tuple[int, int], int], *, follows: bool) -> int:
         several: dict[str, list[int]] = {}
-        for one in self._applications(cast("Json", schema), value):
+        for one in self._applications(schema, value):
             several.setdefault(one.keyword, []).append(counts.get((id(one.schema), id(one.part)), 1))
-        alternatives = several.pop("oneOf", [0])
-        chosen = max(alternatives) if "discriminator" in schema else sum(alternatives)
-        return 1 + chosen + sum(map(sum, several.values()))
+        if follows and "discriminator" in schema:
+            several["oneOf"] = [max(several.get("oneOf", [0]))]
+        return steps_of(schema) + repeats_of(schema) * sum(map(sum, several.values()))
 
     def _judged(self, schema: Json, value: Any, found: list[Misfit], most: int) -> _Walk:
         branches: dict[str, list[tuple[str | int | None, list[Misfit]]]] = {}

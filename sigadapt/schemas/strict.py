@@ -62,7 +62,9 @@ def strict_tool(tool: Json) -> StrictTool:
     closing = _Closing(function["name"])
     parameters = closing.schema(function["parameters"], [])
     closing.check_references()
-    return StrictTool({**tool, "function": {**function, "parameters": parameters}}, tuple(closing.closed))
+    return StrictTool(
+        {**tool, "function": {**function, "parameters": parameters}}, tuple(sorted(closing.closed))
+    )
 
 
 class _Closing:

@@ -51,6 +51,12 @@ def chain(keyword: str, levels: int, under: str = "$defs") -> Json:
     return of({"$ref": f"#/{under}/D0"}, **{under: {**defs, f"D{levels}": {"type": "string"}}})
 
 
+def deep(levels: int, leaf: Any) -> Json:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
+
+
 @pytest.mark.parametrize("keyword", KEYWORDS)
 def test_schemas_that_double_at_each_level_are_refused(keyword: str):
     """tool-declarations: A schema of hostile depth or size is refused."""
@@ -80,15 +86,33 @@ def test_shared_and_recursive_definitions_cost_little():
     assert told.of_value < 20
 
 
+def test_unions_that_hold_each_other_cost_little():
+    """tool-declarations: A recursive type stays recursive."""
+    defs: Json = {}
+    for union in range(8):  # as in a syntax tree: each kind of node holds nodes of every kind
+        kinds = [{"$ref": f"#/$defs/U{other}"} for other in range(8)]
+        defs[f"U{union}"] = {
+            "anyOf": [
+                {"properties": {"op": {"const": f"{union}.{n}"}, "a": {"anyOf": kinds}}, "required": ["op"]}
+                for n in range(10)
+            ]
+        }
+    tree = of({"$ref": "#/$defs/U0"}, **{"$defs": defs})
+    assert effort(tree).of_value < 2_000
+    assert effort(tree).of_character == 0
+    good: Json = {"op": "0.9"}
+    for level in range(20):
+        good = {"op": f"{level % 8}.5", "a": good}
+    assert flaw(tree, {"a": {"op": "0.1", "a": good}}) is None
+
+
 def test_a_check_that_would_take_too_long_does_not_fit():
     """tool-call-outputs: A check that cannot be finished does not fit."""
-    within = chain("allOf", 16)
-    assert effort(within).of_value < MAX_JUDGED
-    args: Any = "x"
-    for _ in range(17):
-        args = {"a": args}
-    assert flaw(within, args) is None
-    found = flaw(within, {**args, **{f"k{n}": n for n in range(3_000)}})
+    doubling = chain("allOf", 30)
+    assert MAX_STEPS < effort(doubling).of_value < MAX_JUDGED
+    assert flaw(doubling, deep(10, {})) is None
+    assert flaw(doubling, {**deep(10, {}), **{f"k{n}": n for n in range(3_000)}}) is None
+    found = flaw(doubling, deep(31, "x"))
     assert found is not None
     assert found.path is None
     assert found.message == "the arguments of f could not be checked: it would take too long"
