@@ -15,8 +15,10 @@ ECMA 262 regular expressions and run in linear time. A pattern with lookaround o
 fixed number of steps, and the value then does not fit.
 """
 
-from itertools import islice
-from typing import NoReturn, cast
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple, NoReturn, cast
 
 import jsonschema_rs
 import orjson
@@ -24,6 +26,15 @@ import orjson
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import BoundedCache
+from sigadapt.schemas.effort import (
+    MAX_JUDGED,
+    MAX_STEPS,
+    Effort,
+    effort_of,
+    extent_of,
+    is_affordable,
+    remembered_in,
+)
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -33,22 +44,20 @@ from sigadapt.schemas.json_values import (
     compact,
     cut,
     fault_in,
-    listed,
     pointer,
 )
+from sigadapt.schemas.misfits import Misfit, Misfits
 from sigadapt.schemas.references import check_references
 from sigadapt.schemas.subschemas import Place, subschemas
 
 MAX_VALUES = 100_000
 MAX_PATTERNS = 500
 
-# Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, jsonschema_rs.Validator] = BoundedCache(4 * 1024 * 1024)
-_COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
-_LONGEST_KEPT = 16_384
-
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
+_LONGEST_PATH = 500
+_LONGEST_LIST = 1_200
 _MOST_ERRORS = 8
+_FEW_STEPS = 100_000  # that the validator may take to list errors which `misfits.py` knows nothing of
 
 _TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
 _OTHER_WORDS = {
@@ -67,7 +76,27 @@ _OF_OBJECTS = (
 )
 
 
-def check(schema: object, *, tool: str | None) -> jsonschema_rs.Validator:
+class Checked(NamedTuple):
+    """A schema that passed the checks.
+
+    Args:
+        validator: the compiled schema.
+        text: the schema's compact JSON text.
+        effort: how much work a check by it may take.
+    """
+
+    validator: jsonschema_rs.Validator
+    text: str
+    effort: Effort
+
+
+# Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
+_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(4 * 1024 * 1024)
+_COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
+_LONGEST_KEPT = 16_384
+
+
+def check(schema: object, *, tool: str | None) -> Checked:
     """Compile a schema; refuse it if it breaks one of the rules at the top of this file.
 
     Args:
@@ -93,21 +122,34 @@ Use 'integer'.
     text = compact(root)  # after check_json, because `compact` writes NaN as null
     validator = _VALIDATORS.get(text)
     if validator is None:
-        validator = _checked(root, tool)
+        validator = _checked(root, text, tool)
         if len(text) <= _LONGEST_KEPT and '"pattern' not in text:  # a pattern may take half a megabyte
             _VALIDATORS.put(text, validator, weight=len(text) * _COMPILED_WEIGHS)
     return validator
 
 
-def _checked(root: Json, tool: str | None) -> jsonschema_rs.Validator:
+def check_text(text: str, *, tool: str | None) -> Checked:
+    """Compile a schema that is given as compact JSON text; otherwise as `check`.
+
+    Example:
+        >>> check_text('{"type":"object"}', tool="f").validator.is_valid({})
+        True
+    """
+    return _VALIDATORS.get(text) or check(json.loads(text), tool=tool)
+
+
+def _checked(root: Json, text: str, tool: str | None) -> Checked:
     _check_root(root, tool)
     places = list(subschemas(root))
+    references = check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, Path(place.path, "type"))
     _check_patterns(places, tool)
-    check_references(places, tool=tool)
-    return compiled(root, tool=tool)
+    effort = effort_of(places, references)
+    if effort.of_value > MAX_JUDGED:
+        _refuse(f"its schemas may judge one value more than {MAX_JUDGED} times", tool, None)
+    return Checked(_compiled(root, tool), text, effort)
 
 
 def check_json(value: object, *, tool: str | None) -> None:
@@ -124,22 +166,11 @@ def check_json(value: object, *, tool: str | None) -> None:
         _refuse(fault.reason, tool, fault.path)
 
 
-def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
-    """Compile a schema, which also checks it against its metaschema (check e).
-
-    Raises:
-        InvalidToolDecl: `invalid_schema`; or `remote_ref` for a reference to another document.
-
-    Example:
-        >>> compiled({"type": "object"}, tool="f").is_valid({})
-        True
-    """
-    draft = jsonschema_rs.Draft202012Validator
-    if "$schema" in schema:
-        draft = jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
+def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
+    """Compile a schema, which also checks it against its metaschema (check e)."""
     try:
         # Without `offline=True`, the validator reads references from the network and from files (rule 11).
-        return draft(schema, pattern_options=_ENGINE, offline=True)
+        return _draft_of(schema)(schema, pattern_options=_ENGINE, offline=True)
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             _refuse(error.message, tool, None, code="remote_ref")
@@ -151,50 +182,144 @@ def compiled(schema: Json, *, tool: str | None) -> jsonschema_rs.Validator:
         _refuse(f"not JSON: {cut(str(error))}", tool, None)
 
 
-def flaw_in(args: Json, validator: jsonschema_rs.Validator, tool: str) -> Flaw | None:
+def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
+    if "$schema" not in schema:
+        return jsonschema_rs.Draft202012Validator
+    return jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
+
+
+def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     """Check arguments against a compiled schema.
 
     Args:
         args: the decoded arguments.
-        validator: what `check` or `compiled` returned.
+        checked: what `check` returned.
         tool: the tool's name, for the message.
 
     Returns:
-        None if they fit; else a Flaw `schema_mismatch` whose message lists the first errors and counts the
-        others. Its `path` is the JSON Pointer of the first error.
+        None if they fit; else a Flaw `schema_mismatch` whose message lists the first errors, up to a readable
+        length. Its `path` is the JSON Pointer of the first error. A check that would take too long has none.
 
     Example:
-        >>> validator = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
-        >>> flaw_in({"n": 1.0}, validator, "f")
-        >>> flaw_in({"n": "x"}, validator, "f").message
+        >>> checked = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
+        >>> flaw_in({"n": 1.0}, checked, "f")
+        >>> flaw_in({"n": "x"}, checked, "f").message
         'the arguments do not fit f: /n: "x" is not of type "integer"'
     """
     try:
-        orjson.dumps(args)
-    except TypeError:  # an integer over 64 bits, which is valid, or a value that the validator must not get
+        flaw = _unfit_to_judge(args, checked, tool)
+        if flaw is None and not checked.validator.is_valid(args):
+            flaw = _told(args, checked, tool)
+    except ValueError as error:  # text that is no Unicode
+        return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
+    return flaw
+
+
+def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
+    try:
+        if len(orjson.dumps(args)) <= checked.effort.free_bytes:
+            return None
+    except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
         if fault is not None:
             return Flaw(
                 "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
             )
-    try:
-        if validator.is_valid(args):
-            return None
-        errors = list(validator.iter_errors(args))
-    except ValueError as error:  # half of a surrogate pair
-        return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
-    reasons = listed((_describe(error) for error in errors), _MOST_ERRORS)
-    first = pointer(errors[0].instance_path)
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", first)
+    if _is_affordable(args, checked):
+        return None
+    return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
 
 
-def _describe(error: jsonschema_rs.ValidationError) -> str:
-    where, reason = pointer(error.instance_path), cut(error.message)
-    branches = cast("list[list[jsonschema_rs.ValidationError]]", getattr(error.kind, "context", []))
-    if branches:  # a model can correct its call only if it knows why each alternative failed
-        firsts = [cut(branch[0].message) for branch in islice(branches, 4) if branch]
-        reason = f"fits no alternative ({', '.join(firsts)})" if firsts else reason
-    return f"{where}: {reason}" if where else reason
+def _is_affordable(args: Json, checked: Checked) -> bool:
+    """Whether a check stays within the bounds; where it might not, the steps of these arguments count."""
+    extent = extent_of(args)
+    if is_affordable(checked.effort, extent):
+        return True
+    if not is_affordable(checked.effort, extent, 0):
+        return False
+    walk, schema = _walk(checked)
+    places = list(subschemas(schema))
+    remembered = remembered_in(places, check_references(places, tool=None))
+    return is_affordable(checked.effort, extent, walk.steps(schema, args, MAX_STEPS, remembered))
+
+
+def misfitting(args: Json, checked: Checked) -> frozenset[str]:
+    """Name the arguments that hold something that does not fit; all of them, where that cannot be told.
+
+    Example:
+        >>> checked = check({"type": "object", "additionalProperties": {"type": "integer"}}, tool="f")
+        >>> misfitting({"a": 1, "b": "x"}, checked)
+        frozenset({'b'})
+    """
+    if _unfit_to_judge(args, checked, "") is not None:
+        return frozenset(args)
+    if checked.validator.is_valid(args):
+        return frozenset()
+    walk, schema = _walk(checked, most=len(args) + 1, most_inside=1)
+    found = walk.of(schema, args)
+    if walk.is_exhausted or not found:
+        return frozenset(args)
+    return frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
+
+
+def judgements_in(args: Json, checked: Checked, most: int) -> int:
+    """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`.
+
+    Example:
+        >>> node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
+        >>> judgements_in({"next": {"next": {}}}, check(node, tool="f"), 100)
+        16
+    """
+    if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
+        return 0
+    walk, schema = _walk(checked)
+    return walk.steps(schema, args, most)
+
+
+def _walk(
+    checked: Checked, *, most: int = _MOST_ERRORS + 1, most_inside: int = _MOST_ERRORS
+) -> tuple[Misfits, Json]:
+    """A walk over the schema that was compiled: what its author holds may have changed since."""
+    schema: Json = json.loads(checked.text)
+    references = check_references(list(subschemas(schema)), tool=None)
+    compile_ = partial(_draft_of(schema), pattern_options=_ENGINE, offline=True)
+    return Misfits(references, compile_, most=most, most_inside=most_inside), schema
+
+
+def _told(args: Json, checked: Checked, tool: str) -> Flaw:
+    walk, schema = _walk(checked)
+    found = walk.of(schema, args) or _told_by_validator(args, checked)
+    if not found:
+        return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where was not found out", "")
+    return Flaw(
+        "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", _shortened(found[0].keys)
+    )
+
+
+def _told_by_validator(args: Json, checked: Checked) -> list[Misfit]:
+    effort = checked.effort
+    if effort.recursive or extent_of(args).values * effort.of_value > _FEW_STEPS:
+        return []
+    errors = checked.validator.iter_errors(args)
+    return [Misfit(tuple(error.instance_path), error.kind.name, cut(error.message)) for error in errors]
+
+
+def _listed(found: Sequence[Misfit]) -> str:
+    told: list[str] = []
+    for misfit in found[:_MOST_ERRORS]:
+        where = _shortened(misfit.keys)
+        told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
+        if sum(map(len, told)) > _LONGEST_LIST:
+            break
+    return "; ".join(told) + ("; and more" if len(found) > len(told) else "")
+
+
+def _shortened(keys: Sequence[str | int]) -> str:
+    """The JSON Pointer of a place, or of the innermost one around it whose pointer has a readable length."""
+    whole = pointer(keys)
+    while len(whole) > _LONGEST_PATH:
+        whole = whole.rpartition("/")[0]
+    return whole
 
 
 def _check_root(root: Json, tool: str | None) -> None:

@@ -8,18 +8,22 @@ c. No value is validated more than `MAX_APPLIED` times: where each definition re
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, Path, cut
-from sigadapt.schemas.subschemas import SAME_VALUE, Place
+from sigadapt.schemas.subschemas import SAME_VALUE, Place, subschemas
 
 MAX_APPLIED = 10_000
 """How many times a schema, with all schemas it refers to, may validate one value."""
 
 _KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+References: TypeAlias = dict[tuple[int, object], list[Any]]
+"""What a schema refers to, by its `id` and the keyword; the first is what the reference says by itself."""
 
 
 class _Reference(NamedTuple):
@@ -36,22 +40,26 @@ class _Targets:
     around it: `of_schema` maps the `id` of each schema object to its resource.
     """
 
-    __slots__ = ("anchors", "of_schema", "outer", "resources")
+    __slots__ = ("anchors", "base", "of_schema", "resources")
 
-    def __init__(self, root: Json) -> None:
-        identifier = root.get("$id")
-        self.outer = identifier if type(identifier) is str else ""
+    def __init__(self) -> None:
+        self.base: dict[int, str] = {}
         self.resources: dict[str, Json] = {}
         self.anchors: dict[tuple[int, str], Json] = {}
         self.of_schema: dict[int, Json] = {}
 
 
-def check_references(places: Sequence[Place], *, tool: str | None) -> None:
+def check_references(places: list[Place], *, tool: str | None) -> References:
     """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
 
     Args:
-        places: all schemas of one document, the root first, as `subschemas` yields them.
+        places: all schemas of one document, the root first, as `subschemas` yields them. A schema that only
+            a reference leads to is added here.
         tool: the tool's name, for the error.
+
+    Returns:
+        What each schema refers to, by the schema's `id` and the keyword. A dynamic reference may lead to
+        every schema with its anchor.
 
     Raises:
         InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
@@ -64,46 +72,71 @@ def check_references(places: Sequence[Place], *, tool: str | None) -> None:
         sigadapt.errors.InvalidToolDecl: tool 'f', at /properties/a/$ref: 'https://example.com/a.json' is \
 outside this schema, and schemas are never fetched. Copy the schema it refers to into `$defs`.
     """
-    targets = _Targets(places[0].schema)
+    targets = _Targets()
     references: list[_Reference] = []
     applied: defaultdict[int, list[int]] = defaultdict(list)
-    for place in places:
-        schema, holder = place.schema, place.holder
-        resource = _enter(place, targets)
-        references += [
-            _Reference(schema[key], schema, resource, Path(place.path, key))
-            for key in _KEYWORDS
-            if type(schema.get(key)) is str
-        ]
-        if place.keyword in SAME_VALUE:
-            applied[id(holder)].append(id(schema))
-    for reference in references:
-        target = _resolved(reference, targets, tool)
-        applied[id(reference.holder)].append(id(target))
+    resolved: References = {}
+    entered = followed = 0
+    while entered < len(places) or followed < len(references):
+        for place in places[entered:]:
+            references += _enter(place, targets)
+            if place.keyword in SAME_VALUE:
+                applied[id(place.holder)].append(id(place.schema))
+        entered = len(places)
+        for reference in references[followed:]:
+            target: Any = _resolved(reference, targets, tool)
+            applied[id(reference.holder)].append(id(target))
+            resolved[id(reference.holder), reference.path.key] = [target]
+            if isinstance(target, dict):
+                places.extend(_hidden(cast("Json", target), reference, targets))
+        followed = len(references)
     _check_cost(applied, tool)
+    _add_dynamic(references, targets, resolved)
+    return resolved
 
 
-def _enter(place: Place, targets: _Targets) -> Json:
-    """Record a schema's identifier and anchors. Return the resource that its references are relative to."""
+def _hidden(target: Json, reference: _Reference, targets: _Targets) -> Iterable[Place]:
+    """Yield the schemas of a target that only references lead to."""
+    if id(target) in targets.of_schema:
+        return ()
+    targets.of_schema[id(target)] = reference.resource
+    return subschemas(target)
+
+
+def _add_dynamic(references: Iterable[_Reference], targets: _Targets, resolved: References) -> None:
+    for reference in references:
+        if reference.path.key == "$dynamicRef":
+            found = resolved[id(reference.holder), "$dynamicRef"]
+            name = reference.target.partition("#")[2]
+            others = (schema for (_, anchor), schema in targets.anchors.items() if anchor == name)
+            found += [schema for schema in others if schema is not found[0] and "$dynamicAnchor" in schema]
+
+
+def _enter(place: Place, targets: _Targets) -> list[_Reference]:
+    """Record a schema's identifier and anchors. Return its references, each with its resource."""
     schema, identifier = place.schema, place.schema.get("$id")
-    resource = schema if place.holder is None else targets.of_schema[id(place.holder)]
+    at_home = targets.of_schema.get(id(schema), schema)
+    resource = at_home if place.holder is None else targets.of_schema[id(place.holder)]
     if type(identifier) is str and not identifier.startswith("#"):
-        resource = schema
-        for name in (identifier, urljoin(targets.outer, identifier)):
-            targets.resources[name.rstrip("#")] = schema
+        base = urljoin(targets.base.get(id(resource), "") if place.holder else "", identifier).rstrip("#")
+        targets.base[id(schema)] = base
+        targets.resources[base] = resource = schema
     targets.of_schema[id(schema)] = resource
     for key in ("$anchor", "$dynamicAnchor"):
         if type(schema.get(key)) is str:
             targets.anchors[id(resource), schema[key]] = schema
-    return resource
+    return [
+        _Reference(schema[key], schema, resource, Path(place.path, key))
+        for key in _KEYWORDS
+        if type(schema.get(key)) is str
+    ]
 
 
 def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> object:
     base, _, fragment = reference.target.partition("#")
     resource = reference.resource
     if base:
-        joined = urljoin(targets.outer, base)
-        resource = targets.resources.get(base) or targets.resources.get(joined)
+        resource = targets.resources.get(urljoin(targets.base.get(id(resource), ""), base))
         if resource is None:
             raise InvalidToolDecl(
                 f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched",

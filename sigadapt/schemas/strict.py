@@ -1,12 +1,14 @@
-"""Make a tool's schema compatible with strict mode, or refuse it (rule 9).
+"""Make a tool's schema compatible with strict mode, or refuse it (rules 3 and 9).
 
 In strict mode, every object has `"additionalProperties": false` and requires all of its properties. An object
-without `additionalProperties` gets it here. An optional property is refused: to require it would change the
-arguments that the tool accepts. So is a keyword that strict mode does not support.
+that names its properties and says nothing of others is closed here, and the caller gets its place. What would
+change the arguments that the tool accepts is refused: a free-form object, an optional property, a value of
+any type. So are a keyword that strict mode does not support, and a reference to a schema that was not closed.
 Source: OpenAI's structured outputs guide, "Supported schemas".
 """
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, pointer
@@ -18,17 +20,34 @@ _UNKNOWN = (
     "if",
     "then",
     "else",
+    "contains",
     "patternProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "dependencies",
     "dependentRequired",
     "dependentSchemas",
+    "additionalItems",
+    "$dynamicRef",
+    "$recursiveRef",
 )
+_SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
+
+_Keys = list[str | int]
 
 
-def strict_tool(tool: Json) -> Json:
+class StrictTool(NamedTuple):
+    """A tool for strict mode, and the JSON Pointers of the objects in its schema that were closed."""
+
+    tool: Json
+    closed: tuple[str, ...]
+
+
+def strict_tool(tool: Json) -> StrictTool:
     """Return the tool with a schema that strict mode accepts.
-
-    Args:
-        tool: a tool in the shape of OpenAI's chat completions. It is not changed.
 
     Raises:
         InvalidToolDecl: `not_strict`, with the path of the keyword or property that strict mode refuses.
@@ -36,52 +55,99 @@ def strict_tool(tool: Json) -> Json:
     Example:
         >>> schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
         >>> tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-        >>> strict_tool(tool)["function"]["parameters"]["additionalProperties"]
-        False
+        >>> strict = strict_tool(tool)
+        >>> strict.tool["function"]["parameters"]["additionalProperties"], strict.closed
+        (False, ('',))
     """
     function = tool["function"]
-    parameters = _closed(function["parameters"], [], function["name"])
-    return {**tool, "function": {**function, "parameters": parameters}}
+    closing = _Closing(function["name"])
+    parameters = closing.schema(function["parameters"], [])
+    closing.check_references()
+    return StrictTool(
+        {**tool, "function": {**function, "parameters": parameters}}, tuple(sorted(closing.closed))
+    )
 
 
-def _closed(schema: Any, path: list[str | int], tool: str) -> Any:
-    # Recursion is safe: a declared schema has at most SCHEMA_LEVELS levels.
-    if isinstance(schema, list):
-        items = cast("list[Any]", schema)
-        return [_closed(item, [*path, number], tool) for number, item in enumerate(items)]
-    if not isinstance(schema, dict):
+class _Closing:
+    """Walks one schema, and records which places it saw, which it closed and which are referred to."""
+
+    # A walk is as deep as a declared schema may be (`SCHEMA_LEVELS`), so recursion is safe.
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+        self._seen: set[str] = set()
+        self._references: list[tuple[str, _Keys]] = []
+        self.closed: list[str] = []
+
+    def schema(self, schema: Any, path: _Keys) -> Any:
+        """Return a copy of the schema with its objects closed."""
+        if not isinstance(schema, dict):
+            return self._boolean(schema, path)
+        self._seen.add(pointer(path))
+        schema = cast("Json", schema)
+        self._check_words(schema, path)
+        copy: Json = dict(schema)
+        for word in ("properties", "$defs", "definitions"):
+            if isinstance(schema.get(word), dict):
+                named = cast("Json", schema[word])
+                copy[word] = {key: self.schema(value, [*path, word, key]) for key, value in named.items()}
+        for word in ("prefixItems", "anyOf", "items"):
+            if isinstance(schema.get(word), list):
+                listed = enumerate(cast("list[Any]", schema[word]))
+                copy[word] = [self.schema(value, [*path, word, number]) for number, value in listed]
+            elif word in schema:
+                copy[word] = self.schema(schema[word], [*path, word])
+        if _is_of_objects(schema):
+            self._close(copy, path)
+        return copy
+
+    def check_references(self) -> None:
+        """Refuse a reference to a place that the walk did not see."""
+        for reference, path in self._references:
+            if not reference.startswith("#") or unquote(reference[1:]) not in self._seen:
+                self._refuse(f"strict mode cannot follow {reference!r}", path, fix="Put it under `$defs`.")
+
+    def _boolean(self, schema: Any, path: _Keys) -> Any:
+        if schema is True:
+            self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
         return schema
-    schema = cast("Json", schema)
-    for word in _UNKNOWN:
-        if word in schema:
-            _refuse(f"strict mode does not support {word!r}", [*path, word], tool)
-    closed: Json = dict(schema)
-    for word in ("properties", "$defs", "definitions"):
-        if isinstance(schema.get(word), dict):
-            named = cast("Json", schema[word])
-            closed[word] = {key: _closed(value, [*path, word, key], tool) for key, value in named.items()}
-    for word in ("items", "prefixItems", "anyOf"):
-        if word in schema:
-            closed[word] = _closed(schema[word], [*path, word], tool)
-    if "properties" in schema or schema.get("type") == "object":
-        _close(closed, path, tool)
-    return closed
+
+    def _check_words(self, schema: Json, path: _Keys) -> None:
+        for word in _UNKNOWN:
+            if word in schema:
+                self._refuse(f"strict mode does not support {word!r}", [*path, word])
+        if path and not any(word in schema for word in _SAYS_WHAT):
+            self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
+        if isinstance(schema.get("$ref"), str):
+            self._references.append((schema["$ref"], [*path, "$ref"]))
+
+    def _close(self, schema: Json, path: _Keys) -> None:
+        if "additionalProperties" not in schema and "properties" in schema:
+            self.closed.append(pointer(path))
+            schema["additionalProperties"] = False
+        elif schema.get("additionalProperties") is not False:
+            where = [*path, "additionalProperties"] if "additionalProperties" in schema else path
+            self._refuse("strict mode takes closed objects only", where, fix="Name its `properties`.")
+        self._require_all(schema, path)
+
+    def _require_all(self, schema: Json, path: _Keys) -> None:
+        required = cast("list[str]", schema.get("required", []))
+        properties = cast("Json", schema.setdefault("properties", {}))
+        for name in properties:
+            if name not in required:
+                self._refuse(
+                    f"{name!r} is optional, and strict mode requires every property",
+                    [*path, "properties", name],
+                    fix="Require it, with null among its types if it may be left out.",
+                )
+        for name in required:
+            if name not in properties:
+                self._refuse(f"{name!r} is required and not among the properties", [*path, "required"])
+        schema["required"] = list(required)
+
+    def _refuse(self, reason: str, path: _Keys, fix: str | None = None) -> None:
+        raise InvalidToolDecl(reason, code="not_strict", tool=self._tool, path=pointer(path), fix=fix)
 
 
-def _close(schema: Json, path: list[str | int], tool: str) -> None:
-    if schema.setdefault("additionalProperties", False) is not False:
-        _refuse("strict mode accepts only false here", [*path, "additionalProperties"], tool)
-    required = schema.get("required", [])
-    for name in schema.setdefault("properties", {}):
-        if name not in required:
-            _refuse(
-                f"{name!r} is optional, and strict mode requires every property",
-                [*path, "properties", name],
-                tool,
-                fix="Require it; if it may be left out, let it be null as well.",
-            )
-    schema["required"] = list(required)
-
-
-def _refuse(reason: str, path: list[str | int], tool: str, fix: str | None = None) -> None:
-    raise InvalidToolDecl(reason, code="not_strict", tool=tool, path=pointer(path), fix=fix)
+def _is_of_objects(schema: Json) -> bool:
+    types = schema.get("type")
+    return "properties" in schema or types == "object" or (isinstance(types, list) and "object" in types)

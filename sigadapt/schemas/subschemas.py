@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, cast
 
 from sigadapt.schemas.json_values import Json, Path
 
-SAME_VALUE = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
+SAME_VALUE = frozenset(
+    ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+)
 """Keywords whose schemas apply to the same value, not to a part of it."""
 
 _ONE = (
@@ -18,7 +20,9 @@ _ONE = (
     | frozenset(("not", "if", "then", "else"))
 )
 _LIST = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
-_NAMED = frozenset(("$defs", "definitions", "dependentSchemas", "patternProperties", "properties"))
+_NAMED = frozenset(
+    ("$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties", "properties")
+)
 
 
 class Place(NamedTuple):
@@ -51,10 +55,16 @@ def subschemas(root: Json) -> Iterator[Place]:
     while pending:
         place = pending.pop()
         yield place
-        pending.extend(_children(place.schema, place.path))
+        pending.extend(children(place.schema, place.path))
 
 
-def _children(schema: Json, path: Path | None) -> Iterator[Place]:
+def children(schema: Json, path: Path | None = None) -> Iterator[Place]:
+    """Walk over the schemas that stand directly in one.
+
+    Example:
+        >>> [place.keyword for place in children({"not": {"items": {}}, "anyOf": [{}, {}]})]
+        ['not', 'anyOf', 'anyOf']
+    """
     for keyword, value in schema.items():
         if isinstance(value, dict):
             held = cast("Json", value)

@@ -34,6 +34,11 @@ from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 _Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
 
 _MOST_ERRORS = 8
+_LONGEST_PATH = 500
+_MOST_JUDGED = 40_000
+"""How often pydantic may judge parts of a call. That is a second's work if every alternative fails."""
+
+_OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
 _OTHERS = "**"
 _ADAPTERS: WeakCache[dict[str, tuple[Snapshot, _Adapter]]] = WeakCache()
 """The adapter of each parameter of a callable, with the snapshot of its type. `**` is for `**kwargs`."""
@@ -63,6 +68,9 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         return copy.deepcopy(args)
     if isinstance(decl.func, LostFunction):
         raise decl.func.refusal()
+    if decl.judgements(args, _MOST_JUDGED) > _MOST_JUDGED:
+        reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
+        return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     bind = _model_arguments if models.accepts(decl.func) else _arguments
     bound = bind(cast("Any", decl.func), args)
     return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
@@ -177,8 +185,14 @@ def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]
 
 
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
-    reasons = listed((_describe(detail, args) for detail in details), _MOST_ERRORS)
+    details.sort(key=_is_of_an_alternative)
+    reasons = listed(dict.fromkeys(_describe(detail, args) for detail in details), _MOST_ERRORS)
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", _pointer(details[0], args))
+
+
+def _is_of_an_alternative(detail: ErrorDetails) -> bool:
+    """Whether an error may be of an alternative that was not meant: arguments that bind fit their schema."""
+    return detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type")
 
 
 def _describe(detail: ErrorDetails, args: Json) -> str:
@@ -187,7 +201,10 @@ def _describe(detail: ErrorDetails, args: Json) -> str:
 
 
 def _pointer(detail: ErrorDetails, args: Json) -> str:
-    return pointer(_places(detail["loc"], args))
+    whole = pointer(_places(detail["loc"], args))
+    while len(whole) > _LONGEST_PATH:
+        whole = whole.rpartition("/")[0]
+    return whole
 
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:

@@ -97,7 +97,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give one, or ToolResult.unanswered(call).",
+        fix="Give one, or use ToolResult.unanswered(call).",
     )
 
 

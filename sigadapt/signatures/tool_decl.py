@@ -13,11 +13,10 @@ from inspect import currentframe
 from typing import Any, NoReturn
 
 import jiter
-import jsonschema_rs
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.check import check, check_json, compiled, flaw_in
+from sigadapt.schemas.check import Checked, check, check_json, check_text, flaw_in, judgements_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -196,16 +195,22 @@ class ToolDecl:
             >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
             ['b']
         """
-        errors = self._validator.iter_errors(args)
-        return frozenset(str(error.instance_path[0]) for error in errors if error.instance_path)
+        return misfitting(args, self._validator)
+
+    def judgements(self, args: Json, most: int) -> int:
+        """Count how often a reader without memory judges the arguments and their parts, up to `most`.
+
+        Zero where it is certain to be fewer.
+        """
+        return judgements_in(args, self._validator, most)
 
     def _parameters(self) -> Json:
         """A new copy of the schema, from the text that the snapshot is."""
         return jiter.from_json(self.__dict__["_schema"])
 
     @cached_property
-    def _validator(self) -> jsonschema_rs.Validator:
-        return compiled(self._parameters(), tool=self.name)
+    def _validator(self) -> Checked:
+        return check_text(self.__dict__["_schema"].decode(), tool=self.name)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))

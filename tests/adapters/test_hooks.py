@@ -285,7 +285,9 @@ class Spoiling:
     """A hook that edits what it is given, in place."""
 
     def before_request(self, request: Any, context: Any) -> None:
-        request["tools"][0]["function"]["parameters"]["properties"].clear()
+        parameters = request["tools"][0]["function"]["parameters"]
+        parameters["properties"].clear()
+        parameters["required"].clear()
         request["tools"].append({"type": "web_search"})
 
 

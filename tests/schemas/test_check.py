@@ -181,7 +181,7 @@ def test_a_flaw_message_is_bounded():
     args = {f"p{n}": "x" * 10_000 for n in range(1000)}
     found = flaw({"type": "object", "additionalProperties": {"type": "integer"}}, args)
     assert found is not None
-    assert found.message.endswith("; and 992 more")
+    assert found.message.endswith("; and more")
     assert len(found.message) < 2000
 
 

@@ -260,6 +260,86 @@ def test_a_validator_s_own_refusal_is_a_tagged_bad_call():
     assert "it is odd" in bad.message
 
 
+class And(pydantic.BaseModel):
+    op: Literal["and"]
+    args: "list[Untagged]"
+
+
+class Or(pydantic.BaseModel):
+    op: Literal["or"]
+    args: "list[Untagged]"
+
+
+class Eq(pydantic.BaseModel):
+    op: Literal["eq"]
+    value: str
+
+    @pydantic.field_validator("value")
+    @classmethod
+    def _good(cls, value: str) -> str:
+        if value == "bad":
+            raise ValueError("it is bad")
+        return value
+
+
+Untagged = And | Or | Eq
+
+
+class All(pydantic.BaseModel):
+    op: Literal["all"]
+    args: "list[Tagged]"
+
+
+class Some(pydantic.BaseModel):
+    op: Literal["some"]
+    args: "list[Tagged]"
+
+
+Tagged = Annotated[All | Some | Eq, Field(discriminator="op")]
+And.model_rebuild()
+Or.model_rebuild()
+All.model_rebuild()
+Some.model_rebuild()
+
+
+def search(where: Untagged) -> None: ...
+
+
+def find(where: Tagged) -> None: ...
+
+
+def condition(depth: int, value: str, ops: tuple[str, str] = ("and", "or")) -> dict[str, Any]:
+    where: dict[str, Any] = {"op": "eq", "value": value}
+    for level in range(depth):
+        where = {"op": ops[level % 2], "args": [where]}
+    return where
+
+
+def test_what_pydantic_alone_refuses_is_told_first():
+    """tool-call-outputs: Binding ends soon."""
+    bad = unbound(search, where=condition(6, "bad"))
+    assert bad.path == "/where" + "/args/0" * 6 + "/value"
+    assert bad.message.count("it is bad") == 1
+    assert len(bad.message) < 2_000
+
+
+@pytest.mark.parametrize("depth", [24, 90])
+@pytest.mark.parametrize("value", ["good", "bad"])
+def test_alternatives_that_pydantic_would_try_without_end_do_not_bind(depth: int, value: str):
+    """tool-call-outputs: Binding ends soon."""
+    assert bound(search, where=condition(8, "good"))["where"].op == "or"
+    bad = unbound(search, where=condition(depth, value))
+    assert (bad.code, bad.path) == ("schema_mismatch", None)
+    assert "discriminator" in bad.message
+
+
+def test_alternatives_with_a_discriminator_bind_at_any_depth():
+    """tool-call-outputs: Binding ends soon."""
+    ops = ("all", "some")
+    assert bound(find, where=condition(40, "good", ops))["where"].op == "some"
+    assert unbound(find, where=condition(40, "bad", ops)).path == "/where" + "/args/0" * 40 + "/value"
+
+
 def anything(**_: Any) -> None: ...
 
 

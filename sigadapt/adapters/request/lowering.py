@@ -14,7 +14,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import cut, is_unicode
+from sigadapt.schemas.json_values import cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -69,6 +69,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     request = _settings(request, route, changes)
     request = _strict(request, route, changes)
     request = _portable(request, route, changes)
+    request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
@@ -76,7 +77,6 @@ def lowered(request: Request, route: Route) -> Lowered:
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, route)
-    changes += _halved(request)
     request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
     changes += map(_new_id, ids)
     return Lowered(request, table, tuple(changes))
@@ -161,7 +161,12 @@ def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
         if not tool.get("function", {}).get("strict"):
             fitted.append(tool)
         elif route.strict:
-            fitted.append(strict_tool(tool))
+            strict = strict_tool(tool)
+            fitted.append(strict.tool)
+            if strict.closed:
+                places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
+                why = f"strict mode takes closed objects only; sent as closed: {places}"
+                changes.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
         else:
             why = "this route cannot send a strict flag; the calls are still checked"
             changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
@@ -194,13 +199,28 @@ def _new_id(new: NewId) -> Change:
     return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
 
 
-def _halved(request: Request) -> Iterator[Change]:
-    """Texts with half of a surrogate pair, which no request can hold."""
-    for number, row in enumerate(request["messages"]):
-        content = row.get("content")
-        if isinstance(content, str) and not is_unicode(content):
-            why = "half of a surrogate pair cannot be sent; a question mark stands in its place"
-            yield Change(f"/messages/{number}/content", "lowered", why)
+def _without_halves(request: Request, changes: list[Change]) -> Request:
+    """Replace half of a surrogate pair in a text, because no request can hold it.
+
+    Here that is done in questions. In turns and results, whoever writes them for the provider does it.
+    """
+    rows = request["messages"]
+    halved = [number for number, row in enumerate(rows) if _is_halved(row.get("content"))]
+    why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
+    changes += (Change(f"/messages/{number}/content", "lowered", why) for number in halved)
+    asked = {number for number in halved if rows[number]["role"] in ("system", "user")}
+    if not asked:
+        return request
+    sent = [
+        {**row, "content": row["content"].encode(errors="replace").decode()} if number in asked else row
+        for number, row in enumerate(rows)
+    ]
+    changed: Request = {**request, "messages": sent}
+    return changed
+
+
+def _is_halved(content: object) -> bool:
+    return isinstance(content, str) and not is_unicode(content)
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:

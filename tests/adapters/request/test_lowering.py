@@ -165,3 +165,31 @@ def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool
     twice = lowered(once.request, profile)
     assert twice.changes == ()
     assert twice.request == once.request
+
+
+def test_what_strict_mode_closes_is_on_record():
+    """request-shaping: An object that is closed is on record."""
+    text = {"type": "string"}
+    part = {"type": ["object", "null"], "properties": {"t": text}, "required": ["t"]}
+    parameters = {"type": "object", "properties": {"p": part}, "required": ["p"]}
+    closed = {**parameters, "properties": {"p": {**part, "additionalProperties": False}}}
+    tools: list[dict[str, Any]] = [
+        {"type": "function", "function": {"name": name, "parameters": schema, "strict": True}}
+        for name, schema in (("one", parameters), ("two", {**closed, "additionalProperties": False}))
+    ]
+    sent = lowered(request(tools=tools), next(route for route in PROFILES.values() if route.strict))
+    assert [tool["function"]["parameters"] for tool in sent.request.get("tools", ())] == [
+        {**closed, "additionalProperties": False}
+    ] * 2
+    assert whats(sent) == [("/tools/0/function/parameters", "lowered")]
+    assert "'', '/properties/p'" in sent.changes[0].why
+    assert tools[0]["function"]["parameters"] == parameters
+
+
+def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_record():
+    """conversations: A question has half of a surrogate pair."""
+    asked: Request = {"model": "m", "messages": [{"role": "user", "content": "Z\ud83d?"}]}
+    sent = lowered(asked, NATIVE["openai-chat"])
+    assert sent.request["messages"][0]["content"] == "Z??"
+    assert [(change.where, change.what) for change in sent.changes] == [("/messages/0/content", "lowered")]
+    assert asked["messages"][0]["content"] == "Z\ud83d?"

@@ -202,7 +202,7 @@ def judged_by_pydantic(function: Callable[..., Any], args: dict[str, Any], *, st
 
 def judged_by_schema(function: Callable[..., Any], args: dict[str, Any]) -> bool:
     [told] = callables.describe(function, None)
-    return schema.check(told.parameters, tool="f").is_valid(args)
+    return schema.check(told.parameters, tool="f").validator.is_valid(args)
 
 
 def among(types: dict[str, Any], excused: list[Any]) -> bool:

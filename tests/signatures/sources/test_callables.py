@@ -181,7 +181,7 @@ def test_a_recursive_type_stays_recursive():
 
     told = facts(plant).parameters
     assert told["properties"]["root"] == {"$ref": "#/$defs/Node"}
-    validator = schema.check(told, tool="plant")
+    validator = schema.check(told, tool="plant").validator
     args: dict[str, Any] = {"root": {"value": 1, "children": [{"value": 2, "children": [{"value": 3}]}]}}
     assert validator.is_valid(args)
     args["root"]["children"][0]["children"][0]["value"] = "x"

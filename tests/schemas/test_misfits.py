@@ -1,0 +1,193 @@
+"""What a bad call is told: the place and the reason, found in bounded work."""
+
+import subprocess
+import sys
+from itertools import pairwise
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from sigadapt.schemas import check as schema
+from sigadapt.schemas.json_values import Json, pointer
+from sigadapt.schemas.misfits import MAX_VISITS, Misfits
+from sigadapt.schemas.references import check_references
+from sigadapt.schemas.subschemas import subschemas
+from sigadapt.signatures.tool_decl import ToolDecl
+
+
+def alternative(op: str, **properties: Any) -> Json:
+    return {
+        "type": "object",
+        "properties": {"op": {"const": op}, **properties},
+        "required": ["op", *properties],
+    }
+
+
+EXPRESSION: Json = {"$ref": "#/$defs/Expression"}
+ALTERNATIVES = [
+    alternative("and", args={"type": "array", "items": EXPRESSION}),
+    alternative("or", args={"type": "array", "items": EXPRESSION}),
+    alternative("not", arg=EXPRESSION),
+    alternative("eq", field={"type": "string"}, value={"type": "string"}),
+]
+
+
+def filters(keyword: str = "anyOf") -> Json:
+    return {
+        "type": "object",
+        "properties": {"where": EXPRESSION},
+        "$defs": {"Expression": {keyword: ALTERNATIVES}},
+    }
+
+
+def nested(depth: int, leaf: Any = 5) -> Json:
+    where: Json = {"op": "eq", "field": "a", "value": leaf}
+    for level in range(depth):
+        where = {"op": ("and", "or")[level % 2], "args": [where]}
+    return {"where": where}
+
+
+def walked(parameters: Json, args: Any) -> Misfits:
+    walk = Misfits(
+        check_references(list(subschemas(parameters)), tool="f"), jsonschema_rs.Draft202012Validator
+    )
+    walk.of(parameters, args)
+    return walk
+
+
+def told(parameters: Json, args: Json) -> tuple[str | None, str]:
+    found = schema.flaw_in(args, schema.check(parameters, tool="f"), "f")
+    assert found is not None
+    assert found.code == "schema_mismatch"
+    return found.path, found.message.removeprefix("the arguments do not fit f: ")
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("depth", [0, 1, 12, 60])
+def test_one_wrong_leaf_is_told_at_its_place(depth: int, keyword: str):
+    """tool-call-outputs: The place of a wrong leaf is told at any depth."""
+    path, message = told(filters(keyword), nested(depth))
+    assert path == "/where" + "/args/0" * depth + "/value"
+    assert message == f'{path}: 5 is not of type "string"'
+
+
+def test_work_grows_in_line_with_depth():
+    """tool-call-outputs: The place of a wrong leaf is told at any depth."""
+    visits = [walked(filters(), nested(depth)).visits for depth in (10, 20, 40, 80)]
+    assert all(deeper < 4 * before for before, deeper in pairwise(visits))
+    assert visits[-1] < 5_000
+
+
+def test_a_hostile_call_ends_in_a_process_of_its_own():
+    """tool-call-outputs: The place of a wrong leaf is told at any depth."""
+    code = (
+        "from tests.schemas.test_misfits import *\n"
+        "for keyword in ('anyOf', 'oneOf'):\n"
+        "    for depth in (24, 90):\n"
+        "        decl = ToolDecl('f', parameters=filters(keyword))\n"
+        "        assert decl.misfits(nested(depth)) == {'where'}\n"
+    )
+    own = [sys.executable, "-c", code]
+    subprocess.run(own, check=True, timeout=120)  # noqa: S603  (its own code, above)
+
+
+def test_a_place_out_of_sight_is_told_by_the_innermost_around_it():
+    """tool-call-outputs: What is told of a bad call has a readable length."""
+    path, message = told(filters(), nested(98))
+    assert path is not None
+    assert path.startswith("/where/args/0/args")
+    assert len(path) <= 500
+    assert len(message) < 700
+    deep: Any = 1
+    for _ in range(150):
+        deep = {"k" * 5_000: deep}
+    path, message = told({"type": "object", "additionalProperties": {"$ref": "#"}}, deep)
+    assert path == ""
+    assert len(message) < 700
+
+
+def test_many_long_errors_are_cut():
+    """tool-call-outputs: What is told of a bad call has a readable length."""
+    args = {f"{n:02}" + "k" * 400: "v" * 50_000 for n in range(100)}
+    path, message = told({"type": "object", "additionalProperties": {"enum": ["x" * 50_000]}}, args)
+    assert path == "/" + next(iter(args))
+    assert message.endswith("; and more")
+    assert len(message) < 2_000
+
+
+def test_a_walk_that_does_not_end_tells_what_it_found():
+    """tool-call-outputs: What is told of a bad call has a readable length."""
+    many = {"type": "object", "properties": {"n": {"type": "integer"}, "a": {"items": {"type": "string"}}}}
+    path, message = told(many, {"n": "x", "a": [*["x"] * (MAX_VISITS + 1), 1]})
+    assert (path, message) == ("/n", '/n: "x" is not of type "integer"')
+    path, message = told(many, {"a": [*["x"] * (MAX_VISITS + 1), 1]})
+    assert (path, message) == ("", "the arguments do not fit f; where was not found out")
+
+
+def test_an_error_in_words_of_its_own_size_is_not_copied():
+    args = {"a": {f"k{n}": n for n in range(20_000)}}
+    path, message = told({"type": "object", "properties": {"a": {"type": "array"}}}, args)
+    assert (path, message) == ("/a", "/a: an object too large to show breaks type")
+
+
+CASES: list[tuple[Json, Any, list[str | int], str]] = [
+    ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, 3, [], "minimum"),
+    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", [], "fits no alternative"),
+    ({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 1, [], "2 alternatives"),
+    ({"anyOf": ALTERNATIVES[3:]}, {"op": "eq", "field": "a", "value": 1}, ["value"], "string"),
+    ({"not": {"type": "integer"}}, 1, [], "rules out"),
+    ({"if": {"type": "integer"}, "then": {"minimum": 5}}, 1, [], "minimum"),
+    ({"if": {"type": "integer"}, "else": {"maxLength": 1}}, "xx", [], "longer"),
+    ({"allOf": [{"items": {"items": {"type": "integer"}}}]}, [[1], [2, "x"]], [1, 1], "integer"),
+    ({"prefixItems": [{}, {"type": "string"}], "items": False}, ["x", 1], [1], "string"),
+    ({"prefixItems": [{}], "items": False}, ["x", 1], [1], "no value is allowed"),
+    ({"propertyNames": {"maxLength": 2}}, {"long": 1}, [], "the key 'long'"),
+    ({"patternProperties": {"^n": {"type": "integer"}}}, {"n1": 1, "n2": "x"}, ["n2"], "integer"),
+    ({"properties": {"a": False}}, {"a": 1}, ["a"], "no value is allowed"),
+    ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1, "b": 2}, [], "'b'"),
+    ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"a": 1}, [], '"b"'),
+    ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [], '"b"'),
+    ({"contains": {"type": "integer"}, "minContains": 2}, [1, "x"], [], "1 items"),
+    ({"contains": {"type": "integer"}, "maxContains": 1}, [1, 2], [], "2 items"),
+    ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"b": 1}, [], "'b'"),
+]
+
+
+@pytest.mark.parametrize(("part", "value", "keys", "words"), CASES)
+def test_every_keyword_has_its_place_and_reason(part: Json, value: Any, keys: list[Any], words: str):
+    """tool-call-outputs: Calls are checked against the declarations."""
+    path, message = told({"type": "object", "properties": {"p": part}}, {"p": value})
+    assert path == pointer(["p", *keys])
+    assert words in message
+
+
+def test_schemas_of_older_drafts_are_told_of_too():
+    old = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"a": {"items": [{"type": "string"}], "additionalItems": {"type": "integer"}}},
+        "dependencies": {"a": ["b"], "b": {"required": ["c"]}},
+    }
+    assert told(old, {"a": ["x", "y"], "b": 1, "c": 1})[0] == "/a/1"
+    assert '"b"' in told(old, {"a": []})[1]
+    assert '"c"' in told(old, {"b": 1})[1]
+
+
+def test_misfits_are_named_all_and_only_where_they_are():
+    """asked-for-leniency: Unwrapped arguments are marked and fit their schema."""
+    decl = ToolDecl("f", parameters={"type": "object", "additionalProperties": {"type": "integer"}})
+    args = {f"p{n}": n if n % 2 else "x" for n in range(100)}
+    assert decl.misfits(args) == {f"p{n}" for n in range(0, 100, 2)}
+    assert decl.misfits({"a": 1}) == frozenset()
+    assert ToolDecl("f", parameters={"type": "object", "required": ["k"]}).misfits({"a": 1}) == frozenset()
+
+
+def test_where_misfits_cannot_be_told_all_count():
+    """asked-for-leniency: Unwrapped arguments are marked and fit their schema."""
+    linked = {
+        "type": "object",
+        "properties": {"a": {"items": {"anyOf": [{"type": "string"}, {"$ref": "#"}]}}},
+    }
+    args = {"a": [*["x"] * (MAX_VISITS + 1), 1], "b": 1}
+    assert ToolDecl("f", parameters=linked).misfits(args) == {"a", "b"}
