@@ -4,17 +4,20 @@ import copy
 from dataclasses import replace
 from typing import Any
 
+import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import LITELLM, NATIVE, NATIVE_OLLAMA
+from support import LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
+import sigadapt
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lowered
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.signatures.calls import Turn
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PROFILES = {
     **{f"native-{name}": profile for name, profile in NATIVE.items()},
@@ -193,3 +196,24 @@ def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_recor
     assert sent.request["messages"][0]["content"] == "Z??"
     assert [(change.where, change.what) for change in sent.changes] == [("/messages/0/content", "lowered")]
     assert asked["messages"][0]["content"] == "Z\ud83d?"
+
+
+@pytest.mark.parametrize("wire", ["gemini", "anthropic", "ollama"])
+def test_litellm_gets_schemas_of_its_own(wire: str):
+    """call-cost: What has changed is declared anew."""
+    node: Any = {"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}
+    schema: Any = {
+        "type": "object",
+        "properties": {"node": {"$ref": "#/$defs/Node"}},
+        "$defs": {"Node": node},
+    }
+    decls = ToolDecls([{"name": "f", "parameters": schema}])
+    before = copy.deepcopy(decls.to_openai())
+    with LoopbackProvider([Answer(calls=[Call("f", {})])]) as provider:
+        lm = lm_of(provider, wire, "litellm", cache=False)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            for _ in range(2):
+                dspy.Predict(Ask)(question="?", tools=decls)
+    first, second = (request.body for request in provider.received)
+    assert first["tools"] == second["tools"]
+    assert decls.to_openai() == before
