@@ -46,6 +46,7 @@ from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "openai-chat"
 
+_WHOLE = ("stop", "tool_calls")  # the most common, of an answer that was not cut off
 _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
@@ -83,7 +84,9 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    finish = word(choice.get("finish_reason"), _FINISH)
+    finish = choice.get("finish_reason")
+    if finish not in _WHOLE:
+        finish = word(finish, _FINISH)
     calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
     if "function_call" in message:
         calls += _function_call(message["function_call"])
@@ -94,7 +97,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if message.get("refusal"):
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
-    calls = cut_last(calls, finish)
+    calls = cut_last(calls, finish) if finish not in _WHOLE else calls
     if _REASONED.isdisjoint(message):
         return Reading(text, thinking, calls, finish)
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))

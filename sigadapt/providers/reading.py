@@ -29,7 +29,7 @@ def objects(value: Any) -> list[Json]:
         >>> objects([{"a": 1}, None, "x"]), objects({"a": 1}), objects(None)
         ([{'a': 1}], [{'a': 1}], [])
     """
-    if is_array(value):
+    if value.__class__ is list or is_array(value):  # the first part spares most lists a call
         return [item for item in value if isinstance(item, dict)]
     return [value] if is_object(value) else []
 
@@ -82,7 +82,7 @@ def calls_of(sent: Any, unread: Callable[[JsonText], Json] = in_function) -> lis
         >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
         ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'function': {'arguments': '[{'}}])
     """
-    if is_array(sent):
+    if sent.__class__ is list:
         calls: list[Json] = [item for item in sent if isinstance(item, dict)]
         if len(calls) == len(sent):
             return calls
@@ -157,7 +157,7 @@ def an_object(value: Any) -> Json:
         >>> an_object({"a": 1}), an_object(None)
         ({'a': 1}, {})
     """
-    return value if is_object(value) else {}
+    return value if value.__class__ is dict or is_object(value) else {}
 
 
 def kind_of(item: Json) -> str:

@@ -13,7 +13,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sigadapt.adapters.lm.from_lm15 import as_shown, body_of_parts, if_whole, is_lm15
@@ -52,6 +52,13 @@ class Choice:
     reasoning: str | None = None
     finish_reason: str | None = None
     raw: Any = field(default=None, repr=False, compare=False)
+
+
+_new = object.__new__
+# The setters of the slots; the `__init__` of a frozen dataclass looks each up by name, on every answer.
+_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw = (
+    vars(Choice)[each.name].__set__ for each in fields(Choice)
+)
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
@@ -145,7 +152,13 @@ def choice_of(
     """
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
-    return Choice(reading.text, calls, reading.reasoning, finish, raw)
+    choice = _new(Choice)
+    _put_text(choice, reading.text)
+    _put_calls(choice, calls)
+    _put_reasoning(choice, reading.reasoning)
+    _put_finish(choice, finish)
+    _put_raw(choice, raw)
+    return choice
 
 
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
@@ -163,16 +176,18 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
         >>> readings_of({"choices": [{"message": {"content": "Yes."}}]})[0].text
         'Yes.'
     """
-    if type(response) is not dict and is_lm15(response):
-        return [_lm15_reading(response, dialect)]
-    body = body_of(response)
+    body: Json = response
+    if type(response) is not dict:
+        if is_lm15(response):
+            return [_lm15_reading(response, dialect)]
+        body = body_of(response)
     provider = _provider_of(body, dialect)
     if provider is None:
         if "text" in body and dialect is None:
             return _CHAT.read(chat_body(body))
         raise _unreadable(body, dialect)
     readings = provider.read(body)
-    if not readings or (body.get("error") and not _says_something(readings)):
+    if not readings or ("error" in body and body["error"] and not _says_something(readings)):
         raise _unreadable(body, dialect)
     return readings
 

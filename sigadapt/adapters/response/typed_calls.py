@@ -36,6 +36,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and either the decoded object or the Flaw that makes the call a bad one."""
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
+_ONLY_TEXTS = {str}
 
 
 def arguments_of(sent: Any) -> Arguments:
@@ -85,11 +86,15 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, renumbered = unique_ids([call_id for call_id, _, _ in reading.calls], taken, answered)
-    turn = _turn(reading, ids)
+    ids: list[Any] = [call[0] for call in reading.calls]
+    renumbered: set[int] = set()
+    if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
+        ids, renumbered = unique_ids(ids, taken, answered)
+    has_turn = reading.text is not None or reading.reasoning is not None or reading.state is not None
+    turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
-        altered = ("renumbered",) if index in renumbered else ()
+        altered = ("renumbered",) if renumbered and index in renumbered else ()
         if isinstance(name, str) and name and type(args) is dict:
             values = {
                 "id": ids[index],
@@ -116,8 +121,6 @@ def _invalid_call(name: Any, args: Any, values: Json) -> InvalidToolCall:
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
-    if reading.text is None and reading.reasoning is None and reading.state is None:
-        return NO_TURN
     state = None if reading.state is None else _with_ids(reading.state, ids)
     values = {"text": reading.text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     return trusted(Turn, values)
