@@ -46,7 +46,7 @@ from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "openai-chat"
 
-_WHOLE = ("stop", "tool_calls")  # the most common, of an answer that was not cut off
+_USUAL = ("tool_calls", "stop")  # canonical words of an answer that was not cut off
 _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
@@ -84,9 +84,6 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    finish = choice.get("finish_reason")
-    if finish not in _WHOLE:
-        finish = word(finish, _FINISH)
     calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
     if "function_call" in message:
         calls += _function_call(message["function_call"])
@@ -97,7 +94,10 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if message.get("refusal"):
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
-    calls = cut_last(calls, finish) if finish not in _WHOLE else calls
+    finish = choice.get("finish_reason")
+    if finish.__class__ is not str or finish not in _USUAL:
+        finish = word(finish, _FINISH)
+        calls = cut_last(calls, finish)
     if _REASONED.isdisjoint(message):
         return Reading(text, thinking, calls, finish)
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))

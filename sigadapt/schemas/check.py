@@ -45,6 +45,7 @@ from sigadapt.schemas.json_values import (
     cut,
     fault_in,
     pointer,
+    short_pointer,
 )
 from sigadapt.schemas.misfits import Misfit, Misfits
 from sigadapt.schemas.references import check_references
@@ -54,7 +55,6 @@ MAX_VALUES = 100_000
 MAX_PATTERNS = 500
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
-_LONGEST_PATH = 500
 _LONGEST_LIST = 1_200
 _MOST_ERRORS = 8
 _FEW_STEPS = 100_000  # that the validator may take to list errors which `misfits.py` knows nothing of
@@ -292,7 +292,7 @@ def _told(args: Json, checked: Checked, tool: str) -> Flaw:
     if not found:
         return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where was not found out", "")
     return Flaw(
-        "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", _shortened(found[0].keys)
+        "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", short_pointer(found[0].keys)
     )
 
 
@@ -307,19 +307,11 @@ def _told_by_validator(args: Json, checked: Checked) -> list[Misfit]:
 def _listed(found: Sequence[Misfit]) -> str:
     told: list[str] = []
     for misfit in found[:_MOST_ERRORS]:
-        where = _shortened(misfit.keys)
+        where = short_pointer(misfit.keys)
         told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
         if sum(map(len, told)) > _LONGEST_LIST:
             break
     return "; ".join(told) + ("; and more" if len(found) > len(told) else "")
-
-
-def _shortened(keys: Sequence[str | int]) -> str:
-    """The JSON Pointer of a place, or of the innermost one around it whose pointer has a readable length."""
-    whole = pointer(keys)
-    while len(whole) > _LONGEST_PATH:
-        whole = whole.rpartition("/")[0]
-    return whole
 
 
 def _check_root(root: Json, tool: str | None) -> None:

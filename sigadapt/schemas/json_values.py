@@ -22,6 +22,7 @@ SCHEMA_LEVELS = 101
 
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
+_LONGEST_POINTER = 500
 _MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
 
 
@@ -91,6 +92,19 @@ def pointer(keys: Iterable[object]) -> str:
         '/properties/a~0b/0'
     """
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)
+
+
+def short_pointer(keys: Iterable[object]) -> str:
+    """Write keys as a JSON Pointer; if it is too long to read, that of the innermost part around the place.
+
+    Example:
+        >>> short_pointer(["a", "b" * 500])
+        '/a'
+    """
+    whole = pointer(keys)
+    while len(whole) > _LONGEST_POINTER:
+        whole = whole.rpartition("/")[0]
+    return whole
 
 
 class Fault(NamedTuple):
@@ -181,6 +195,16 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def as_unicode(text: str) -> str:
+    r"""Return the text with a question mark in the place of each half of a surrogate pair.
+
+    Example:
+        >>> as_unicode("a\ud83d")
+        'a?'
+    """
+    return text if is_unicode(text) else text.encode("utf-8", "replace").decode()
 
 
 def compact(value: Any) -> str:

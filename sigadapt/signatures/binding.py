@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import Json, compact, cut, listed, pointer
+from sigadapt.schemas.json_values import Json, compact, cut, listed, short_pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
 from sigadapt.signatures.sources.snapshots import Snapshot, of_annotation, same
@@ -34,7 +34,6 @@ from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 _Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
 
 _MOST_ERRORS = 8
-_LONGEST_PATH = 500
 _MOST_JUDGED = 40_000
 """How often pydantic may judge parts of a call. That is a second's work if every alternative fails."""
 
@@ -201,10 +200,7 @@ def _describe(detail: ErrorDetails, args: Json) -> str:
 
 
 def _pointer(detail: ErrorDetails, args: Json) -> str:
-    whole = pointer(_places(detail["loc"], args))
-    while len(whole) > _LONGEST_PATH:
-        whole = whole.rpartition("/")[0]
-    return whole
+    return short_pointer(_places(detail["loc"], args))
 
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:

@@ -19,7 +19,7 @@ from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import compact, is_unicode
+from sigadapt.schemas.json_values import as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
 
 
@@ -71,7 +71,7 @@ def _with_results(typed: lm15.Request, results: list[dict[str, Any]], route: Rou
 
 def _result_object(row: dict[str, Any]) -> dict[str, Any]:
     made = result_object(row["result"])
-    return made if is_unicode(row["content"]) else orjson.loads(_sendable(compact(made)))
+    return made if is_unicode(row["content"]) else orjson.loads(as_unicode(compact(made)))
 
 
 def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
@@ -115,7 +115,7 @@ def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
             parts = [part for item in state["items"] for part in _replayed(item, calls, route)]
         yield from parts
     elif row.get("content"):
-        yield lm15.TextPart(text=_sendable(row["content"]))
+        yield lm15.TextPart(text=as_unicode(row["content"]))
     yield from (_call(call, ()) for call in calls.values())
 
 
@@ -128,9 +128,9 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Rou
             yield _call(calls.pop(item["id"]), state)
     elif item["type"] == "text":
         if item["text"] or state:
-            yield lm15.TextPart(text=_sendable(item["text"]), continuation=state)
+            yield lm15.TextPart(text=as_unicode(item["text"]), continuation=state)
     elif kept:
-        yield lm15.ThinkingPart(text=_sendable(item["text"]), continuation=state)
+        yield lm15.ThinkingPart(text=as_unicode(item["text"]), continuation=state)
 
 
 def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
@@ -141,19 +141,10 @@ def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm
     return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
 
 
-def _sendable(text: str) -> str:
-    """Return the text without lone surrogates, which a model may write but a request cannot hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
-
-
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
-    failed, text = row["is_error"], _sendable(row["content"])
+    failed, text = row["is_error"], as_unicode(row["content"])
     if route.results_as_objects and route.as_chat:  # LiteLLM sends JSON text of an object as that object
-        failed, text = False, _sendable(compact(result_object(row["result"])))
+        failed, text = False, as_unicode(compact(result_object(row["result"])))
     elif failed and not route.marks_failed_results:
         failed, text = False, f"ERROR: {text}"
     return lm15.ToolResultPart(

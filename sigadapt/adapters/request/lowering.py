@@ -14,7 +14,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import cut, is_unicode, listed
+from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -212,7 +212,7 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     if not asked:
         return request
     sent = [
-        {**row, "content": row["content"].encode(errors="replace").decode()} if number in asked else row
+        {**row, "content": as_unicode(row["content"])} if number in asked else row
         for number, row in enumerate(rows)
     ]
     changed: Request = {**request, "messages": sent}

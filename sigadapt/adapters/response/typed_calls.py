@@ -94,7 +94,7 @@ def typed_calls(
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
-        altered = ("renumbered",) if renumbered and index in renumbered else ()
+        altered = ("renumbered",) if index in renumbered else ()
         if isinstance(name, str) and name and type(args) is dict:
             values = {
                 "id": ids[index],
