@@ -25,13 +25,13 @@ _OTHERS = (
     cohere.PROVIDER,
 )
 
-# LiteLLM writes every provider's answer as a chat completion; it may hold that provider's state.
-_CHAT = replace(
+CHAT: Provider = replace(
     openai_chat.PROVIDER,
     read=partial(openai_chat.read, carried=tuple(provider.state_from_chat for provider in _OTHERS)),
 )
+"""Chat completions. LiteLLM writes every provider's answer as one, which may hold that provider's state."""
 
-PROVIDERS: tuple[Provider, ...] = (_CHAT, *_OTHERS)
+PROVIDERS: tuple[Provider, ...] = (CHAT, *_OTHERS)
 """All providers. The first one whose `is_body` or `is_event` accepts a body or an event reads it."""
 
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)

@@ -101,6 +101,11 @@ def _is_call(block: Json) -> bool:
     return block.get("type") == "tool_use"
 
 
+def without_calls(body: Json) -> Json:
+    """Return a Message without its calls."""
+    return {**body, "content": [block for block in parts_of(body.get("content")) if not _is_call(block)]}
+
+
 def is_event(event: Json) -> bool:
     """Return whether an event belongs to a Messages stream."""
     return kind_of(event) in _EVENTS
@@ -245,6 +250,8 @@ PROVIDER = Provider(
     tools=tools,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
+    without_calls=without_calls,
+    arguments_as_objects=True,
     routes=(
         _ROUTE,
         replace(_ROUTE, door="litellm", prefixes=frozenset({NAME}), as_chat=True, marks_failed_results=False),

@@ -92,6 +92,18 @@ def _is_call(part: Json) -> bool:
     return isinstance(part.get("functionCall"), dict)
 
 
+def without_calls(body: Json) -> Json:
+    """Return a generateContent response without its calls."""
+    candidates = [
+        {
+            **candidate,
+            "content": {"role": "model", "parts": [p for p in _parts(candidate) if not _is_call(p)]},
+        }
+        for candidate in objects(body.get("candidates"))
+    ]
+    return {**body, "candidates": candidates}
+
+
 def _call(call: Json, finish: str | None) -> RawCall:
     partials, sent = call.get("partialArgs"), member(call, "args")
     if partials:
@@ -289,6 +301,8 @@ PROVIDER = Provider(
     put_results=put_results,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
+    without_calls=without_calls,
+    arguments_as_objects=True,
     routes=(
         _ROUTE,
         replace(

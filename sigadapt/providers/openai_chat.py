@@ -54,6 +54,7 @@ _FINISH = {
 _REASONED = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 )
+_CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
@@ -123,6 +124,16 @@ def state_to_chat(state: Json, route: Route) -> ChatFields:
         return ChatFields({}, {})
     thinking = [item["text"] for item in state["items"] if "continuation" in item]
     return ChatFields({"reasoning_content": thinking[-1]} if thinking else {}, {})
+
+
+def without_calls(body: Json) -> Json:
+    """Return a chat completion without its calls."""
+    choices = [
+        {**choice, "message": {key: value for key, value in message.items() if key not in _CALLS}}
+        for choice in objects(body.get("choices"))
+        for message in [an_object(choice.get("message"))]
+    ]
+    return {**body, "choices": choices}
 
 
 def _call(call: Json) -> RawCall:
@@ -247,6 +258,7 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     state_to_chat=state_to_chat,
+    without_calls=without_calls,
     routes=(
         _ROUTE,
         _OVER_LITELLM,

@@ -113,6 +113,11 @@ def _is_call(item: Json) -> bool:
     return kind_of(item) in _ARGUMENTS
 
 
+def without_calls(body: Json) -> Json:
+    """Return a response object without its calls."""
+    return {**body, "output": [item for item in parts_of(body.get("output")) if not _is_call(item)]}
+
+
 def _call(item: Json) -> RawCall:
     arguments = item.get(_ARGUMENTS[item["type"]])
     if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
@@ -209,5 +214,6 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    without_calls=without_calls,
     routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
 )

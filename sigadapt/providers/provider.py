@@ -18,9 +18,10 @@ Every `read` follows these rules:
     (`reading.parts_of`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays in
     `Choice.raw` (rule 3).
 
-Request -> wire: `tools` gives tools in the provider's own words, and `state_to_chat` the state of a turn that
-the provider wants back (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route` lists
-what they get wrong or cannot know.
+Request -> wire: `tools` gives tools in the provider's own words. `own_turn` and `put_turns` give a turn of
+the model with all of its blocks, `put_results` results that are not text, and `state_to_chat` the state of a
+turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route`
+lists what they get wrong or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,6 +61,11 @@ class Reading(NamedTuple):
     calls: list[RawCall]
     finish: str | None
     state: Json | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the candidate holds neither text nor reasoning nor calls."""
+        return not (self.text or self.reasoning or self.calls)
 
 
 class CutOff(NamedTuple):
@@ -102,6 +108,37 @@ class ChatFields(NamedTuple):
     message: Json
     calls: dict[str, Json]
 
+
+class OwnTurn(NamedTuple):
+    """A turn of the model that goes back in the provider's own form, with all of its blocks.
+
+    Args:
+        at: the place of its first call among all calls of the conversation, from 0.
+        calls: how many calls it has; at least one.
+        blocks: the turn as the provider sent it: content blocks, output items or parts, or one chat message.
+    """
+
+    at: int
+    calls: int
+    blocks: list[Json]
+
+
+class Words(NamedTuple):
+    """The parts of a request that leave in the provider's own words, because lm15's types cannot hold them.
+
+    Args:
+        turns: turns of the model.
+        results: what each tool result of the conversation is replaced by, in order; None leaves lm15's. Empty
+            if none is replaced.
+        fields: fields of the body, which replace lm15's; None for none.
+    """
+
+    turns: tuple[OwnTurn, ...] = ()
+    results: tuple[Any, ...] = ()
+    fields: Json | None = None
+
+
+NO_WORDS = Words()
 
 ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
 NO_SUBSET = ALL_CHOICES - {"subset"}
@@ -195,8 +232,20 @@ def _no_error(body: Json) -> Any:  # noqa: ARG001
     return None
 
 
-def _no_results(body: Mapping[str, Any], results: Sequence[Json]) -> Json:  # noqa: ARG001
+def _no_results(body: Mapping[str, Any], results: Sequence[Any]) -> Json:  # noqa: ARG001
     return {}
+
+
+def _no_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:  # noqa: ARG001
+    return {}
+
+
+def _same_body(body: Json) -> Json:
+    return body
+
+
+def _no_blocks(state: Json, calls: Sequence[Json]) -> list[Json]:  # noqa: ARG001
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +260,15 @@ class Provider:
         assemble: returns the whole body that a stream's events make.
         error_in: returns the error in a body or an event, if this provider has its own place for it.
         tools: returns canonical tools in this provider's own words.
-        put_results: takes the body that lm15 writes and the results as objects, in order, and returns the
-            part of the body that holds them; for routes with `results_as_objects`.
+        put_results: takes the body that lm15 wrote and `Words.results`, and returns the fields of the body
+            that hold the results, with these in their places.
+        put_turns: takes the body that lm15 wrote and `Words.turns`, and returns the fields of the body that
+            hold the turns, with these in their places.
+        own_turn: takes a turn's state and its calls as the canonical Request has them, and returns the turn
+            in the provider's own form, for `OwnTurn.blocks`.
+        without_calls: returns a body without its calls, for readers that refuse a body because of a call.
+        arguments_as_objects: whether calls hold their arguments decoded; then a body has to be searched for
+            repeated keys.
         state_from_chat: takes a chat message that LiteLLM wrote, and its text, and returns the turn's state.
         state_to_chat: returns that state as fields of a chat message.
         routes: the routes to this wire format.
@@ -225,7 +281,11 @@ class Provider:
     assemble: Callable[[Iterable[Json]], Json]
     error_in: Callable[[Json], Any] = _no_error
     tools: Callable[[list[Json]], list[Json]] = _same_tools
-    put_results: Callable[[Mapping[str, Any], Sequence[Json]], Json] = _no_results
+    put_results: Callable[[Mapping[str, Any], Sequence[Any]], Json] = _no_results
+    put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
+    own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
+    without_calls: Callable[[Json], Json] = _same_body
+    arguments_as_objects: bool = False
     state_from_chat: Callable[[Json, str | None], Json | None] = _no_state
     state_to_chat: Callable[[Json, Route], ChatFields] = _no_fields
     routes: tuple[Route, ...] = ()

@@ -11,7 +11,9 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
-| `with_engine` | a copy of a model whose store of engines holds only one engine |
+| `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
+| `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
+| `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
 | `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and its listeners |
@@ -23,6 +25,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `closing`, `aclosing` | with these they close a stream |
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -54,8 +57,10 @@ __all__ = [
     "StreamResponse",
     "aclosing",
     "closing",
+    "engines_of",
     "fallback_scope",
     "get_litellm",
+    "has_static_credential",
     "inner_of",
     "legacy_output",
     "listeners_of",
@@ -69,7 +74,8 @@ __all__ = [
     "sync_send_to_stream",
     "target_of",
     "with_blocks",
-    "with_engine",
+    "with_engines_from",
+    "write_request",
 ]
 
 _clients: Any = capabilities
@@ -140,17 +146,49 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     return engine
 
 
-def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
-    """Return a copy of a model that uses this engine instead of its own, and shares its history."""
-    copied: Any = lm.copy()
-    copied.history = lm.history
-    copied._engine_store = _SingleEngineStore(engine)  # noqa: SLF001
+def engines_of(lm: BaseLM) -> dict[Any, Any]:
+    """Return the engines that DSPy keeps for a model, by its key."""
+    return cast("Any", lm)._engine_store  # noqa: SLF001
+
+
+def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
+    """Return a copy of a model that shares all with it, but for its engines.
+
+    Args:
+        lm: the model.
+        engine_of: returns the engine for one of DSPy's keys.
+    """
+    copied: Any = copy.copy(lm)
+    copied._engine_store = _EnginesFrom(engine_of)  # noqa: SLF001
     return copied
 
 
-def target_of(engine: Any, request: lm15.Request) -> tuple[Any, lm15.Request]:
-    """Return the provider that a native engine streams from, and the request in that provider's form."""
-    return engine._target(request, streaming=True)  # noqa: SLF001
+def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
+    """Return the provider that a native engine uses, and the request in that provider's form."""
+    return engine._target(request, streaming=streaming)  # noqa: SLF001
+
+
+def has_static_credential(provider: Any) -> bool:
+    """Return whether a provider's key is at hand, and not fetched when a request is written."""
+    return not callable((inner_of(provider) or provider).api_key)
+
+
+def write_request(provider: Any, request: lm15.Request) -> Any:
+    """Write a request and let the provider return it when it is asked to write it, once.
+
+    Returns:
+        What lm15 changed.
+    """
+    writer = inner_of(provider) or provider
+    write = writer._build  # noqa: SLF001
+    written = [write(request, stream=False, policy=provider.adaptations)]
+    changes = written[0][1]
+
+    def written_once(*args: Any, **given: Any) -> Any:
+        return written.pop() if written else write(*args, **given)
+
+    writer._build = written_once  # noqa: SLF001
+    return changes
 
 
 def inner_of(provider: Any) -> Any:
@@ -158,12 +196,12 @@ def inner_of(provider: Any) -> Any:
     return getattr(provider, "_inner", None)
 
 
-class _SingleEngineStore(dict[Any, Any]):
-    """A store of engines that returns the same engine for every key."""
+class _EnginesFrom(dict[Any, Any]):
+    """A store of engines that asks a function for each."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine_of: Callable[[Any], Any]) -> None:
         super().__init__()
-        self._engine = engine
+        self._engine_of = engine_of
 
     def get(self, key: Any, default: Any = None) -> Any:  # noqa: ARG002
-        return self._engine
+        return self._engine_of(key)

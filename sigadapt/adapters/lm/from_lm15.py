@@ -34,10 +34,17 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     """
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
-    if [name for _, name, _ in reading.calls] != names:
+    read = [name for _, name, _ in reading.calls]
+    if read != names and not _is_part_of(names, read):
         return None
     text = _text(parts) if len(names) < len(parts) else None
     return _cut(reading, text) if text is None or text in (reading.text or "") else None
+
+
+def _is_part_of(names: list[str], read: list[Any]) -> bool:
+    """Return whether all names are among those that were read, in order: lm15 has no place for some calls."""
+    rest = iter(read)
+    return all(name in rest for name in names)
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:

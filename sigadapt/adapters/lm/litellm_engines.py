@@ -1,7 +1,10 @@
-"""Subclasses of DSPy's LiteLLM engines that send provider state back, and stream answers that hold it.
+"""Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
 
-Sending: DSPy's engine writes OpenAI chat messages from lm15's types, which have no place for provider state.
-The subclasses add the state to these messages, in the fields from which LiteLLM sends it.
+Sending: DSPy's engine writes a request from lm15's types, which have no place for provider state and for the
+parts in the provider's own words (`Words`). The subclasses put both into what LiteLLM gets.
+
+Reading: lm15 refuses a whole answer because of one call that its types cannot hold. The subclasses keep the
+body of such an answer, as `exchange.py` does.
 
 Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
 Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
@@ -12,8 +15,9 @@ engine. LiteLLM would give it the finish reason `stop`, and half an answer would
 """
 
 import hashlib
+import json
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 from dspy import BaseLM, lm15
@@ -26,11 +30,13 @@ from sigadapt.adapters.lm.dspy_internals import (
     closing,
     get_litellm,
     litellm_errors,
+    native_engine,
     plain,
 )
+from sigadapt.adapters.lm.exchange import believed, spoken
 from sigadapt.adapters.request.states import replaying
 from sigadapt.providers import provider_of
-from sigadapt.providers.provider import ChatFields, Route
+from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json
 
@@ -56,34 +62,37 @@ def fields_of(row: Json, route: Route) -> ChatFields | None:
     return fields if fields.message or fields.calls else None
 
 
-def fingerprint(fields: Sequence[ChatFields | None]) -> str:
-    """Return a short hash of the provider state, for the key of DSPy's cache.
+def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) -> str:
+    """Return a short hash of what lm15's request lacks, for the key of DSPy's cache.
 
     Example:
         >>> fingerprint([None]) == fingerprint([ChatFields({"reasoning_content": "Hm."}, {})])
         False
     """
-    plain = [each and (each.message, each.calls) for each in fields]
+    plain = [[each and (each.message, each.calls) for each in fields], [*words]]
     return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
 
 
-def with_fields(lm: BaseLM, fields: Sequence[ChatFields | None]) -> BaseLM:
-    """Return a copy of the model for one request, whose engines add these fields to the messages."""
-    client = {key: value for key, value in lm.kwargs.items() if key in CLIENT_KEYS}
-    return with_engines(lm, fields, {"model_type": lm.model_type, **client})
-
-
-def with_engines(lm: BaseLM, fields: Sequence[ChatFields | None], options: dict[str, Any]) -> BaseLM:
-    """Return a copy of a model that uses these engines and shares the model's history.
+def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
+    """Return a copy of the model for one request, whose engines are these, and which shares its history.
 
     Args:
-        lm: the model.
-        fields: the provider state to add, one entry per message; empty for none.
-        options: the engines' options. DSPy wants connection settings on the engine, not on the model, so they
-            are removed from the copy.
+        lm: the language model.
+        request: the request to be sent, by which DSPy selects the connection settings.
+        sent: what to add to the request.
+        is_async: whether the model will be awaited.
     """
+    engine: Any = native_engine(lm, request, is_async=is_async)
+    if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+        return lm  # a model class of the user's own
+    options: dict[str, Any] = {
+        "model_type": engine.model_type,
+        "wire_model": engine.wire_model,
+        **engine.client_options,
+    }
+    # DSPy wants connection settings on the engine, not on the model.
     client = dict.fromkeys(key for key in lm.kwargs if key in CLIENT_KEYS)
-    engines = {"engine": Engine(fields, **options), "async_engine": AsyncEngine(fields, **options)}
+    engines = {"engine": Engine(sent, **options), "async_engine": AsyncEngine(sent, **options)}
     copied = lm.copy(**engines, **client)
     copied.history = lm.history
     return copied
@@ -141,22 +150,49 @@ def _came_to_its_end(source: Any) -> bool:
     return any(reason is not None for reason in kept)
 
 
-class _WithState:
-    """The half that both engines share: it adds `fields` to a request's messages, one entry per message."""
+class Sent(NamedTuple):
+    """What these engines add to the request that DSPy's write.
 
-    def __init__(self, fields: Sequence[ChatFields | None] = (), **options: Any) -> None:
+    Args:
+        provider: whose form the request has on its way to LiteLLM.
+        fields: the provider state to add, one entry per message; empty for none.
+        words: the parts in the provider's own words.
+    """
+
+    provider: Provider
+    fields: Sequence[ChatFields | None] = ()
+    words: Words = NO_WORDS
+
+
+class _WithState:
+    """The half that both engines share."""
+
+    def __init__(self, sent: Sent, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
-        self._fields = fields
+        self._sent = sent
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
         data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001
-        for message, extra in zip(data["messages"], self._fields, strict=True) if self._fields else ():
+        fields = self._sent.fields
+        for message, extra in zip(data["messages"], fields, strict=True) if fields else ():
             if extra is not None:
                 message.update(extra.message)
                 for call in message.get("tool_calls", ()):
                     call.update(extra.calls.get(call["id"], {}))
-        return data
+        return spoken(self._sent.provider, data, self._sent.words)
+
+    def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
+        # Overrides DSPy's own method, the only place where the body is at hand.
+        parse = cast("Any", super())._response  # noqa: SLF001
+        try:
+            return parse(raw, request)
+        except Exception as error:
+            text = json.dumps(plain(raw))
+            kept = believed(self._sent.provider, text, lambda body: parse(body, request), error)
+            if kept is None:
+                raise
+            return kept
 
 
 class Engine(_WithState, LiteLLMEngine):

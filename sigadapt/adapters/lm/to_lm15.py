@@ -16,15 +16,22 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import provider_of
-from sigadapt.providers.provider import Route
+from sigadapt.providers.provider import NO_WORDS, OwnTurn, Provider, Route, Words
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
 
 
-def to_lm15(request: Request, route: Route) -> lm15.Request:
-    """Return the canonical Request in lm15's types.
+class Written(NamedTuple):
+    """A Request in lm15's types, and the parts of it that these cannot hold."""
+
+    request: lm15.Request
+    words: Words = NO_WORDS
+
+
+def to_lm15(request: Request, route: Route) -> Written:
+    """Return the canonical Request in lm15's types, and its parts in the provider's own words.
 
     Args:
         request: the Request, made fit for the route.
@@ -36,7 +43,7 @@ def to_lm15(request: Request, route: Route) -> lm15.Request:
     Example:
         >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
         >>> from sigadapt.providers import anthropic
-        >>> to_lm15(request, anthropic.PROVIDER.routes[0]).messages[0].text
+        >>> to_lm15(request, anthropic.PROVIDER.routes[0]).request.messages[0].text
         'hi'
     """
     system, messages = _split_system(request["messages"])
@@ -48,10 +55,7 @@ def to_lm15(request: Request, route: Route) -> lm15.Request:
         tools=tools.typed,
         config=_with(_config(request), {} if tools.worded is None else {"tools": tools.worded}),
     )
-    if not route.results_as_objects or route.as_chat:
-        return typed
-    results = [_result_object(row) for row in messages if row["role"] == "tool"]
-    return _with_results(typed, results, route) if results else typed
+    return Written(typed, _words(messages, route))
 
 
 def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
@@ -59,14 +63,34 @@ def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
     return replace(config, extensions={**(config.extensions or {}), **words}) if words else config
 
 
-def _with_results(typed: lm15.Request, results: list[dict[str, Any]], route: Route) -> lm15.Request:
-    """Return the request with results as objects; lm15 itself writes results as text."""
-    provider = provider_of(route.dialect)
-    if provider is None:
-        return typed
-    writer = getattr(lm15, route.adapter)(api_key="written, not sent", transport=None)
-    body = orjson.loads(writer.build_request(typed, stream=False).body)
-    return replace(typed, config=_with(typed.config, provider.put_results(body, results)))
+def _words(rows: list[dict[str, Any]], route: Route) -> Words:
+    """Return the turns and results that lm15's types cannot hold."""
+    turns: list[OwnTurn] = []
+    results: list[Any] = []
+    calls = 0
+    for row in rows:
+        if row["role"] == "assistant":
+            if _goes_back_whole(row, route):
+                turns.append(_own_turn(row, route, calls))
+            calls += len(row.get("tool_calls", ()))
+        elif row["role"] == "tool" and route.results_as_objects and not route.as_chat:
+            results.append(_result_object(row))
+    return Words(tuple(turns), tuple(results)) if turns or results else NO_WORDS
+
+
+def _goes_back_whole(row: dict[str, Any], route: Route) -> bool:
+    """Return whether a turn has blocks that only its own provider's words can say."""
+    state = row["turn"].state if row.get("turn") else None
+    if state is None or route.as_chat or state["dialect"] != route.dialect or not row.get("tool_calls"):
+        return False
+    return any("wire" in item for item in state["items"])
+
+
+def _own_turn(row: dict[str, Any], route: Route, at: int) -> OwnTurn:
+    provider = cast("Provider", provider_of(route.dialect))
+    with replaying(row["turn"]):
+        blocks = provider.own_turn(row["turn"].state, row["tool_calls"])
+    return OwnTurn(at, len(row["tool_calls"]), blocks)
 
 
 def _result_object(row: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +133,9 @@ def _message(row: dict[str, Any], route: Route) -> lm15.Message:
 def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
     """Yield the parts of an assistant turn: for the same provider in its order, with its provider state."""
     calls = {call["id"]: call for call in row.get("tool_calls", ())}
+    if _goes_back_whole(row, route):  # these parts are replaced by the turn in the provider's own words
+        yield from (_call(call, ()) for call in calls.values())
+        return
     state = row["turn"].state if row.get("turn") else None
     if state is not None and not route.as_chat and state["dialect"] in route.takes:
         with replaying(row["turn"]):

@@ -11,18 +11,33 @@ from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
-from sigadapt.adapters.lm.litellm_engines import fields_of, fingerprint, with_fields
+from sigadapt.adapters.lm.exchange import exchanging
+from sigadapt.adapters.lm.litellm_engines import Sent, fields_of, fingerprint, over_litellm
 from sigadapt.adapters.lm.settings import Controls
-from sigadapt.adapters.lm.stream_recorder import kept_whole, unended_is_said, with_calls
+from sigadapt.adapters.lm.stream_recorder import unended_is_said, with_calls
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.request.lowering import Lowered
-from sigadapt.providers.provider import Route
+from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 
 
 class _Ready(NamedTuple):
     lm: BaseLM
     request: lm15.Request
     executions: list[tuple[dict[str, Any], Subscribe]]
+    route: Route
+    words: Words
+    fields: list[ChatFields | None]
+
+    def model(self, *, is_async: bool) -> Any:
+        """Return the model to call for one attempt, with an engine that loses nothing."""
+        if self.route.door == "engine":
+            return self.lm
+        if self.route.door == "lm15":
+            return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
+        provider = CHAT if self.route.as_chat else cast("Provider", provider_of(self.route.dialect))
+        sent = Sent(provider, self.fields, self.words)
+        return over_litellm(self.lm, self.request, sent, is_async=is_async)
 
 
 def send(
@@ -61,12 +76,11 @@ async def asend(
 
 
 def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
-    stream = stream_now()
+    stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
-        return cast("Any", ready.lm)(ready.request, **keywords)
+        return lm(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls):
-        lm: Any = kept_whole(ready.lm, ready.request, is_async=False)
         response = with_calls(lm(ready.request, **keywords), tap.calls())
     for item in tap.rest(response):
         sync_send_to_stream(stream, item)
@@ -74,12 +88,11 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.
 
 
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
-    stream = stream_now()
+    stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
-        return await cast("Any", ready.lm).acall(ready.request, **keywords)
+        return await lm.acall(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls):
-        lm: Any = kept_whole(ready.lm, ready.request, is_async=True)
         response = with_calls(await lm.acall(ready.request, **keywords), tap.calls())
     for item in tap.rest(response):
         await stream.send(item)
@@ -88,19 +101,19 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
     """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
-    typed = to_lm15(sent.request, route)
+    typed, words = to_lm15(sent.request, route)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
         lm = _copied(lm, controls.client)
-    if route.as_chat:
-        fields = [fields_of(row, route) for row in sent.request["messages"]]
-        if any(fields):
-            lm = with_fields(lm, fields)
-            # DSPy's cache key is made of the request, which lacks these fields.
-            controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields)}")
+    fields = [fields_of(row, route) for row in sent.request["messages"]] if route.as_chat else []
+    fields = fields if any(fields) else []
+    if fields or words is not NO_WORDS:
+        # DSPy's cache key is made of the request, which lacks these.
+        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields, words)}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
-    return _Ready(lm, typed, list(zip(controls.executions(), listeners, strict=True)))
+    executions = list(zip(controls.executions(), listeners, strict=True))
+    return _Ready(lm, typed, executions, route, words, fields)
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:

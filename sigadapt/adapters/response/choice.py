@@ -22,12 +22,10 @@ from sigadapt.adapters.response.response_bodies import body_of, chat_body
 from sigadapt.adapters.response.stream_events import EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers import PROVIDERS, named
+from sigadapt.providers import CHAT, PROVIDERS, named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.calls import ToolCalls
-
-_CHAT = PROVIDERS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +182,7 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     provider = _provider_of(body, dialect)
     if provider is None:
         if "text" in body and dialect is None:
-            return _CHAT.read(chat_body(body))
+            return CHAT.read(chat_body(body))
         raise _unreadable(body, dialect)
     readings = provider.read(body)
     if not readings or ("error" in body and body["error"] and not _says_something(readings)):
@@ -203,7 +201,7 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
         return whole
     provider = _stream_provider_of([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
-    return _CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
+    return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
@@ -221,7 +219,7 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
 
 
 def _says_something(readings: list[Reading]) -> bool:
-    return any(reading.text or reading.reasoning or reading.calls for reading in readings)
+    return any(not reading.is_empty for reading in readings)
 
 
 def _provider_of(body: Json, dialect: str | None) -> Provider | None:

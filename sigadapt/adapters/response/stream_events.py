@@ -25,7 +25,7 @@ from sigadapt.schemas.json_values import cut
 from sigadapt.schemas.repeated_keys import decode_at, decoded_if_plain
 
 EVENTS = "sigadapt_events"
-"""The key of `provider_data` under which `lm/stream_recorder.py` keeps a stream's events as text."""
+"""The key of `provider_data` under which a stream's events are kept as text, or a body that lm15 refuses."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
@@ -61,6 +61,17 @@ def events_of(stream: Any) -> list[Any]:
     if any(isinstance(item, (str, bytes, bytearray)) for item in items):
         return list(_decoded(_text(items)))
     return items
+
+
+def server_sent(texts: list[str]) -> str:
+    r"""Return the data of events as the text of server-sent events.
+
+    Example:
+        >>> server_sent(['{"a": 1}'])
+        'data: {"a": 1}\n\n'
+    """
+    lines = (text.replace("\n", "\ndata: ") for text in texts)
+    return "".join(f"data: {line}\n\n" for line in lines)
 
 
 def _text(pieces: list[Any]) -> str:

@@ -4,6 +4,7 @@ When a new DSPy changes one of them, the test of that name fails here, and its m
 """
 
 import asyncio
+import copy
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -108,7 +109,7 @@ async def test_the_async_engine_is_the_one_that_dspy_would_use(provider: Loopbac
     assert engines_of(provider, is_async=True) == ["AsyncLM15Engine", "AsyncLiteLLMEngine"]
 
 
-def test_a_copy_with_an_engine_answers_through_it_and_shares_the_history(provider: LoopbackProvider) -> None:
+def test_a_copy_takes_its_engine_from_a_function_and_shares_the_history(provider: LoopbackProvider) -> None:
     lm = lm_of(provider)
     asked: list[Any] = []
     engine = internals.native_engine(lm, request_of(lm), is_async=False)
@@ -121,7 +122,13 @@ def test_a_copy_with_an_engine_answers_through_it_and_shares_the_history(provide
             asked.append(request)
             return engine.complete(request)
 
-    copied: Any = internals.with_engine(lm, Noting())
+    def engine_of(key: Any) -> Any:
+        assert internals.engines_of(lm)[key] is engine, (
+            "DSPy no longer keeps an engine by the key it asks with"
+        )
+        return Noting()
+
+    copied: Any = internals.with_engines_from(lm, engine_of)
     assert copied(request_of(lm)).text == "Hi."
     assert len(asked) == 1, "DSPy no longer looks its engines up in `_engine_store`"
     assert copied.history is lm.history
@@ -129,15 +136,46 @@ def test_a_copy_with_an_engine_answers_through_it_and_shares_the_history(provide
     assert len(asked) == 1, "the model itself is left as it was"
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_provider_sends_a_request_that_was_written_before(
+    provider: LoopbackProvider, is_async: bool
+) -> None:
+    lm = lm_of(provider)
+    engine = internals.native_engine(lm, request_of(lm), is_async=is_async)
+    target, routed = internals.target_of(engine, request_of(lm), streaming=False)
+    assert internals.has_static_credential(target), "`api_key` is no longer where lm15 keeps the credential"
+    tapped = copy.copy(target)
+    writer = internals.inner_of(target)
+    if writer is not None:
+        tapped._inner = copy.copy(writer)
+    emitted: list[Any] = []
+    target = internals.inner_of(tapped) or tapped
+    emit = target._emit
+
+    def note(**given: Any) -> Any:
+        emitted.append(given["payload"])
+        return emit(**given)
+
+    target._emit = note
+    assert internals.write_request(tapped, routed) == ()
+    assert [payload["model"] for payload in emitted] == ["gpt-4o-mini"], "lm15 no longer emits by `_emit`"
+    answer = tapped.complete(routed)
+    assert (await answer if is_async else answer).text == "Hi."
+    assert len(emitted) == 1, "lm15 no longer writes by `_build`"
+    again = tapped.complete(routed)
+    assert (await again if is_async else again).text == "Hi."
+    assert len(emitted) == 2
+
+
 async def test_a_native_engine_names_the_provider_it_streams_from(provider: LoopbackProvider) -> None:
     lm = lm_of(provider)
     engine = internals.native_engine(lm, request_of(lm), is_async=False)
-    target, routed = internals.target_of(engine, request_of(lm))
+    target, routed = internals.target_of(engine, request_of(lm), streaming=True)
     assert routed.model == "gpt-4o-mini"
     assert callable(target.parse_stream_events), "the provider no longer parses its events by this name"
     assert internals.inner_of(target) is None
     engine = internals.native_engine(lm, request_of(lm), is_async=True)
-    target, _ = internals.target_of(engine, request_of(lm))
+    target, _ = internals.target_of(engine, request_of(lm), streaming=True)
     assert callable(internals.inner_of(target).parse_stream_events)
 
 

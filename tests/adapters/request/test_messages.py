@@ -162,13 +162,12 @@ def test_a_result_is_an_object_for_gemini(route: Route, result: dict[str, Any], 
     call: Any = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     said = {"role": "assistant", "content": None, "tool_calls": [call], "turn": Turn()}
     row = result_message(ToolResult.model_validate({"call_id": "c", "name": "f", **result}))
-    typed: Any = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
+    written = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
+    part: Any = written.request.messages[1].parts[0]
     if route.as_chat:
-        (part,) = typed.messages[1].parts
         assert (json.loads(part.content[0].text), part.is_error) == (expected, False)
     else:
-        (part,) = typed.config.extensions["contents"][1]["parts"]
-        assert part["functionResponse"]["response"] == expected
+        assert written.words.results == (expected,)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,238 @@
+"""Exchange: one request and its answer as they pass between lm15 and the provider, with nothing lost.
+
+lm15's types hold less than a provider sends and takes. DSPy selects and keeps its engine, with its
+connections, retries and prices. For one request, an Exchange stands before that engine and changes three
+things:
+
+ a. The body that lm15 wrote gets the parts that must leave in the provider's own words (`Words`).
+ b. The answer's body is believed before lm15 judges it. lm15 refuses a whole body because of one call without
+    a name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it. The
+    same is done with an object that has a key twice, of which lm15 keeps only the last value.
+ c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
+
+Streams are recorded (`stream_recorder.py`).
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from dataclasses import replace
+from typing import Any, cast
+
+import jiter
+import orjson
+from dspy import BaseLM, lm15
+
+from sigadapt.adapters.lm.dspy_internals import (
+    engines_of,
+    has_static_credential,
+    inner_of,
+    native_engine,
+    stream_now,
+    target_of,
+    with_engines_from,
+    write_request,
+)
+from sigadapt.adapters.lm.stream_recorder import Recorder
+from sigadapt.adapters.response.stream_events import EVENTS, server_sent
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import NO_WORDS, Provider, Route, Words
+from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.repeated_keys import decode
+
+
+def exchanging(lm: BaseLM, request: lm15.Request, route: Route, words: Words, *, is_async: bool) -> BaseLM:
+    """Return a copy of a model on a native route, whose engine is an Exchange. The copy is for one request.
+
+    Args:
+        lm: the language model.
+        request: the request to be sent; DSPy makes the engine for it if there is none yet.
+        route: the request's route, through lm15.
+        words: the parts of the request that leave in the provider's own words.
+        is_async: whether the model will be awaited.
+    """
+    provider = cast("Provider", provider_of(route.dialect))
+    kind = _AsyncExchange if is_async else _Exchange
+
+    def engine_of(key: Any) -> Any:
+        engines = engines_of(lm)
+        if key not in engines:
+            native_engine(lm, request, is_async=is_async)  # DSPy makes the engine and keeps it
+        return kind(engines[key], provider, words)
+
+    return with_engines_from(lm, engine_of)
+
+
+def spoken(provider: Provider, body: Json, words: Words) -> Json:
+    """Return the body of a request with the provider's own words in the places of lm15's.
+
+    Args:
+        provider: the provider that the body is for.
+        body: the body that lm15 wrote, or the arguments of LiteLLM in the same form.
+        words: what to put into it.
+
+    Example:
+        >>> from sigadapt.providers import ollama
+        >>> spoken(ollama.PROVIDER, {"model": "m"}, Words(fields={"keep_alive": 5}))
+        {'model': 'm', 'keep_alive': 5}
+    """
+    if words.turns:
+        body = {**body, **provider.put_turns(body, words.turns)}
+    if words.results:
+        body = {**body, **provider.put_results(body, words.results)}
+    return {**body, **words.fields} if words.fields else body
+
+
+def believed(
+    provider: Provider, text: str, parse: Callable[[Json], lm15.Response], error: Exception | None
+) -> lm15.Response | None:
+    """Return a Response that keeps a body as text, if lm15 refuses that body although it holds an answer.
+
+    Args:
+        provider: the provider that sent the body.
+        text: the body.
+        parse: makes lm15's Response of a body.
+        error: what lm15 raised for the whole body; None if it raised nothing.
+
+    Returns:
+        The Response, with lm15's id, model and usage where lm15 reads the body without its calls; None if the
+        body holds no answer, so that lm15's error stands.
+    """
+    try:
+        body = decode(text)
+        if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
+            return None
+    except (ValueError, RecursionError, lm15.LM15Error):
+        return None
+    try:
+        response = parse(provider.without_calls(body))
+    except (ValueError, TypeError, RecursionError, lm15.LM15Error):
+        if error is None:
+            return None
+        message = lm15.Message.assistant((lm15.TextPart(text=""),))
+        response = lm15.Response(
+            id=None, model=str(body.get("model") or "unknown"), message=message, finish_reason="stop",
+            usage=lm15.Usage(),
+        )  # fmt: skip
+    return replace(response, provider_data={**(response.provider_data or {}), EVENTS: server_sent([text])})
+
+
+class _Wrapped:
+    """A native engine for one request. Everything that is not changed here is DSPy's."""
+
+    def __init__(self, engine: Any, provider: Provider, words: Words) -> None:
+        self._engine = engine
+        self._provider = provider
+        self._words = words
+        self._target: tuple[Any, lm15.Request] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def plan(self, request: lm15.Request) -> Any:
+        """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
+        if stream_now() is not None:
+            return self._engine.plan(request)
+        try:
+            provider, routed = target_of(self._engine, request, streaming=False)
+            if not has_static_credential(provider):
+                return self._engine.plan(request)
+            tapped = self._tapped(provider)
+            changes = write_request(tapped, routed)
+        except lm15.UnsupportedFeatureError:
+            raise
+        except (lm15.LM15Error, TypeError, ValueError):
+            return self._engine.plan(request)  # `complete` raises it, where DSPy expects it
+        self._target = tapped, routed
+        return changes
+
+    def _planned(self) -> tuple[Any, lm15.Request] | None:
+        """Return the provider that has the request written already; only the first attempt sends it."""
+        target, self._target = self._target, None
+        return target
+
+    def _tapped(self, provider: Any) -> Any:
+        """Return a copy of lm15's provider that writes our words and believes the body."""
+        copied = copy.copy(provider)
+        inner = inner_of(provider)
+        if inner is not None:
+            copied._inner = self._tapped(inner)  # noqa: SLF001
+            return copied
+        if self._words is not NO_WORDS:
+            copied._emit = self._speaking(provider._emit)  # noqa: SLF001
+        copied.parse_response = self._believing(provider.parse_response)
+        return copied
+
+    def _speaking(self, emit: Callable[..., Any]) -> Callable[..., Any]:
+        def speak(*, payload: Any = None, **rest: Any) -> Any:
+            return emit(payload=spoken(self._provider, payload, self._words), **rest)
+
+        return speak
+
+    def _believing(self, parse: Callable[[Any, Any], lm15.Response]) -> Callable[[Any, Any], lm15.Response]:
+        def believe(request: Any, http: Any) -> lm15.Response:
+            def of_body(body: Json) -> lm15.Response:
+                return parse(request, replace(http, body=orjson.dumps(body)))
+
+            try:
+                response = parse(request, http)
+            except Exception as error:
+                kept = believed(self._provider, _text(http), of_body, error)
+                if kept is None:
+                    raise
+                return kept
+            if self._provider.arguments_as_objects and _repeats_a_key(http.body):
+                return believed(self._provider, _text(http), of_body, None) or response
+            return response
+
+        return believe
+
+
+def _text(http: Any) -> str:
+    return http.body.decode("utf-8", "surrogateescape")
+
+
+def _repeats_a_key(body: bytes) -> bool:
+    try:
+        jiter.from_json(body, catch_duplicate_keys=True)
+    except ValueError as error:
+        return "duplicate key" in str(error)
+    return False
+
+
+class _Exchange(_Wrapped):
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        planned = self._planned()
+        if planned is None:
+            provider, routed = target_of(self._engine, request, streaming=False)
+            planned = self._tapped(provider), routed
+        return planned[0].complete(planned[1])
+
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        """Send the request and yield the answer's events, recorded."""
+        provider, routed = target_of(self._engine, request, streaming=True)
+        recorder = Recorder()
+        with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
+            for event in events:
+                yield recorder.with_events(event)
+
+
+class _AsyncExchange(_Wrapped):
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        planned = self._planned()
+        if planned is None:
+            # In a thread, as in DSPy, because this may fetch credentials.
+            provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=False)
+            planned = self._tapped(provider), routed
+        return await planned[0].complete(planned[1])
+
+    async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
+        """Send the request and yield the answer's events, recorded."""
+        provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=True)
+        recorder = Recorder()
+        async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
+            async for event in events:
+                yield recorder.with_events(event)
