@@ -98,8 +98,8 @@ def test_a_key_twice_in_a_whole_answer_makes_a_bad_call() -> None:
 
 def test_words_leave_in_the_places_of_lm15s() -> None:
     with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        lm = lm_of(provider, cache=False)
-        request = lm15.Request(model=str(lm.model), messages=(lm15.Message.user("Hi"),))
+        lm: Any = lm_of(provider, cache=False)
+        request = lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),))
         words = Words(fields={"tool_choice": {"type": "web_search"}})
         model: Any = exchanging(lm, request, route_of(lm, {}), words, is_async=False)
         assert model(request).text == "Hi."
