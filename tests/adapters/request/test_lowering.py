@@ -70,6 +70,22 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
     assert all(change.why for change in sent.changes)
 
 
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("form", CHOICES)
+def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
+    """request-shaping: Without declared tools the request has none."""
+    for tools in ({"tools": []}, {}):
+        bare: Any = {key: value for key, value in chosen(form).items() if key != "tools"} | tools
+        if form in ("auto", "none"):
+            sent = lowered(bare, profile)
+            assert "tool_choice" not in sent.request
+            assert whats(sent) == [("/tool_choice", "dropped")]
+            continue
+        with pytest.raises(InvalidOption, match="no tool") as caught:  # as a hook may leave it
+            lowered(bare, profile)
+        assert caught.value.field == "tool_choice"
+
+
 @pytest.mark.parametrize("form", ["required", "named", "subset"])
 def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
     """request-shaping: What a provider refuses in combination is refused."""
