@@ -14,11 +14,11 @@ import orjson
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
 
-ARGUMENT_LEVELS = 201
-"""How many objects and arrays of a call's arguments may nest. It is the limit of jiter, the JSON decoder."""
+ARGUMENT_LEVELS = 200
+"""How many objects and arrays may be around a value in a call's arguments. It is the limit of jiter."""
 
-SCHEMA_LEVELS = 101
-"""How many objects and arrays of a schema may nest."""
+SCHEMA_LEVELS = 100
+"""How many objects and arrays may be around a value in a schema."""
 
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
@@ -119,7 +119,7 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
 
     Args:
         value: any value. One that contains itself exceeds `levels`.
-        levels: how many objects and arrays may be nested, the outermost included.
+        levels: how many objects and arrays may be around a value, the outermost included.
         most: how many values there may be in total; None sets no limit.
 
     Returns:
@@ -137,8 +137,8 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
         members = _members(item)
         if members is None:
             reason = _scalar_fault(item)
-        elif level > levels:
-            reason = f"nested deeper than {levels - 1} levels"
+        elif item and level > levels:  # an empty one is a value like a number
+            reason = f"nested deeper than {levels} levels"
         else:
             reason = _key_fault(item)
         if reason:

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from support import json_values
 
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import spelled
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, spelled
 
 
-def nested(levels: int) -> Any:
-    value: Any = {}
-    for _ in range(levels - 1):
-        value = {"a": value}
-    return value
+def nested(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
 
 
 BAD = {
@@ -47,20 +46,24 @@ def test_bad_arguments(value: Any, code: str, path: str | None) -> None:
     assert len(flaw.message) < 400
 
 
-@pytest.mark.parametrize("levels", [1, 201, 202, 1_000, 100_000])
-def test_depth_is_judged_as_the_text_would_be(levels: int) -> None:
+@pytest.mark.parametrize("levels", [1, 200, 201, 1_000, 100_000])
+@pytest.mark.parametrize("leaf", [{}, [], 0, "é", {"b": 1}], ids=repr)
+def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
-    value = nested(levels)
+    value = nested(levels, leaf)
+    around = levels + (leaf == {"b": 1})
     text, args = check_decoded(value)
     as_text = parse_arguments(text)
-    if levels <= 201:
+    assert text == '{"a":' * levels + json.dumps(leaf, ensure_ascii=False).replace(" ", "") + "}" * levels
+    if around <= ARGUMENT_LEVELS:
         assert args is value
-        assert isinstance(as_text, dict)
+        assert as_text == value
     else:
         assert isinstance(args, Flaw)
         assert isinstance(as_text, Flaw)
         assert args.code == as_text.code == "invalid_json"
-        assert text == '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)
+        assert "(nested deeper than 200 levels)" in args.message
+        assert args.path == "/a" * 200
 
 
 def test_none_sent_is_the_empty_object() -> None:

@@ -132,15 +132,16 @@ def _chosen_names(choice: object) -> Sequence[str]:
     """Return the names in a tool choice that is not a mode: a name, several, or OpenAI's object with one."""
     if isinstance(choice, str):
         return [choice]
+    given = cast("Any", choice)
     if isinstance(choice, Mapping):
-        named = cast("Mapping[str, Any]", choice).get("function")
-        names = [cast("Mapping[str, Any]", named).get("name") if isinstance(named, Mapping) else None]
+        named = given.get("function")
+        names: list[Any] = [cast("Any", named).get("name") if isinstance(named, Mapping) else None]
     else:
-        names = [*cast("Sequence[Any]", choice)] if isinstance(choice, Sequence) else []
+        names = list(given) if isinstance(choice, Sequence) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidOption(
-            f"expected a tool choice, got {cut(repr(choice))}",
+            f"expected a tool choice, got {cut(repr(given))}",
             field="tool_choice",
             fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
         )
-    return list(dict.fromkeys(cast("list[str]", names)))
+    return list(dict.fromkeys(names))
