@@ -66,6 +66,16 @@ def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
         assert args.path == "/a" * 200
 
 
+def test_arguments_within_themselves_end_as_a_bad_call() -> None:
+    """response-choice: Hostile depth and size end in a tagged bad call"""
+    args: dict[str, Any] = {"city": "Paris"}
+    args["more"] = [args]
+    text, flaw = check_decoded(args)
+    assert text == '{"city":"Paris","more":["..."]}'
+    assert isinstance(flaw, Flaw)
+    assert (flaw.code, flaw.path) == ("invalid_json", "/more/0" * 100)
+
+
 def test_none_sent_is_the_empty_object() -> None:
     """response-choice: A call without arguments has none"""
     assert check_decoded(None) == ("", {})

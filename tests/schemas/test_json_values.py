@@ -125,6 +125,13 @@ def test_any_value_is_spelled(value: Any) -> None:
     assert spelled(value)
 
 
+def test_a_value_within_itself_is_spelled() -> None:
+    both: dict[str, Any] = {"b": [1, {}], "same": (same := [2]), "again": same}
+    both["b"][1]["back"] = both
+    both["b"].append(both["b"])
+    assert spelled(both) == '{"b":[1,{"back":"..."},"..."],"same":[2],"again":[2]}'
+
+
 def test_a_value_that_no_encoder_can_nest_is_spelled() -> None:
     """response-choice: Hostile depth and size end in a tagged bad call."""
     value: Any = 0
