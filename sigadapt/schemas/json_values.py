@@ -280,7 +280,7 @@ def spelled(value: Any) -> str:
         elif id(item) in around:
             pieces.append('"..."')
         elif isinstance(item, dict):
-            around[id(item)] = None
+            around[id(cast("object", item))] = None
             held = cast("Json", item)
             pairs = held.pairs if isinstance(held, RepeatedKeys) else held.items()
             members = [(f"{_scalar(key)}:", child) for key, child in pairs]
