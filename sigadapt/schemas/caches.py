@@ -9,6 +9,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+BUDGET = 4 * 1024 * 1024
+"""How many bytes all that outlives the request which brought it may weigh. One cache spends it: that of
+compiled schemas by their text (`check.py`)."""
+
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 

@@ -25,7 +25,7 @@ import orjson
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import BoundedCache
+from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.schemas.effort import (
     MAX_JUDGED,
     MAX_STEPS,
@@ -91,7 +91,7 @@ class Checked(NamedTuple):
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(4 * 1024 * 1024)
+_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(BUDGET)
 _COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 
