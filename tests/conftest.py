@@ -14,7 +14,7 @@ os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it ca
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
 # For `tasks.py mutate`: that a test fails is enough, and it fails for the same mutants in every run.
-settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True)
+settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, deadline=None)
 
 
 @pytest.fixture
