@@ -123,8 +123,8 @@ def is_of_words(name: str, functions: dict[str, ast.stmt]) -> bool:
 
 def changed(name: str, functions: dict[str, ast.stmt]) -> list[str]:
     """Return the lines that a mutant takes away and adds."""
-    lines = [code.splitlines() for code in both(name, functions)]
-    return [line for line in difflib.ndiff(*lines) if line[:2] in ("- ", "+ ")]
+    original, mutant = (code.splitlines() for code in both(name, functions))
+    return [line for line in difflib.ndiff(original, mutant) if line[:2] in ("- ", "+ ")]
 
 
 if __name__ == "__main__":
