@@ -76,7 +76,7 @@ def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
     """request-shaping: Without declared tools the request has none."""
     without: Any = chosen(form)
     del without["tools"]
-    bares: list[Request] = [without, {**without, "tools": []}]
+    bares: Any = [without, {**without, "tools": []}]
     for bare in bares:
         if form in ("auto", "none"):
             sent = lowered(bare, profile)
