@@ -1,6 +1,7 @@
 """The canonical request made fit for a wire, and the record of every change."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -233,7 +234,7 @@ def test_a_tool_of_the_providers_own_stays_in_its_place():
 def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     plain, strict = DECLS.to_openai()[:2]
-    closed = {**EMPTY, "required": [], "additionalProperties": False}
+    closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
     marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
     sent = lowered(request(tools=[plain, marked]), replace(profile, losses=None))
     if profile.strict:
@@ -251,7 +252,11 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
 def test_what_a_route_loses_of_a_schema_is_recorded_beside_the_rest():
     """request-shaping: What a wire cannot take is recorded."""
     lost = Loss("/1/function/parameters", "dropped", "this route has no such word")
-    route = replace(PROFILES["native-ollama"], parallel=False, losses=lambda tools: [lost] * len(tools[:1]))
+
+    def losses(tools: Sequence[Any]) -> list[Loss]:
+        return [lost] if tools else []
+
+    route = replace(PROFILES["native-ollama"], parallel=False, losses=losses)
     given_request = request(parallel_tool_calls=True)
     sent = lowered(given_request, route)
     assert whats(sent) == [
