@@ -193,6 +193,29 @@ def test_names_are_changed_everywhere(given_names: list[str]):
     assert repr(request) == before, "the given request is not changed"
 
 
+def test_a_named_choice_and_every_turn_share_the_alias():
+    """request-shaping: Declarations, choice, history and results share the alias."""
+    said: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": name}}]}
+        for name in ("a.b", "c", "d.e")
+    ]
+    rows = [{"role": "user", "content": "Hi."}, *said, {"role": "tool", "name": "f.g", "content": ""}]
+    request: Any = {
+        "model": "m",
+        "messages": rows,
+        "tools": [{"type": "web_search"}, tool("c")],
+        "tool_choice": {"type": "function", "function": {"name": "a.b", "more": 1}},
+    }
+    assert names_in(request) == ["c", "a.b", "c", "d.e", "f.g"]
+    changed: Any = renamed(request, {"a.b": "a_b", "f.g": "f_g"})
+    assert names_in(changed) == ["c", "a_b", "c", "d.e", "f_g"]
+    assert changed["tool_choice"] == {"type": "function", "function": {"name": "a_b", "more": 1}}
+    assert changed["tools"] == request["tools"]
+    assert changed["messages"][0] is rows[0]
+    assert renamed(request, {}) is request
+    assert "tools" not in renamed({"model": "m", "messages": []}, {"a": "b"})
+
+
 @given(names)
 def test_names_come_back(given_names: list[str]):
     """request-shaping: A call by an alias comes back under the declared name."""
