@@ -13,8 +13,8 @@ os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it calls Bedrock
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
-# For `tasks.py mutate`: that a test fails is enough, it fails for the same mutants in every run, and no test fails
-# because the machine is slow.
+# For `tasks.py mutate`: that a test fails is enough. It fails for the same mutants in every run, and no test
+# fails because the machine is slow.
 settings.register_profile(
     "mutants",
     phases=(Phase.explicit, Phase.generate),
