@@ -58,7 +58,7 @@ def source(number):
         return f
     if sys.argv[1] == "description":
         return {"name": "f", "description": long}
-    described = {f"a{number}_{n}": {"description": "y" * 1_000} for n in range(1_000)}
+    described = {f"a{number}_{n}": {"description": "y" * 10_000} for n in range(100)}
     parts = {"parameter": [{"a": {"description": long}}], "parameters": [described]}
     each = parts.get(sys.argv[1]) or [{name: schema} for name, schema in described.items()]
     return [

@@ -67,7 +67,7 @@ def test_an_alias_is_the_same_in_every_release():
     for name, alias in GOLDEN.items():
         assert aliases([name, "search", name], PLAIN, 64) == {name: alias}
     assert aliases(["files.read"], PLAIN, 12) == {"files.read": "fil_601e4eb6"}
-    assert aliases(["files.read"], PLAIN, 11) == {"files.read": "fi_601e4eb6"}
+    assert aliases(["files.read"], PLAIN, 10) == {"files.read": "f_601e4eb6"}
 
 
 def test_an_alias_that_is_taken_gets_more_digits_and_then_a_number():
@@ -77,6 +77,8 @@ def test_an_alias_that_is_taken_gets_more_digits_and_then_a_number():
     longer = aliases(["files.read", first, second], PLAIN, 64)
     assert longer == {"files.read": "files_read_601e4eb608f9175e1b03c438fd2f0833"}
     assert aliases(["files.read", third], PLAIN, 12) == {"files.read": "fil_75cc366a"}
+    assert aliases(["files.read", "files_rea_601e4eb6"], PLAIN, 18) == {"files.read": "f_601e4eb608f9175e"}
+    assert aliases(["files.read", "files_re_601e4eb6"], PLAIN, 17) == {"files.read": "files_re_75cc366a"}
 
 
 def conversation(*turns: list[str]) -> Request:
@@ -120,6 +122,17 @@ def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
     first, again = "c_1_7c9d3005", "c_1_069fab8b"
     assert ids_of(changed) == [[first, "c2"], [first], ["c2"], [again], [again]]
     assert found == [NewId(1, 0, "c:1", first, repeated=False), NewId(4, 0, "c:1", again, repeated=True)]
+
+
+def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
+    """conversations: Ids are mapped to what a provider accepts."""
+    request = conversation(["a"], ["a"])
+    lost = {"role": "tool", "tool_call_id": "lost", "content": "?"}
+    request["messages"].insert(1, lost)
+    changed, found = with_sendable_ids(request, PLAIN, 64)
+    assert found
+    assert changed["messages"][0] is request["messages"][0]
+    assert changed["messages"][1] == lost
 
 
 def test_ids_that_all_can_be_sent_stay():
