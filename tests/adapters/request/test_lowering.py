@@ -64,7 +64,7 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
         assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
         assert "tool_choice" not in sent.request
         alone: Any = {**given_request, "parallel_tool_calls": False}
-        assert lowered(alone, profile).request.keys() == {"model", "messages"}
+        assert lowered(alone, replace(profile, parallel=True)).request.keys() == {"model", "messages"}
     else:
         narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
         assert names(sent) == narrowed
@@ -178,9 +178,11 @@ def test_an_engine_of_the_users_own_gets_everything():
         parallel_tool_calls=False,
         response_format={"type": "json_object"},
     )
-    sent = lowered(odd, OWN_ENGINE)
-    assert sent.request == odd
-    assert (sent.names, sent.changes) == ({}, ())
+    bare: Any = {"model": "m", "messages": [], "tool_choice": "auto"}
+    for given_request in (odd, bare):
+        sent = lowered(given_request, OWN_ENGINE)
+        assert sent.request == given_request
+        assert (sent.names, sent.changes) == ({}, ())
 
 
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
