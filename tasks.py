@@ -69,6 +69,14 @@ def fuzz(*arguments: str) -> None:
     run(command(VENV, "python"), ROOT / "fuzz" / "readers.py", *arguments)
 
 
+def mutate(*files: str) -> None:
+    """Try which small changes of the code no test notices, with mutmut; of the files named, or of all."""
+    install(".[dev]")
+    pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", ".[mutate]")
+    run(command(VENV, "python"), "-m", "benchmarks.mutants", *files)
+
+
 def bench(*parts: str) -> None:
     """Measure beside DSPy and others and write docs/benchmarks.md; with names of parts, print those."""
     install(".[dev]")
@@ -186,16 +194,37 @@ def pins() -> None:
 def ci() -> None:
     """Run every check in order, whatever fails, and say at the end what did."""
     failed: list[str] = []
-    for recipe in (lint, types, specs, coverage, conformance, wheel):
-        began = time.monotonic()
-        try:
-            recipe()
-        except SystemExit as verdict:
-            failed.append(recipe.__name__)
-            say(str(verdict))
-        say(f"{recipe.__name__}: {time.monotonic() - began:.0f} s")
+    with tempfile.TemporaryDirectory() as name:
+        fetch_schema_suite(Path(name))
+        for recipe in (lint, types, specs, coverage, conformance, wheel):
+            began = time.monotonic()
+            try:
+                recipe()
+            except SystemExit as verdict:
+                failed.append(recipe.__name__)
+                say(str(verdict))
+            say(f"{recipe.__name__}: {time.monotonic() - began:.0f} s")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
+
+
+def fetch_schema_suite(folder: Path) -> None:
+    """Let the tests find the official JSON Schema Test Suite, or say why they go without it.
+
+    It is in the source distribution of `jsonschema`, not in its wheel; constraints.txt pins the version.
+    """
+    if os.environ.get("SIGADAPT_SCHEMA_SUITE"):
+        return
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "30")
+    download = ("download", "-qq", "--no-deps", "--no-binary", "jsonschema", "--dest", folder)
+    wanted = ("--constraint", ROOT / "constraints.txt", "jsonschema")
+    done = subprocess.run((*pip, *download, *wanted), capture_output=True, text=True, check=False)
+    archive = next(folder.glob("jsonschema-*.tar.gz"), None)
+    if done.returncode or archive is None:
+        errors = (line for line in done.stderr.splitlines() if line.startswith("ERROR:"))
+        say(f"the official JSON Schema suite: skipped, pip says {next(errors, 'nothing')}")
+    else:
+        os.environ["SIGADAPT_SCHEMA_SUITE"] = str(archive)
 
 
 def install(target: str) -> None:
@@ -269,7 +298,7 @@ RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
         *(demo, test, lint, types, specs, coverage, conformance, wheel, ci),
-        *(bench, soak, fuzz, house, nightly, newest, docs, pins),
+        *(bench, soak, fuzz, mutate, house, nightly, newest, docs, pins),
     )
 }
 

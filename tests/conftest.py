@@ -6,11 +6,22 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it calls Bedrock
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
+
+# For `tasks.py mutate`: that a test fails is enough. It fails for the same mutants in every run, and no test
+# fails because the machine is slow.
+settings.register_profile(
+    "mutants",
+    phases=(Phase.explicit, Phase.generate),
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @pytest.fixture

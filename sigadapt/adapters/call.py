@@ -91,8 +91,15 @@ class CallSetup(NamedTuple):
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if self.options.validate_args else calls
 
-    def checked_choice(self, choice: Choice) -> Choice:
-        """Return a Choice that a hook made, with its calls checked like the model's."""
+    def checked_choice(self, choice: Choice, given: Choice | None = None) -> Choice:
+        """Return a Choice that a hook made, with its calls checked like the model's.
+
+        Args:
+            choice: the hook's Choice.
+            given: the checked Choice that the hook was given; the calls that it took from there stay.
+        """
+        if given is not None and choice.tool_calls is given.tool_calls:
+            return choice
         calls = self.checked(choice.tool_calls)
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
@@ -126,7 +133,10 @@ class Prepared(NamedTuple):
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         accepted = {*self.accepted, *map(identity, calls)}
         sent = lowered(request, self.setup.route)
-        return self._replace(request=request, lowered=sent, answered=answered, accepted=accepted)
+        context = self.context._replace(changes=sent.changes)
+        return self._replace(
+            request=request, lowered=sent, context=context, answered=answered, accepted=accepted
+        )
 
     def candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -179,11 +189,13 @@ class Candidate(NamedTuple):
 
     Args:
         choice: its Choice.
+        context: what the hooks know of the request that it answers, which may be that of a reask.
         response: the Response that it was read from; None if a hook made the Choice.
         failure: the error that ended asking again, if one did.
     """
 
     choice: Choice
+    context: HookContext
     response: Any = None
     failure: Exception | None = None
 
@@ -255,10 +267,10 @@ def finish(
     try:
         return (yield from _values(adapter, call, prepared, candidate))
     except Exception as error:
-        instead = yield from on_error(prepared.setup.options.hooks, error, prepared.context)
+        instead = yield from on_error(prepared.setup.options.hooks, error, candidate.context)
         if instead is None:
             raise
-    candidate = Candidate(prepared.setup.checked_choice(instead))
+    candidate = Candidate(prepared.setup.checked_choice(instead), candidate.context)
     return (yield from _values(adapter, call, prepared, candidate))
 
 
@@ -274,7 +286,7 @@ def _values(
 def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
     """Send the request and return every candidate's answer, as the hooks changed it."""
     if prepared.instead is not None:
-        return [Candidate(prepared.instead)]
+        return [Candidate(prepared.instead, prepared.context)]
     hooks = prepared.setup.options.hooks
     candidates: list[Candidate] = []
     try:
@@ -285,11 +297,12 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
         instead = yield from on_error(hooks, error, prepared.context)
         if instead is None:
             raise
-        candidates = [Candidate(prepared.setup.checked_choice(instead))]
+        candidates = [Candidate(prepared.setup.checked_choice(instead), prepared.context)]
     if hooks:
         for number, candidate in enumerate(candidates):
-            choice = yield from after_choice(hooks, candidate.choice, prepared.context)
-            candidates[number] = candidate._replace(choice=choice)
+            choice = yield from after_choice(hooks, candidate.choice, candidate.context)
+            checked = prepared.setup.checked_choice(choice, candidate.choice)
+            candidates[number] = candidate._replace(choice=checked)
     return candidates
 
 
@@ -298,7 +311,7 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
     options = prepared.setup.options
     choice = prepared.finished(readings_of(response)[0], response)
     if options.on_invalid != "reask":
-        return Candidate(choice, response)
+        return Candidate(choice, prepared.context, response)
     kept: list[ToolCall] = []
     before = 0
     for _ in range(options.max_reasks):
@@ -309,12 +322,12 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
         try:
             (response,) = yield prepared
         except Exception as error:  # noqa: BLE001  (raised later, with the calls that came)
-            return Candidate(_with_earlier(kept, choice, before), response, error)
+            return Candidate(_with_earlier(kept, choice, before), prepared.context, response, error)
         kept, made = with_later_calls(kept, calls, before)
         kept += made
         before = len(prepared.answered)
         choice = prepared.finished(readings_of(response)[0], response)
-    return Candidate(_with_earlier(kept, choice, before), response)
+    return Candidate(_with_earlier(kept, choice, before), prepared.context, response)
 
 
 def _with_earlier(kept: list[ToolCall], choice: Choice, before: int) -> Choice:

@@ -7,7 +7,7 @@ Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_dec
     arguments.
  c. Anything else is a `Flaw`. Nothing is repaired, and no open bracket is closed (rule 3).
  d. If the answer was cut off, text that cannot be decoded, or is empty, is `truncated`.
- e. Arguments may nest at most `ARGUMENT_LEVELS` levels; deeper ones are a Flaw (rule 11).
+ e. At most `ARGUMENT_LEVELS` objects and arrays may be around a value; more are a Flaw (rule 11).
 """
 
 import math

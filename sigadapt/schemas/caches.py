@@ -4,9 +4,14 @@
 of bytes. Both may be used from several threads.
 """
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+BUDGET = 4 * 1024 * 1024
+"""How many bytes all that outlives the request which brought it may weigh. One cache spends it: that of
+compiled schemas by their text (`check.py`)."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -84,6 +89,7 @@ class BoundedCache(Generic[_K, _V]):
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._kept: dict[_K, tuple[_V, int]] = {}
+        self._lock = threading.RLock()  # a collection inside may put, too
         self.weight = 0
         """The total weight of the values, in bytes."""
 
@@ -100,11 +106,13 @@ class BoundedCache(Generic[_K, _V]):
             value: the value.
             weight: the memory that the value takes, in bytes.
         """
-        if weight > self._budget or key in self._kept:
+        if weight > self._budget:
             return
-        self._kept[key] = (value, weight)
-        self.weight += weight
-        while self.weight > self._budget and self._kept:
-            # A list, because another thread may change the dict meanwhile.
-            _, gone = self._kept.pop(next(iter(list(self._kept))), (None, 0))
-            self.weight -= gone
+        with self._lock:
+            if key in self._kept:
+                return
+            self._kept[key] = (value, weight)
+            self.weight += weight
+            while self.weight > self._budget:
+                _, gone = self._kept.pop(next(iter(self._kept)))
+                self.weight -= gone

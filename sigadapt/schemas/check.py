@@ -25,7 +25,7 @@ import orjson
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import BoundedCache
+from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.schemas.effort import (
     MAX_JUDGED,
     MAX_STEPS,
@@ -48,7 +48,7 @@ from sigadapt.schemas.json_values import (
     short_pointer,
 )
 from sigadapt.schemas.misfits import Misfit, Misfits
-from sigadapt.schemas.references import check_references
+from sigadapt.schemas.references import References, check_references
 from sigadapt.schemas.subschemas import Place, subschemas
 
 MAX_VALUES = 100_000
@@ -91,7 +91,7 @@ class Checked(NamedTuple):
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(4 * 1024 * 1024)
+_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(BUDGET)
 _COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 
@@ -237,10 +237,11 @@ def _is_affordable(args: Json, checked: Checked) -> bool:
         return True
     if not is_affordable(checked.effort, extent, 0):
         return False
-    walk, schema = _walk(checked)
-    places = list(subschemas(schema))
-    remembered = remembered_in(places, check_references(places, tool=None))
-    return is_affordable(checked.effort, extent, walk.steps(schema, args, MAX_STEPS, remembered))
+    document = _document_of(checked)
+    steps = _walk(document).steps(
+        document.schema, args, MAX_STEPS, remembered_in(document.places, document.references)
+    )
+    return is_affordable(checked.effort, extent, steps)
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
@@ -255,8 +256,9 @@ def misfitting(args: Json, checked: Checked) -> frozenset[str]:
         return frozenset(args)
     if checked.validator.is_valid(args):
         return frozenset()
-    walk, schema = _walk(checked, most=len(args) + 1, most_inside=1)
-    found = walk.of(schema, args)
+    document = _document_of(checked)
+    walk = _walk(document, most=len(args) + 1, most_inside=1)
+    found = walk.of(document.schema, args)
     if walk.is_exhausted or not found:
         return frozenset(args)
     return frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
@@ -272,23 +274,33 @@ def judgements_in(args: Json, checked: Checked, most: int) -> int:
     """
     if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
         return 0
-    walk, schema = _walk(checked)
-    return walk.steps(schema, args, most)
+    document = _document_of(checked)
+    return _walk(document).steps(document.schema, args, most)
 
 
-def _walk(
-    checked: Checked, *, most: int = _MOST_ERRORS + 1, most_inside: int = _MOST_ERRORS
-) -> tuple[Misfits, Json]:
-    """A walk over the schema that was compiled: what its author holds may have changed since."""
+class _Document(NamedTuple):
+    """A schema, every schema in it, and what they refer to."""
+
+    schema: Json
+    places: list[Place]
+    references: References
+
+
+def _document_of(checked: Checked) -> _Document:
+    """The schema that was compiled: what its author holds may have changed since."""
     schema: Json = json.loads(checked.text)
-    references = check_references(list(subschemas(schema)), tool=None)
-    compile_ = partial(_draft_of(schema), pattern_options=_ENGINE, offline=True)
-    return Misfits(references, compile_, most=most, most_inside=most_inside), schema
+    places = list(subschemas(schema))
+    return _Document(schema, places, check_references(places, tool=None))
+
+
+def _walk(document: _Document, *, most: int = _MOST_ERRORS + 1, most_inside: int = _MOST_ERRORS) -> Misfits:
+    compile_ = partial(_draft_of(document.schema), pattern_options=_ENGINE, offline=True)
+    return Misfits(document.references, compile_, most=most, most_inside=most_inside)
 
 
 def _told(args: Json, checked: Checked, tool: str) -> Flaw:
-    walk, schema = _walk(checked)
-    found = walk.of(schema, args) or _told_by_validator(args, checked)
+    document = _document_of(checked)
+    found = _walk(document).of(document.schema, args) or _told_by_validator(args, checked)
     if not found:
         return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where was not found out", "")
     return Flaw(

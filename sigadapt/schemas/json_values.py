@@ -14,11 +14,11 @@ import orjson
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
 
-ARGUMENT_LEVELS = 201
-"""How many objects and arrays of a call's arguments may nest. It is the limit of jiter, the JSON decoder."""
+ARGUMENT_LEVELS = 200
+"""How many objects and arrays may be around a value in a call's arguments. It is the limit of jiter."""
 
-SCHEMA_LEVELS = 101
-"""How many objects and arrays of a schema may nest."""
+SCHEMA_LEVELS = 100
+"""How many objects and arrays may be around a value in a schema."""
 
 _LONGEST_SHOWN = 120
 _LONGEST_WORD = 200
@@ -119,7 +119,7 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
 
     Args:
         value: any value. One that contains itself exceeds `levels`.
-        levels: how many objects and arrays may be nested, the outermost included.
+        levels: how many objects and arrays may be around a value, the outermost included.
         most: how many values there may be in total; None sets no limit.
 
     Returns:
@@ -137,8 +137,8 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
         members = _members(item)
         if members is None:
             reason = _scalar_fault(item)
-        elif level > levels:
-            reason = f"nested deeper than {levels - 1} levels"
+        elif item and level > levels:  # an empty one is a value like a number
+            reason = f"nested deeper than {levels} levels"
         else:
             reason = _key_fault(item)
         if reason:
@@ -261,7 +261,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 def spelled(value: Any) -> str:
     r"""Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
-    Of a `RepeatedKeys` it writes every pair.
+    Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
 
     Example:
         >>> spelled({"a": [float("nan"), b"x"]})
@@ -269,16 +269,24 @@ def spelled(value: Any) -> str:
     """
     pieces: list[str] = []
     pending: list[Any] = [value]
+    around: dict[int, None] = {}
     while pending:
         item = pending.pop()
         if type(item) is _Verbatim:
             pieces.append(item)
+        elif type(item) is _Closing:
+            pieces.append(item)
+            around.popitem()
+        elif id(item) in around:
+            pieces.append('"..."')
         elif isinstance(item, dict):
+            around[id(cast("object", item))] = None
             held = cast("Json", item)
             pairs = held.pairs if isinstance(held, RepeatedKeys) else held.items()
             members = [(f"{_scalar(key)}:", child) for key, child in pairs]
             pending.extend(reversed(_enclosed("{", members, "}")))
         elif isinstance(item, list):
+            around[id(cast("object", item))] = None
             pending.extend(reversed(_enclosed("[", [("", child) for child in cast("list[Any]", item)], "]")))
         else:
             pieces.append(_scalar(item))
@@ -289,11 +297,15 @@ class _Verbatim(str):
     __slots__ = ()
 
 
+class _Closing(str):
+    __slots__ = ()
+
+
 def _enclosed(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
     parts: list[Any] = [_Verbatim(opening)]
     for n, (label, child) in enumerate(members):
         parts += [_Verbatim(("," if n else "") + label), child]
-    return [*parts, _Verbatim(closing)]
+    return [*parts, _Closing(closing)]
 
 
 def _scalar(item: Any) -> str:

@@ -16,7 +16,7 @@ from dspy.adapters import utils
 from typing_extensions import Self
 
 from sigadapt.schemas.half_pairs import restored
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.pairing import in_order, results_by_id
 from sigadapt.signatures.tool_result import ToolResult
@@ -164,7 +164,7 @@ def result_object(result: ToolResult) -> Json:
     value = (
         result.value
         if isinstance(result.value, str)
-        else jiter.from_json(result_text(result.value).encode("utf-8", "replace"))
+        else jiter.from_json(as_unicode(result_text(result.value)).encode())
     )
     if result.is_error:
         return {"error": value}

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
-_MOST_NESTED = 16
+MOST_NESTED = 16
+"""How many lists of sources may be within one another."""
+
 _MOST_NAMES = 20
 _END = object()
 
@@ -52,7 +54,7 @@ class _TakesSources(ModelMetaclass):
     """
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return issubclass(type(instance), self) or _could_be_tools(instance, _MOST_NESTED)
+        return issubclass(type(instance), self) or _could_be_tools(instance, MOST_NESTED)
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
@@ -252,8 +254,8 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
             yield from map(declare, raw)
         elif not is_iterable(item):
             yield from _resolved(item)
-        elif len(pending) > _MOST_NESTED:
-            raise InvalidToolDecl(f"sources nest deeper than {_MOST_NESTED} levels", code="unknown_source")
+        elif len(pending) > MOST_NESTED:
+            raise InvalidToolDecl(f"sources nest deeper than {MOST_NESTED} levels", code="unknown_source")
         else:
             pending.append(iter(cast("Iterable[object]", item)))
 

@@ -22,9 +22,8 @@ from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.tool_decl import ToolDecl, altered, pickle_fault
-from sigadapt.signatures.tool_decls import ToolDecls, is_iterable
+from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, is_iterable
 
-_MOST_NESTED = 16  # as in ToolDecls, which refuses deeper lists
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -360,7 +359,7 @@ def _begin(source: object, context: RequestContext) -> object:
     return cast("Callable[..., Any]", source)(context) if is_function(source) else source
 
 
-def _flat(value: object, levels: int = _MOST_NESTED) -> Iterator[object]:
+def _flat(value: object, levels: int = MOST_NESTED) -> Iterator[object]:
     """Yield the items of a value and of its nested lists, in order. A toolset is one item."""
     if levels and _holds_others(value):
         for item in cast("Iterable[object]", value):

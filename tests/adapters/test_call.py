@@ -342,12 +342,25 @@ def test_a_tool_choice_goes_out_in_the_providers_form(choice: Any, sent: Any) ->
         assert received.body["parallel_tool_calls"] is False
 
 
-@pytest.mark.parametrize("choice", ["get_wether", ["get_weather", "nope"], {"type": "tool"}])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        *("get_wether", ["get_weather", "nope"], {"type": "tool"}),
+        *(3, True, "", [], (), [3], [["get_weather"]], {"get_weather"}, b"auto"),
+    ],
+    ids=repr,
+)
 def test_a_tool_choice_of_no_declared_tool_is_refused(choice: Any) -> None:
     """request-shaping: A tool choice that cannot hold is refused."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidOption) as caught:
-        ask(provider, config={"tool_choice": choice})
-    assert caught.value.field == "tool_choice"
+    given: list[Any] = [
+        {"config": {"tool_choice": choice}},
+        {"adapter": sigadapt.ChatAdapter(tool_choice=choice)},
+    ]
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
+        for options in given:
+            with pytest.raises(InvalidOption) as caught:
+                ask(provider, **options)
+            assert caught.value.field == "tool_choice"
     assert provider.received == ()
 
 
@@ -481,8 +494,12 @@ def test_without_declared_tools_the_request_has_none() -> None:
     """request-shaping: Without declared tools the request has none."""
     with LoopbackProvider([Answer(text="No tools, no calls.")]) as provider:
         out = ask(provider, May, tools=[])
+        for choice in ("auto", "none"):
+            ask(provider, May, tools=[], adapter=sigadapt.ChatAdapter(tool_choice=choice))
     assert (out.answer, out.calls) == ("No tools, no calls.", None)
-    assert not {"tools", "tool_choice", "parallel_tool_calls"} & provider.received[0].body.keys()
+    assert len(provider.received) == 3
+    for received in provider.received:
+        assert not {"tools", "tool_choice", "parallel_tool_calls"} & received.body.keys()
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

@@ -1,5 +1,6 @@
 """Hooks around the model call: their order, what they may change, and what happens on errors."""
 
+from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -128,6 +129,35 @@ def test_what_a_hook_answers_is_checked_like_the_models():
     assert caught.value.code == "unknown_tool"
 
 
+def test_what_a_hook_puts_in_the_place_of_a_choice_is_checked_like_the_models():
+    """request-shaping: What a hook answers is checked as the model's answer is."""
+    bad = ToolCalls(tool_calls=[ToolCall(id="x", name="rm_rf", args={})])
+    with pytest.raises(ToolCallParseError) as caught:
+        ask([Answer(calls=[PARIS])], Hook("a", [], after_choice=Choice(tool_calls=bad)))
+    assert caught.value.code == "unknown_tool"
+    wrong = choice_of("Rome").tool_calls
+    assert wrong is not None
+    wrong.tool_calls[0].args["city"] = 5
+    out, _ = ask(
+        [Answer(calls=[PARIS])], Hook("a", [], after_choice=Choice(tool_calls=wrong)), on_invalid="keep"
+    )
+    assert [call.code for call in out.calls.invalid] == ["schema_mismatch"]
+    assert not out.calls
+
+
+def test_a_hook_that_changes_the_text_alone_leaves_the_calls_as_they_are():
+    """request-shaping: What a hook answers is checked as the model's answer is."""
+    seen: list[Any] = []
+
+    def with_text(choice: Choice) -> Choice:
+        seen.append(choice.tool_calls)
+        return replace(choice, text="changed")
+
+    out, _ = ask([Answer(calls=[PARIS])], Hook("a", [], after_choice=with_text))
+    assert cities(out) == ["Paris"]
+    assert out.calls == seen[0]
+
+
 def test_a_hook_may_replace_the_choice():
     """request-shaping: The first choice ends the asking."""
     log: list[str] = []
@@ -189,6 +219,32 @@ def test_hooks_know_the_call():
     assert context.signature is Ask
     assert [decl.name for decl in context.decls] == ["get_weather"]
     assert [(change.where, change.what) for change in context.changes] == [("/tool_choice", "dropped")]
+
+
+FAILED_RESULT = [("/messages/3/is_error", "lowered")]
+"""What the second request of a reask changes for OpenAI, which has no flag for a failed result."""
+
+
+@pytest.mark.parametrize("then", [[PARIS], [Call("get_weather", {"city": 5})]], ids=["good", "bad"])
+def test_hooks_know_the_changes_of_the_request_that_was_answered(then: list[Call]):
+    """request-shaping: Hooks know the model, the signature, the tools and the changes."""
+    contexts: list[Any] = []
+
+    class Noting:
+        def after_choice(self, choice: Any, context: Any) -> None:
+            contexts.append(context)
+
+        def on_error(self, error: Any, context: Any) -> Choice:
+            contexts.append(context)
+            return choice_of("Rome")
+
+    script = [Answer(calls=[Call("get_weather", {"city": 4})]), Answer(calls=then)]
+    _, received = ask(script, Noting(), on_invalid="reask")
+    assert len(received) == 2
+    assert len(contexts) == 1 + (then != [PARIS])
+    for context in contexts:
+        assert [(change.where, change.what) for change in context.changes] == FAILED_RESULT
+        assert context.signature is Ask
 
 
 def test_changes_are_kept_on_the_history_entry(capsys: pytest.CaptureFixture[str]):

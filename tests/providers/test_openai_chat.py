@@ -1,6 +1,7 @@
 """OpenAI Chat Completions, whole and streamed, and what compatible servers make of it."""
 
 import json
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -544,6 +545,30 @@ def test_a_surrogate_pair_cut_in_two_is_made_whole() -> None:
     calls = (("c1", "get_weather", {"city": "\U0001f327"}),)
     case = Case("", None, events, text="\U0001f327", calls=calls, finish="tool_calls")
     check_case(case, lambda events: [events, "".join(f"data: {json.dumps(event)}\n\n" for event in events)])
+
+
+class Finish(str, Enum):
+    """A finish reason as an SDK gives it: mistralai's, or pydantic's of a server's own schema."""
+
+    STOP = "stop"
+    CALLS = "tool_calls"
+    MODEL_LENGTH = "model_length"
+    OWN = "eos"
+
+
+@pytest.mark.parametrize("finish", Finish)
+def test_a_finish_reason_that_an_sdk_gives_as_an_enum_is_plain_text(finish: Finish) -> None:
+    """response-choice: Finish reasons are canonical words"""
+    message = {"content": None, "tool_calls": [call('{"city":"Par')]}
+    told = choice_from_response(body(message, finish))
+    plain = choice_from_response(body(message, finish.value))
+    streamed = choice_from_stream(chunks(opening(0, "c1", arguments='{"city":"Par'), finish=finish))
+    for choice in (told, streamed):
+        assert choice.finish_reason.__class__ is str
+        assert choice.finish_reason == plain.finish_reason
+        assert choice.tool_calls == plain.tool_calls
+    assert told.tool_calls is not None
+    assert (told.tool_calls.invalid[0].code == "truncated") is (finish is Finish.MODEL_LENGTH)
 
 
 def test_every_choice_is_read_whole_and_streamed() -> None:

@@ -74,6 +74,32 @@ def test_text_cut_off_at_the_limit_is_truncated(text: str) -> None:
     assert flaw.code == "truncated"
 
 
+@pytest.mark.parametrize(
+    ("text", "cut_off", "message"),
+    [
+        ("[1]", False, "the arguments are an array, not an object: [1]"),
+        ('"a"', False, 'the arguments are a string, not an object: "a"'),
+        ("true", False, "the arguments are a boolean, not an object: true"),
+        ("4", False, "the arguments are a number, not an object: 4"),
+        ("4.5", True, "the arguments are a number, not an object: 4.5"),
+        ('{"a":1e999}', False, 'a number is too large for a double: {"a":1e999}'),
+        ('{"a":1,"a":2}', True, 'duplicate key "a" at line 1 column 12: {"a":1,"a":2}'),
+        ("{", False, "the arguments are not JSON (EOF while parsing an object at line 1 column 1): {"),
+        (
+            "{" + "x" * 200,
+            True,
+            f"the answer was cut off inside the arguments: …{'x' * 120} (201 characters)",
+        ),
+    ],
+)
+def test_a_flaw_says_what_is_wrong_and_shows_it(text: str, cut_off: bool, message: str) -> None:
+    """response-choice: Arguments that are no object become a tagged bad call."""
+    flaw = parse_arguments(text, cut_off=cut_off)
+    assert isinstance(flaw, Flaw)
+    assert flaw.message == message
+    assert flaw.path is None
+
+
 def test_a_whole_object_is_good_even_at_the_limit() -> None:
     assert parse_arguments('{"city":"Paris"}', cut_off=True) == {"city": "Paris"}
 

@@ -1,5 +1,6 @@
 """The two kinds of cache: a value goes with its object, or when the budget is spent; threads share both."""
 
+import contextlib
 import gc
 import threading
 from collections.abc import Callable
@@ -175,4 +176,24 @@ def test_threads_share_a_bounded_cache() -> None:
 
     assert at_once(work) == [True] * THREADS
     kept = [key for key in range(60) if cache.get(key) is not None]
-    assert len(kept) <= 10
+    assert cache.weight == 10 * len(kept) <= 100
+
+
+def test_a_key_that_two_threads_put_at_once_weighs_once() -> None:
+    """call-cost: Caches are bounded and weak."""
+    meeting = threading.Barrier(THREADS)
+
+    class Key:
+        """All threads look for it before one of them puts it, if they can."""
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Key)
+
+        def __hash__(self) -> int:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meeting.wait(0.1)
+            return 1
+
+    cache: BoundedCache[Key, int] = BoundedCache(1_000)
+    at_once(lambda number: cache.put(Key(), number, weight=10))
+    assert cache.weight == 10

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from support import json_values
 
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import spelled
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, RepeatedKeys, spelled
 
 
-def nested(levels: int) -> Any:
-    value: Any = {}
-    for _ in range(levels - 1):
-        value = {"a": value}
-    return value
+def nested(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
 
 
 BAD = {
@@ -47,20 +46,57 @@ def test_bad_arguments(value: Any, code: str, path: str | None) -> None:
     assert len(flaw.message) < 400
 
 
-@pytest.mark.parametrize("levels", [1, 201, 202, 1_000, 100_000])
-def test_depth_is_judged_as_the_text_would_be(levels: int) -> None:
+@pytest.mark.parametrize("levels", [1, 200, 201, 1_000, 100_000])
+@pytest.mark.parametrize("leaf", [{}, [], 0, "é", {"b": 1}], ids=repr)
+def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
-    value = nested(levels)
+    value = nested(levels, leaf)
+    around = levels + (leaf == {"b": 1})
     text, args = check_decoded(value)
     as_text = parse_arguments(text)
-    if levels <= 201:
+    assert text == '{"a":' * levels + json.dumps(leaf, ensure_ascii=False).replace(" ", "") + "}" * levels
+    if around <= ARGUMENT_LEVELS:
         assert args is value
-        assert isinstance(as_text, dict)
+        assert as_text == value
     else:
         assert isinstance(args, Flaw)
         assert isinstance(as_text, Flaw)
         assert args.code == as_text.code == "invalid_json"
-        assert text == '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)
+        assert "(nested deeper than 200 levels)" in args.message
+        assert args.path == "/a" * 200
+
+
+def test_a_key_twice_is_judged_as_its_text_would_be() -> None:
+    """response-choice: A key twice in a stream's own text is a bad call"""
+    text, flaw = check_decoded(RepeatedKeys([("a", 1), ("a", 2)]))
+    assert text == '{"a":1,"a":2}'
+    assert flaw == parse_arguments(text)
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "duplicate_key"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": math.nan}, 'the arguments are not JSON (nan is not a JSON number): {"a":NaN}'),
+        ([1], "the arguments are not an object: [1]"),
+    ],
+)
+def test_a_flaw_says_what_is_wrong_and_shows_it(value: Any, message: str) -> None:
+    """response-choice: Arguments that are no object become a tagged bad call"""
+    flaw = check_decoded(value)[1]
+    assert isinstance(flaw, Flaw)
+    assert flaw.message == message
+
+
+def test_arguments_within_themselves_end_as_a_bad_call() -> None:
+    """response-choice: Hostile depth and size end in a tagged bad call"""
+    args: dict[str, Any] = {"city": "Paris"}
+    args["more"] = [args]
+    text, flaw = check_decoded(args)
+    assert text == '{"city":"Paris","more":["..."]}'
+    assert isinstance(flaw, Flaw)
+    assert (flaw.code, flaw.path) == ("invalid_json", "/more/0" * 100)
 
 
 def test_none_sent_is_the_empty_object() -> None:

@@ -1,5 +1,6 @@
 """What a check may cost: counted before it starts, and refused where it is too much."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -116,6 +117,23 @@ def test_a_check_that_would_take_too_long_does_not_fit():
     assert found is not None
     assert found.path is None
     assert found.message == "the arguments of f could not be checked: it would take too long"
+
+
+def test_references_are_resolved_once_to_count_the_steps(monkeypatch: pytest.MonkeyPatch):
+    """tool-call-outputs: A check that cannot be finished does not fit."""
+    compiled = schema.check(chain("allOf", 30), tool="f")
+    resolved: list[Any] = []
+    monkeypatch.setattr(schema, "check_references", counting(schema.check_references, resolved))
+    assert schema.flaw_in({**deep(10, {}), **{f"k{n}": n for n in range(3_000)}}, compiled, "f") is None
+    assert len(resolved) == 1
+
+
+def counting(function: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
+    def counted(*given: Any, **named: Any) -> Any:
+        calls.append(given)
+        return function(*given, **named)
+
+    return counted
 
 
 @pytest.mark.parametrize(

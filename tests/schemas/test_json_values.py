@@ -74,11 +74,11 @@ def test_a_fault_is_found_where_there_is_one(value: Any) -> None:
 @given(json_values, st.integers(0, 6))
 def test_levels_are_counted_from_the_outermost(value: Any, levels: int) -> None:
     """tool-declarations: A schema of hostile depth or size is refused."""
-    deepest = max((level for level, _ in holders(value)), default=0)
+    deepest = max((level for level, holder in holders(value) if holder), default=0)
     fault = fault_in(value, levels=levels)
     assert (fault is None) == (deepest <= levels)
     if fault is not None:
-        assert fault.reason == f"nested deeper than {levels - 1} levels"
+        assert fault.reason == f"nested deeper than {levels} levels"
         assert fault.path.count("/") == levels
 
 
@@ -97,7 +97,7 @@ def test_a_value_that_holds_itself_is_nested_too_deep() -> None:
     value: list[Any] = []
     value.append(value)
     fault = fault_in(value, levels=5)
-    assert fault == ("nested deeper than 4 levels", "/0/0/0/0/0")
+    assert fault == ("nested deeper than 5 levels", "/0/0/0/0/0")
 
 
 @given(st.lists(st.text() | st.integers(0, 99)))
@@ -123,6 +123,13 @@ def test_a_json_value_is_spelled_as_json(value: Any) -> None:
 def test_any_value_is_spelled(value: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse."""
     assert spelled(value)
+
+
+def test_a_value_within_itself_is_spelled() -> None:
+    both: dict[str, Any] = {"b": [1, {}], "same": (same := [2]), "again": same}
+    both["b"][1]["back"] = both
+    both["b"].append(both["b"])
+    assert spelled(both) == '{"b":[1,{"back":"..."},"..."],"same":[2],"again":[2]}'
 
 
 def test_a_value_that_no_encoder_can_nest_is_spelled() -> None:

@@ -1,7 +1,7 @@
 """Validation beside the official JSON Schema Test Suite, Draft 2020-12: every difference has its reason here.
 
 The suite is in the source distribution of `jsonschema`, not in its wheel. `SIGADAPT_SCHEMA_SUITE` names that
-archive (`pip download --no-deps --no-binary :all: jsonschema`); without it there is nothing to compare with.
+archive, which `python3 tasks.py ci` fetches; without it there is nothing to compare with.
 """
 
 import json

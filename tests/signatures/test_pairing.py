@@ -116,6 +116,133 @@ def test_what_does_not_pair_names_both_sides(values: Any, errors: Any, code: str
     assert [each for each in named if each not in str(caught.value)] == []
 
 
+BOTH = "The turn's calls: 'c1' (balance), 'c2' (owner)."
+UNORDERED = "holds no values in the order of the calls. Give a list with one a call, or a mapping by call id."
+ORDER = "Give one a call, in order, or a mapping by call id."
+SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
+    "a foreign id": (
+        [ours(TWO[0], 1), FOREIGN], None, "unknown_call", None,
+        f"there is a value for call 'zzz' of 'other', and no such call. {BOTH}",
+    ),
+    "a foreign key": (
+        {"c1": 1, "c2": 2, "zzz": 3}, None, "unknown_call", None,
+        f"there is a value for call 'zzz', and no such call. {BOTH}",
+    ),
+    "an error of no call": (
+        [1, 2], {"zzz": "x"}, "unknown_call", None,
+        f"there is a error for call 'zzz', and no such call. {BOTH}",
+    ),
+    "an id twice": (
+        [ours(TWO[0], 1), ours(TWO[0], 2)], None, "repeated_result", "balance",
+        f"tool 'balance': call 'c1' is given two values: 1 and 2. Give one value a call. {BOTH}",
+    ),
+    "another tool's": (
+        [ToolResult(call_id="c1", name="owner", value=1), 2], None, "wrong_tool", "balance",
+        ("tool 'balance': the value for call 'c1' of 'balance' is a result of tool 'owner'. "
+         "Give the result of the call that has this id."),
+    ),
+    "under another id": (
+        {"c1": ours(TWO[1], 1), "c2": 2}, None, "unknown_call", "owner",
+        "tool 'owner': the value for call 'c1' is a result of call 'c2'. Put it under its own id.",
+    ),
+    "one without a value": (
+        {"c1": 1}, None, "unanswered_call", "owner",
+        "tool 'owner': call 'c2' has no value. Give one, or use ToolResult.unanswered(call).",
+    ),
+    "too few": ([1], None, "unanswered_call", None, f"1 values were given for 2 calls: c1, c2. {ORDER}"),
+    "too many": ([1, 2, 3], None, "unknown_call", None, f"3 values were given for 2 calls: c1, c2. {ORDER}"),
+    "good and failed": (
+        [ours(TWO[1], 1), ours(TWO[0], 2)], {"c1": "down"}, "conflicting_result", "balance",
+        ("tool 'balance': call 'c1' is given a result that did not fail, 2, and an error, 'down'. "
+         "Say it in one place: ToolResult(..., is_error=True), or errors by call id."),
+    ),
+    "a text": ("ab", None, "unknown_call", None, f"a str {UNORDERED}"),
+    "bytes": (b"ab", None, "unknown_call", None, f"a bytes {UNORDERED}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "errors", "code", "tool", "text"), SAID.values(), ids=SAID)
+def test_what_does_not_pair_is_said(values: Any, errors: Any, code: str, tool: str | None, text: str):
+    """conversations: What does not pair is refused with both sides named."""
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(TWO, values, errors=errors)
+    assert (caught.value.code, caught.value.tool, str(caught.value)) == (code, tool, text)
+
+
+def test_many_calls_are_named_in_part():
+    """conversations: What does not pair is refused with both sides named."""
+    many = balances(10)
+    eight = ", ".join(f"'id {n}' (balance)" for n in range(8))
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(many, {"zzz": 1})
+    assert caught.value.fix == f"The turn's calls: {eight}, and 2 more."
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(many, [1])
+    assert str(caught.value).startswith("1 values were given for 10 calls: id 0, id 1,")
+    assert "id 7, and 2 more." in str(caught.value)
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(ToolCalls([]), {"zzz": 1})
+    assert caught.value.fix == "The turn's calls: none."
+
+
+class Silent(Exception):
+    """An exception without a message."""
+
+
+OUTCOMES: dict[str, tuple[Any, Any, Any, bool, bool]] = {
+    "a value": (3, None, 3, False, False),
+    "a value that is false": (0, None, 0, False, False),
+    "a value and no error": (3, "", 3, False, False),
+    "an exception": (ValueError("down"), None, "down", True, False),
+    "an exception without a message": (Silent(), None, "Silent", True, False),
+    "an exception as the error": (3, ValueError("down"), "down", True, False),
+    "an exception without a message as the error": (3, Silent(), "Silent", True, False),
+    "a value that is the reason": ("down", True, "down", True, False),
+    "an exception that is the reason": (ValueError("down"), True, "down", True, False),
+    "a reason": (3, "down", "down", True, False),
+    "a saved failure": ({"call_id": "c1", "value": 1, "is_error": True}, None, 1, True, False),
+    "a saved failure, said again": ({"call_id": "c1", "value": 1, "is_error": True}, "x", 1, True, False),
+    "a saved MCP result": ({"call_id": "c1", "value": 1, "is_mcp": True}, None, 1, False, True),
+    "an MCP result that was read": (
+        ToolResult(call_id="c1", name="balance", value=1, is_mcp=True), None, 1, False, True,
+    ),
+    "a failure of DSPy's": (
+        TheirResult(call_id="c1", name="balance", value=1, is_error=True), None, 1, True, False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "error", "told", "failed", "is_mcp"), OUTCOMES.values(), ids=OUTCOMES)
+def test_what_a_call_gave_is_its_result(value: Any, error: Any, told: Any, failed: bool, is_mcp: bool):
+    """conversations: Values are paired with calls in order or by id."""
+    one = TWO.model_copy(update={"tool_calls": list(TWO)[:1]})
+    for values, errors in (([value], [error]), ({"c1": value}, {"c1": error})):
+        (result,) = ToolResults.of(one, values, errors=errors)
+        assert (result.call_id, result.name) == ("c1", "balance")
+        assert (result.value, result.is_error, result.is_mcp) == (told, failed, is_mcp)
+
+
+def test_an_error_that_is_a_result_fails_the_call_with_its_value():
+    """conversations: What bears a call id goes to that call."""
+    for value, told in [("down", "down"), (None, 5), ("", 5)]:
+        failure = ToolResult(call_id="c1", name="balance", value=value, is_error=True)
+        first = next(iter(ToolResults.of(TWO, [5, 6], errors=[failure, None])))
+        assert (first.value, first.is_error) == (told, True)
+
+
+def test_a_bad_call_without_a_name_may_be_given_its_result():
+    """conversations: A kept bad call is answered with what was wrong."""
+    bad = InvalidToolCall(id="bad", name=None, arguments="{", index=2, code="missing_name", message="no name")
+    calls = TWO.model_copy(update={"invalid": (bad,)})
+    *_, last = ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": "Name it."})
+    assert (last.name, last.value, last.is_error) == ("unnamed", "Name it.", False)
+    told = ToolResult(call_id="bad", name="unnamed", value="Name it.", is_error=True)
+    assert list(ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": told}))[-1] == told
+    with pytest.raises(InvalidHistory) as caught:
+        ToolResults.of(calls, {"zzz": 1})
+    assert "'bad' (unnamed)" in str(caught.value.fix)
+
+
 def test_an_error_may_bear_the_id_too():
     """conversations: What bears a call id goes to that call."""
     failed = ToolResult(call_id="c2", name="owner", value="down", is_error=True)

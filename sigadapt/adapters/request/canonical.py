@@ -12,11 +12,12 @@
 The folder `lm/` turns a Request into the provider's own format.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
 
 from sigadapt.adapters.options import Options, ToolChoice
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import cut
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -57,7 +58,8 @@ def build_request(
         The Request; without the key `tools` if no tool is declared.
 
     Raises:
-        InvalidOption: for a tool choice that names an undeclared tool, or `required` without tools (rule 4).
+        InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
+            without tools (rule 4).
 
     Example:
         >>> decls = ToolDecls([{"name": "now"}])
@@ -66,7 +68,8 @@ def build_request(
         ('required', 'now', 'temperature')
     """
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
-    choice = request.pop("tool_choice", None) or options.tool_choice
+    asked = request.pop("tool_choice", None)
+    choice = options.tool_choice if asked is None else asked
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
@@ -125,18 +128,20 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
     return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": functions}}
 
 
-def _chosen_names(choice: ToolChoice) -> list[str]:
+def _chosen_names(choice: object) -> Sequence[str]:
+    """Return the names in a tool choice that is not a mode: a name, several, or OpenAI's object with one."""
     if isinstance(choice, str):
         return [choice]
+    given = cast("Any", choice)
     if isinstance(choice, Mapping):
-        named = choice.get("function")
-        if isinstance(named, Mapping) and isinstance(
-            name := cast("Mapping[str, Any]", named).get("name"), str
-        ):
-            return [name]
+        named = given.get("function")
+        names: list[Any] = [cast("Any", named).get("name") if isinstance(named, Mapping) else None]
+    else:
+        names = list(given) if isinstance(choice, Sequence) else []
+    if not names or not all(isinstance(name, str) for name in names):
         raise InvalidOption(
-            f"expected a tool choice, got {choice!r}",
+            f"expected a tool choice, got {cut(repr(given))}",
             field="tool_choice",
             fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
         )
-    return list(choice)
+    return list(dict.fromkeys(names))

@@ -54,13 +54,15 @@ def lowered(request: Request, route: Route) -> Lowered:
         route: the route.
 
     Raises:
-        InvalidOption: for a forced tool choice while thinking is on, if the provider refuses this.
+        InvalidOption: for a forced tool choice without tools, or while thinking is on if the provider refuses
+            this.
         InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
         InvalidHistory: `unreadable_state`, for saved provider state that is none.
 
     Example:
         >>> from sigadapt.providers import ollama
-        >>> request: Request = {"model": "m", "messages": [], "tools": [], "tool_choice": "none"}
+        >>> tools = [{"type": "function", "function": {"name": "now"}}]
+        >>> request: Request = {"model": "m", "messages": [], "tools": tools, "tool_choice": "none"}
         >>> lowered(request, ollama.PROVIDER.routes[0]).changes[0].what
         'lowered'
     """
@@ -101,6 +103,8 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
         return request
     form = "subset" if isinstance(choice, dict) and choice["type"] == "allowed_tools" else "named"
     form = choice if isinstance(choice, str) else form
+    if not request.get("tools") and route.door != "engine":
+        return _without_choice(request, form, changes)
     if form in ("required", "named", "subset"):
         _refuse_forced_with_thinking(request, route)
     if form in route.choices:
@@ -113,6 +117,14 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
         if "required" in route.choices:
             return request
     changes.append(Change("/tool_choice", "dropped", "this route has no tool choice; the model decides"))
+    return _without(request, "tool_choice")
+
+
+def _without_choice(request: Request, form: str, changes: list[Change]) -> Request:
+    """Drop the choice of a request without tools, which providers refuse; refuse a forced one (rule 4)."""
+    if form not in ("auto", "none"):
+        raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
+    changes.append(Change("/tool_choice", "dropped", "no tools are sent, and so there is nothing to choose"))
     return _without(request, "tool_choice")
 
 

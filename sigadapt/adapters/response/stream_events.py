@@ -21,7 +21,7 @@ from typing import Any, cast
 import jiter
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.schemas.json_values import cut
+from sigadapt.schemas.json_values import as_unicode, cut
 from sigadapt.schemas.repeated_keys import decode_at, decoded_if_plain
 
 EVENTS = "sigadapt_events"
@@ -138,7 +138,7 @@ def _after(match: "re.Match[str] | None") -> int:
 def _is_prefix(text: str) -> bool:
     """Return whether text is the beginning of a JSON value."""
     try:
-        jiter.from_json(text.encode("utf-8", "replace"), partial_mode=True)
+        jiter.from_json(as_unicode(text).encode(), partial_mode=True)
     except ValueError:
         return False
     return True

@@ -190,11 +190,19 @@ def jsonable(value: Any) -> Any:
 
 
 class Untitled(GenerateJsonSchema):
-    """Pydantic's schema generator, without the titles that it makes from field names."""
+    """Pydantic's schema generator, without the titles that it makes from field names.
+
+    Nor does it offer a model the fields of a dataclass that its constructor does not take (`init=False`).
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  (pydantic's signature)
         """Return False. Pydantic sets an author's own title elsewhere."""
         return False
+
+    def field_is_present(self, field: Any) -> bool:
+        """Whether an input may have the field; an output has each."""
+        is_taken = self.mode == "serialization" or field.get("init", True) is not False
+        return is_taken and super().field_is_present(field)
 
 
 def without_titles(defs: Json) -> Json:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support import LITELLM, NATIVE
 
 from sigadapt import ToolCall, ToolCalls
-from sigadapt.adapters.request.aliases import aliases, names_in, renamed
+from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.providers.provider import Route
-from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.signatures.calls import InvalidToolCall, Turn
 
 PLAIN = "[a-zA-Z0-9_-]+"
 PROFILES = [*NATIVE.values(), *LITELLM.values()]
@@ -49,6 +49,109 @@ def test_what_a_provider_refuses_gets_an_alias(odd: str):
     """request-shaping: A name that a provider would refuse goes out under an alias."""
     (alias,) = aliases([odd], PLAIN, 64).values()
     assert re.fullmatch("[a-zA-Z][a-zA-Z0-9_-]{0,63}", alias)
+
+
+GOLDEN = {
+    "files.read all": "files_read_all_b01ac34e",
+    "files..read": "files_read_dd4ae3a6",
+    "日本": "tool_cf2abf0c",
+    "9.lives": "t_9_lives_31ef3d6c",
+    "_.x.-": "x_bd6016f8",
+    "x" * 65: f"{'x' * 55}_9537c5fd",
+    "\ud800.a": "a_22f7d553",
+}
+
+
+def test_an_alias_is_the_same_in_every_release():
+    """request-shaping: A name has the same alias in every turn."""
+    for name, alias in GOLDEN.items():
+        assert aliases([name, "search", name], PLAIN, 64) == {name: alias}
+    assert aliases(["files.read"], PLAIN, 12) == {"files.read": "fil_601e4eb6"}
+    assert aliases(["files.read"], PLAIN, 10) == {"files.read": "f_601e4eb6"}
+
+
+def test_an_alias_that_is_taken_gets_more_digits_and_then_a_number():
+    """request-shaping: No two names share an alias."""
+    first, second, third = "files_read_601e4eb6", "files_read_601e4eb608f9175e", "fil_601e4eb6"
+    assert aliases(["files.read", first], PLAIN, 64) == {"files.read": second}
+    longer = aliases(["files.read", first, second], PLAIN, 64)
+    assert longer == {"files.read": "files_read_601e4eb608f9175e1b03c438fd2f0833"}
+    assert aliases(["files.read", third], PLAIN, 12) == {"files.read": "fil_75cc366a"}
+    assert aliases(["files.read", "files_rea_601e4eb6"], PLAIN, 18) == {"files.read": "f_601e4eb608f9175e"}
+    assert aliases(["files.read", "files_re_601e4eb6"], PLAIN, 17) == {"files.read": "files_re_75cc366a"}
+
+
+def conversation(*turns: list[str]) -> Request:
+    """A conversation in which each turn makes calls with the given ids, and each call has its result."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Hi."}]
+    for ids in turns:
+        items = [{"type": "text", "text": "So."}, *({"type": "call", "id": each} for each in ids)]
+        turn = Turn(text="So.", state={"dialect": "openai-chat", "items": items})
+        messages.append({"role": "assistant", "tool_calls": [{"id": each} for each in ids], "turn": turn})
+        messages += ({"role": "tool", "tool_call_id": each, "content": each} for each in ids)
+    return {"model": "m", "messages": messages}
+
+
+def ids_of(request: Request) -> list[list[str]]:
+    """The ids of each message: of a turn's calls and state, or of a result."""
+    found: list[list[str]] = []
+    for row in request["messages"][1:]:
+        if row["role"] == "tool":
+            found.append([row["tool_call_id"]])
+            continue
+        found.append([call["id"] for call in row["tool_calls"]])
+        assert [item["id"] for item in row["turn"].state["items"] if "id" in item] == found[-1]
+    return found
+
+
+def test_an_id_of_an_earlier_turn_is_sent_as_another_everywhere():
+    """conversations: An id that comes again in a later turn goes out under an alias."""
+    request = conversation(["a", "b"], ["b", "c"], ["b"])
+    before = repr(request)
+    changed, found = with_sendable_ids(request, PLAIN, 64)
+    second, third = "b_cfaef02a", "b_533cbf72"
+    assert ids_of(changed) == [["a", "b"], ["a"], ["b"], [second, "c"], [second], ["c"], [third], [third]]
+    assert found == [NewId(4, 0, "b", second, repeated=True), NewId(7, 0, "b", third, repeated=True)]
+    assert [row.get("content") for row in changed["messages"][2:4]] == ["a", "b"]
+    assert repr(request) == before, "the given request is not changed"
+
+
+def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
+    """conversations: Ids are mapped to what a provider accepts."""
+    changed, found = with_sendable_ids(conversation(["c:1", "c2"], ["c:1"]), PLAIN, 64)
+    first, again = "c_1_7c9d3005", "c_1_069fab8b"
+    assert ids_of(changed) == [[first, "c2"], [first], ["c2"], [again], [again]]
+    assert found == [NewId(1, 0, "c:1", first, repeated=False), NewId(4, 0, "c:1", again, repeated=True)]
+
+
+def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
+    """conversations: Ids are mapped to what a provider accepts."""
+    request = conversation(["a"], ["a"])
+    lost = {"role": "tool", "tool_call_id": "lost", "content": "?"}
+    request["messages"].insert(1, lost)
+    changed, found = with_sendable_ids(request, PLAIN, 64)
+    assert found
+    assert changed["messages"][0] is request["messages"][0]
+    assert changed["messages"][1] == lost
+
+
+def test_ids_that_all_can_be_sent_stay():
+    """conversations: Ids are mapped to what a provider accepts."""
+    request = conversation(["a", "b"], ["c"])
+    changed, found = with_sendable_ids(request, PLAIN, 64)
+    assert changed is request
+    assert found == []
+
+
+def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
+    """conversations: An id that comes again in a later turn goes out under an alias."""
+    changed, found = with_sendable_ids(conversation(["a", "a"]), PLAIN, 64)
+    second = found[0].sent
+    assert ids_of(changed) == [["a", second], ["a"], [second]]
+    request = conversation(["a", "a"])
+    request["messages"].append({"role": "tool", "tool_call_id": "a", "content": "more"})
+    request["messages"].append({"role": "tool", "tool_call_id": "unknown", "content": "?"})
+    assert ids_of(with_sendable_ids(request, PLAIN, 64)[0])[-2:] == [[second], ["unknown"]]
 
 
 def test_a_name_that_fits_is_left_alone():
@@ -101,6 +204,29 @@ def test_names_are_changed_everywhere(given_names: list[str]):
     chosen = changed["tool_choice"]["allowed_tools"]["tools"]
     assert [one["function"]["name"] for one in chosen] == expected
     assert repr(request) == before, "the given request is not changed"
+
+
+def test_a_named_choice_and_every_turn_share_the_alias():
+    """request-shaping: Declarations, choice, history and results share the alias."""
+    said: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": name}}]}
+        for name in ("a.b", "c", "d.e")
+    ]
+    rows = [{"role": "user", "content": "Hi."}, *said, {"role": "tool", "name": "f.g", "content": ""}]
+    request: Any = {
+        "model": "m",
+        "messages": rows,
+        "tools": [{"type": "web_search"}, tool("c")],
+        "tool_choice": {"type": "function", "function": {"name": "a.b", "more": 1}},
+    }
+    assert names_in(request) == ["c", "a.b", "c", "d.e", "f.g"]
+    changed: Any = renamed(request, {"a.b": "a_b", "f.g": "f_g"})
+    assert names_in(changed) == ["c", "a_b", "c", "d.e", "f_g"]
+    assert changed["tool_choice"] == {"type": "function", "function": {"name": "a_b", "more": 1}}
+    assert changed["tools"] == request["tools"]
+    assert changed["messages"][0] is rows[0]
+    assert renamed(request, {}) is request
+    assert "tools" not in renamed({"model": "m", "messages": []}, {"a": "b"})
 
 
 @given(names)

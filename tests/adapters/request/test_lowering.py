@@ -1,6 +1,7 @@
 """The canonical request made fit for a wire, and the record of every change."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import sigadapt
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lowered
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import OWN_ENGINE, Route
+from sigadapt.providers.provider import OWN_ENGINE, Loss, Route
 from sigadapt.signatures.calls import Turn
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -40,6 +41,7 @@ def chosen(form: str) -> Request:
 
 
 def whats(sent: Any) -> list[tuple[str, str]]:
+    assert all(isinstance(change.why, str) and change.why for change in sent.changes), "each says why"
     return [(change.where, change.what) for change in sent.changes]
 
 
@@ -61,6 +63,8 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
     elif form == "none":
         assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
         assert "tool_choice" not in sent.request
+        alone: Any = {**given_request, "parallel_tool_calls": False}
+        assert lowered(alone, replace(profile, parallel=True)).request.keys() == {"model", "messages"}
     else:
         narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
         assert names(sent) == narrowed
@@ -68,6 +72,24 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
         assert whats(sent) == [("/tools", "lowered")] * (form in ("named", "subset")) + lost
         assert sent.request.get("tool_choice") == (None if lost else "required")
     assert all(change.why for change in sent.changes)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("form", CHOICES)
+def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
+    """request-shaping: Without declared tools the request has none."""
+    without: Any = chosen(form)
+    del without["tools"]
+    bares: Any = [without, {**without, "tools": []}]
+    for bare in bares:
+        if form in ("auto", "none"):
+            sent = lowered(bare, profile)
+            assert "tool_choice" not in sent.request
+            assert whats(sent) == [("/tool_choice", "dropped")]
+            continue
+        with pytest.raises(InvalidOption, match="no tool") as caught:  # as a hook may leave it
+            lowered(bare, profile)
+        assert caught.value.field == "tool_choice"
 
 
 @pytest.mark.parametrize("form", ["required", "named", "subset"])
@@ -81,6 +103,7 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
         with pytest.raises(InvalidOption, match="thinking is on") as caught:
             lowered(thinking, profile)
         assert caught.value.field == "tool_choice"
+        assert "reasoning_effort=None" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize("effort", [None, "none", "off"])
@@ -155,9 +178,11 @@ def test_an_engine_of_the_users_own_gets_everything():
         parallel_tool_calls=False,
         response_format={"type": "json_object"},
     )
-    sent = lowered(odd, OWN_ENGINE)
-    assert sent.request == odd
-    assert (sent.names, sent.changes) == ({}, ())
+    bare: Any = {"model": "m", "messages": [], "tool_choice": "auto"}
+    for given_request in (odd, bare):
+        sent = lowered(given_request, OWN_ENGINE)
+        assert sent.request == given_request
+        assert (sent.names, sent.changes) == ({}, ())
 
 
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
@@ -187,6 +212,113 @@ def test_what_strict_mode_closes_is_on_record():
     assert whats(sent) == [("/tools/0/function/parameters", "lowered")]
     assert "'', '/properties/p'" in sent.changes[0].why
     assert tools[0]["function"]["parameters"] == parameters
+
+
+OWN_TOOL: Any = {"type": "web_search"}
+
+
+def test_a_tool_of_the_providers_own_stays_in_its_place():
+    """request-shaping: Each wire gets its own form."""
+    named = {"type": "function", "function": {"name": "files.read", "parameters": EMPTY}}
+    strict = {"type": "function", "function": {"name": "f", "parameters": EMPTY, "strict": True}}
+    route = next(route for route in PROFILES.values() if route.strict)
+    sent = lowered(request(tools=[OWN_TOOL, named, strict, OWN_TOOL]), route)
+    tools = sent.request.get("tools", [])
+    assert (tools[0], tools[3]) == (OWN_TOOL, OWN_TOOL)
+    assert tools[1]["function"] == {"name": sent.names["files.read"], "parameters": EMPTY}
+    assert tools[2]["function"]["parameters"]["additionalProperties"] is False
+    assert whats(sent) == [("/tools/2/function/parameters", "lowered"), ("/tools/1/function/name", "renamed")]
+    few: Any = {**chosen("named"), "tools": [OWN_TOOL, *DECLS.to_openai()]}
+    assert names(lowered(few, replace(route, choices=frozenset({"required"})))) == ["two"]
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
+    """request-shaping: What a wire cannot take is recorded."""
+    plain, strict = DECLS.to_openai()[:2]
+    closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
+    marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
+    sent = lowered(request(tools=[plain, marked]), replace(profile, losses=None))
+    if profile.strict:
+        assert sent.request.get("tools") == [plain, marked]
+        assert whats(sent) == []
+    else:
+        assert sent.request.get("tools") == [
+            plain,
+            {**strict, "function": {**strict["function"], "parameters": closed}},
+        ]
+        assert whats(sent) == [("/tools/1/function/strict", "dropped")]
+    assert marked["function"]["strict"] is True, "what was given is not changed"
+
+
+def test_what_a_route_loses_of_a_schema_is_recorded_beside_the_rest():
+    """request-shaping: What a wire cannot take is recorded."""
+    lost = Loss("/1/function/parameters", "dropped", "this route has no such word")
+
+    def losses(tools: Sequence[Any]) -> list[Loss]:
+        return [lost] if tools else []
+
+    route = replace(PROFILES["native-ollama"], parallel=False, losses=losses)
+    given_request = request(parallel_tool_calls=True)
+    sent = lowered(given_request, route)
+    assert whats(sent) == [
+        ("/parallel_tool_calls", "dropped"),
+        ("/tools/1/function/parameters", "dropped"),
+    ]
+    assert sent.changes[1].why == lost.why
+    own, given_tools = sent.request.get("tools", []), given_request.get("tools", [])
+    assert own == given_tools
+    assert own[0]["function"]["parameters"] is not given_tools[0]["function"]["parameters"]
+
+
+def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
+    function = {"name": name, "arguments": "{}"}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "function": function}]},
+        {"role": "tool", "tool_call_id": call_id, "name": name, "content": "", "is_error": False},
+    ]
+
+
+def test_an_id_that_goes_out_as_another_is_recorded():
+    """conversations: Ids are mapped to what a provider accepts."""
+    route = replace(PROFILES["native-openai-chat"], ids="[a-z0-9_]+", longest_id=20)
+    rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
+    sent = lowered(request(messages=rows), route)
+    found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]
+    assert found == [(f"/messages/{number}/tool_calls/0/id", "renamed") for number in (2, 4, 6)]
+    repeated, refused, long = (change.why for change in sent.changes if "/id" in change.where)
+    out = [row["tool_calls"][0]["id"] for row in sent.request["messages"][::2]]
+    assert out[0] == "a"
+    assert [row["tool_call_id"] for row in sent.request["messages"][1::2]] == out
+    assert repeated == f"an earlier call has the id 'a'; it is sent as {out[1]!r}"
+    assert refused == f"the provider would refuse the id 'b:1'; it is sent as {out[2]!r}"
+    assert long == f"the provider would refuse the id '{'x' * 21}'; it is sent as {out[3]!r}"
+    assert all(len(each) <= 20 for each in out)
+
+
+def test_a_name_in_a_conversation_without_tools_goes_out_under_its_alias():
+    """request-shaping: Declarations, choice, history and results share the alias."""
+    rows = said_and_done("c", "files.read")
+    bare: Any = {"model": "m", "messages": rows}
+    sent = lowered(bare, PROFILES["native-openai-chat"])
+    alias = sent.names["files.read"]
+    assert sent.request["messages"][0]["tool_calls"][0]["function"]["name"] == alias
+    assert sent.request["messages"][1]["name"] == alias
+    assert whats(sent) == [], "no tool of the request is renamed"
+
+
+def test_half_a_surrogate_pair_is_recorded_in_every_text_and_replaced_in_questions():
+    """conversations: A question has half of a surrogate pair."""
+    contents = ["rule \ud83d", "whole", "Z\ud83d?", "no \udf27", ["\ud83d"]]
+    roles = ["system", "user", "user", "assistant", "user"]
+    rows = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
+    sent = lowered(request(messages=rows), PROFILES["native-openai-chat"])
+    assert whats(sent) == [(f"/messages/{number}/content", "lowered") for number in (0, 2, 3)]
+    done = sent.request["messages"]
+    assert [row["content"] for row in done] == ["rule ?", "whole", "Z??", "no \udf27", ["\ud83d"]]
+    assert (done[1], done[3]) == (rows[1], rows[3])
+    said = [{"role": "assistant", "content": "no \udf27"}]
+    assert lowered(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] is said
 
 
 def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_record():

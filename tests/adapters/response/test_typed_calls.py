@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from sigadapt.adapters.response.typed_calls import arguments_of, typed_calls
+from sigadapt.adapters.response.typed_calls import (
+    arguments_of,
+    identity,
+    typed_calls,
+    with_declared_names,
+    with_earlier_calls,
+    with_later_calls,
+)
 from sigadapt.providers.provider import CutOff, JsonText, RawCall, Reading
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 
 
 def typed(*calls: RawCall, text: str | None = "Let me look.", reasoning: str | None = None) -> ToolCalls:
@@ -120,3 +127,143 @@ def test_the_objects_are_those_that_validation_makes() -> None:
         assert type(ours).model_validate(json.loads(ours.model_dump_json())) == theirs
     with pytest.raises(ValueError, match="frozen"):
         made[0].name = "other"
+
+
+def test_ids_of_the_conversation_are_not_made_again() -> None:
+    """response-choice: A missing id is synthesised"""
+    reading = Reading(None, None, [(None, "now", "{}"), ("call_9", "now", "{}"), ("b", "now", "{")], None)
+    made = typed_calls(reading, taken={"call_1", "call_2"})
+    assert made is not None
+    assert [call.id for call in made.in_order()] == ["call_3", "call_9", "b"]
+    assert [call.altered for call in made.in_order()] == [(), (), ()]
+    again = typed_calls(reading, taken={"call_9"}, answered={"b", "call_9"})
+    assert again is not None
+    assert [(call.id, call.altered) for call in again.in_order()] == [
+        ("call_1", ()),
+        ("call_2", ("renumbered",)),
+        ("call_3", ("renumbered",)),
+    ]
+
+
+def test_a_candidate_without_calls_has_none() -> None:
+    """response-choice: Text and reasoning are kept beside calls"""
+    assert typed_calls(Reading("Hi.", None, [], "stop")) is None
+
+
+def test_what_was_said_beside_calls_is_on_each_of_them() -> None:
+    """response-choice: Text and reasoning are kept beside calls"""
+    state = {
+        "dialect": "x",
+        "items": [{"type": "text"}, {"type": "call"}, {"type": "call", "n": 1}, {"type": "call"}],
+    }
+    calls: list[RawCall] = [("a", "now", "{}"), ("a", "now", "{")]
+    for text, reasoning, given in [
+        ("Hi.", None, None),
+        (None, "Hm.", None),
+        (None, None, state),
+        ("", None, None),
+    ]:
+        made = typed_calls(Reading(text, reasoning, calls, None, given))
+        assert made is not None
+        assert (made.text, made.reasoning) == (text, reasoning)
+        assert made[0].turn is made.turn
+        if given:
+            assert made.turn.state == {
+                "dialect": "x",
+                "items": [
+                    {"type": "text"},
+                    {"type": "call", "id": "a"},
+                    {"type": "call", "n": 1, "id": "call_2"},
+                    {"type": "call", "id": ""},
+                ],
+            }
+    assert "id" not in state["items"][1]
+
+
+def test_a_bad_call_says_what_was_sent() -> None:
+    """response-choice: A call without a name is tagged"""
+    (bad,) = typed(("a", None, '{"x": 1}')).invalid
+    assert (bad.message, bad.path) == ('the call has no name; its arguments: {"x": 1}', None)
+    (cut,) = typed(("a", "now", CutOff({"x": "y" * 200}))).invalid
+    end = "y" * 118 + '"}'
+    assert cut.message == f"the answer was cut off in this call: …{end} (208 characters)"
+
+
+def call(call_id: str, name: str = "f", index: int = 0, **args: Any) -> ToolCall:
+    return ToolCall(id=call_id, name=name, args=args, index=index)
+
+
+def bad_call(call_id: str, index: int) -> InvalidToolCall:
+    return InvalidToolCall(
+        id=call_id, name="f", arguments="{", index=index, code="invalid_json", message="no JSON"
+    )
+
+
+def test_a_call_is_what_it_asks_for() -> None:
+    """conversations: A reask inside a run keeps the good calls."""
+    assert identity(call("1", a=1, b=[{"x": 1, "y": 2}])) == identity(call("2", b=[{"y": 2, "x": 1}], a=1))
+    assert (
+        len({identity(each) for each in (call("1"), call("1", "g"), call("1", a=1), call("1", a="1"))}) == 4
+    )
+
+
+def test_a_later_answers_calls_stand_behind_the_accepted_ones() -> None:
+    """conversations: A reask inside a run keeps the good calls."""
+    accepted = [call("a", x=1), call("b", x=2, index=2)]
+    later = ToolCalls(tool_calls=[call("c", x=3), call("d", x=4, index=2)], invalid=(bad_call("e", 1),))
+    kept, made = with_later_calls(accepted, later, 3)
+    assert kept == accepted
+    assert [(each.id, each.index) for each in made.in_order()] == [("c", 3), ("e", 4), ("d", 5)]
+    assert made.turn.repeats == ()
+    whole = with_earlier_calls(accepted, later, Turn(text="unused"), 3)
+    assert [each.id for each in whole] == ["a", "b", "c", "d"]
+    assert [each.id for each in whole.invalid] == ["e"]
+
+
+def test_a_call_made_again_is_marked_once_and_goes_back_with_its_turn() -> None:
+    """conversations: A reask inside a run keeps the good calls."""
+    accepted = [call("a", x=1), call("b", x=2, index=1), call("b2", x=2, index=2)]
+    turn = Turn(text="Again.")
+    later = ToolCalls(
+        tool_calls=[
+            ToolCall(id="c", name="f", args={"x": 2}, arguments='{"x": 2}', index=0, turn=turn),
+            ToolCall(id="d", name="f", args={"x": 9}, index=1, turn=turn),
+            ToolCall(
+                id="e", name="f", args={"x": 2}, arguments="{x: 2}", index=2, altered=("repaired",), turn=turn
+            ),
+        ],
+        turn=turn,
+    )
+    kept, made = with_later_calls(accepted, later, 3)
+    assert [each.altered for each in kept] == [(), ("repeated",), ()], "the first of two alike"
+    assert with_later_calls(kept, later, 3)[0] == kept, "marked once"
+    assert [(each.id, each.index) for each in made] == [("d", 4)]
+    assert made.turn.text == "Again."
+    assert list(made.turn.repeats) == [
+        Repeat(id="c", name="f", arguments='{"x": 2}', index=3, of="b"),
+        Repeat(id="e", name="f", arguments='{"x":2}', index=5, of="b"),
+    ]
+    assert made[0].turn == made.turn
+
+
+def test_an_answer_without_calls_leaves_the_earlier_ones() -> None:
+    """conversations: A reask inside a run keeps the good calls."""
+    turn = Turn(text="Done.")
+    whole = with_earlier_calls([call("a", x=1)], None, turn, 2)
+    assert [each.id for each in whole] == ["a"]
+    assert (whole.text, whole.invalid) == ("Done.", ())
+    assert with_earlier_calls([], None, turn, 2) is None
+    calls = ToolCalls([call("a")])
+    assert with_earlier_calls([], calls, turn, 2) is calls
+
+
+def test_declared_names_come_back_in_the_calls_that_have_an_alias() -> None:
+    """request-shaping: A call by an alias comes back under the declared name."""
+    calls = ToolCalls(
+        tool_calls=[call("a", "f_1"), call("b", "g")],
+        invalid=(bad_call("c", 2).model_copy(update={"name": "f_1"}),),
+    )
+    back = with_declared_names(calls, {"f.1": "f_1"})
+    assert [each.name for each in back.in_order()] == ["f.1", "g", "f.1"]
+    assert back[1] is calls[1]
+    assert [each.name for each in calls.in_order()] == ["f_1", "g", "f_1"], "what was given is not changed"

@@ -59,6 +59,15 @@ class Box:
     label: str = ""
 
 
+@dataclasses.dataclass
+class Counted:
+    of: Box
+    count: int = dataclasses.field(default=0, init=False)
+    seen: list[int] = dataclasses.field(default_factory=list[int], init=False)
+    late: int = dataclasses.field(init=False)
+    seed: dataclasses.InitVar[int] = 1
+
+
 class Span(NamedTuple):
     start: int
     end: int = 0
@@ -115,6 +124,24 @@ def test_a_signature_becomes_a_schema():
         "additionalProperties": False,
     }
     assert told.returns == {"type": "array", "items": {"type": "string"}}
+
+
+def test_a_field_that_a_dataclass_sets_by_itself_is_not_offered():
+    """tool-declarations: A field that a dataclass sets by itself is not offered."""
+
+    class Order(pydantic.BaseModel):
+        boxes: list[Counted]
+
+    def pack(boxes: list[Counted], order: Order) -> Counted:
+        raise AssertionError
+
+    told = facts(pack)
+    for declared in (told.parameters, facts(Order).parameters):
+        offered = declared["$defs"]["Counted"]
+        assert list(offered["properties"]) == ["of", "seed"]
+        assert offered["required"] == ["of"]
+    assert told.returns is not None
+    assert {"count", "seen"} <= set(told.returns["properties"]), "an output has them"
 
 
 def test_constraints_and_descriptions_of_annotated_are_kept():
