@@ -1,14 +1,15 @@
-"""Calls as a name and pairs of key and value in tags: GLM 4.5 to 5, Ling 3, Laguna, Hunyuan V3, LongCat, K2-Horizon.
+"""Calls as a name and pairs of key and value in tags: GLM 4.5 to 5, Ling 3, Laguna, Hunyuan V3, LongCat.
 
     <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>
 
 with line breaks between the tags or without. Values are text, typed by the declared schema. Tags around
-values that were lost are tolerated; a call without a closing tag was cut off, unless another one begins.
+values that were lost are tolerated. A call without a closing tag was cut off, unless another one begins or
+every declared parameter was given.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
@@ -50,9 +51,15 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     args = {key: typed(value, property_of(schema, key, schema), schema) for key, value in written.items()}
     if scan.text.startswith(f"</{pair.call}>", place):
         return Found([TextCall(name, args)], place + len(pair.call) + 3)
-    if place == len(scan.text):
+    if place == len(scan.text) and not _all_given(args, schema):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
+
+
+def _all_given(args: Json, schema: Json) -> bool:
+    """Return whether no parameter is left that could have followed: only the closing tag is missing."""
+    declared: Any = schema.get("properties")
+    return bool(args) and isinstance(declared, dict) and set(args) >= set(cast("Json", declared))
 
 
 def _pair_at(scan: Scan, at: int, pair: Pair) -> tuple[str, str | None, int]:
@@ -63,8 +70,6 @@ def _pair_at(scan: Scan, at: int, pair: Pair) -> tuple[str, str | None, int]:
         return "", None, len(scan.text)
     key = scan.text[begin:key_end].strip()
     place = scan.space(key_end + len(pair.key) + 3)
-    if scan.text.startswith("<ifm|arg_type>", place):
-        place = scan.space(scan.earliest(("</ifm|arg_type>",), place) + len("</ifm|arg_type>"))
     if scan.text.startswith(f"<{pair.value}>", place):
         place += len(pair.value) + 2
     end = _value_end(scan, place, pair)
@@ -173,16 +178,5 @@ FORMATS: tuple[TextFormat, ...] = (
         servers="vLLM `longcat`; mlx-lm",
         reads=_READS,
         after=("</longcat_tool_call>",),
-    ),
-    _format(
-        "k2-horizon",
-        Pair("ifm|tool_call", "ifm|arg_key", "ifm|arg_value"),
-        example="<ifm|tool_calls><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key>"
-        "<ifm|arg_value>Paris</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
-        models="K2-Horizon",
-        servers="vLLM `k2_horizon`",
-        reads="With types between key and value, or without.",
-        before=("<ifm|tool_calls>",),
-        after=("</ifm|tool_call>", "</ifm|tool_calls>"),
     ),
 )

@@ -6,7 +6,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
     at most a type and an id. The schema of a declaration is no arguments.
  b. It counts as the whole answer, at the beginning of a line, or after a colon or the end of a sentence; in
     front of the whole answer no words may announce an example.
- c. A fence counts if the answer is the fence, or if the caller asked for `fenced-json` by name.
+ c. A fence counts if the answer is the fence, if it ends an answer that announces no example, or if the
+    caller asked for `fenced-json` by name.
 """
 
 import re
@@ -21,11 +22,14 @@ from sigadapt.schemas.json_values import Json
 
 _EXAMPLES = re.compile(
     r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?|templates?"
-    r"|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
+    r"|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
+BARE_OPENER = r"(?m:^)[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
+"""Where calls without markup may begin: at a line's beginning, and before an object that names something."""
+
 _BEFORE = 160  # characters of prose that are searched for such words
-_FENCE = re.compile(r"```([\w-]*)[ \t]*\n?")
+_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
 
@@ -60,9 +64,7 @@ def _may_begin(scan: Scan, at: int) -> bool:
 def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read calls in a code fence."""
     fence = _FENCE.match(scan.text, at)
-    if fence is None or fence[1] not in ("", "json", "jsonc", "json5", "tool_call", "tool_calls", "tool"):
-        return None
-    if at > scan.content_start and "fenced-json" not in scan.asked and not fence[1].startswith("tool"):
+    if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
     found = _sequence(scan, fence.end(), tools, whole=True)
     if found is None:
@@ -71,9 +73,13 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if close < len(scan.text) and not scan.text.startswith("```", close):
         return None
     end = min(close + 3, len(scan.text))
-    alone = not scan.text[end:].strip() or scan.text.startswith("```", scan.space(end))
-    asked = "fenced-json" in scan.asked or fence[1].startswith("tool")
-    return found._replace(end=end) if alone or asked else None
+    if "fenced-json" in scan.asked or fence[1].startswith("tool"):
+        return found._replace(end=end)
+    last = not scan.text[end:].strip()
+    if at <= scan.content_start:
+        more = scan.text.startswith("```", scan.space(end))
+        return found._replace(end=end) if last or more else None
+    return found._replace(end=end) if last and not announces_example(scan.text, at) else None
 
 
 def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
@@ -131,7 +137,7 @@ _ANY: dict[str, Any] = {"bare": True}
 FORMATS: tuple[TextFormat, ...] = (
     TextFormat(
         "plain-json",
-        r"(?m:^)[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:",
+        BARE_OPENER,
         read_plain,
         _CALL,
         "Llama 3, Qwen2.5-Coder, xLAM, Mistral without its marker, small models",
@@ -148,7 +154,7 @@ FORMATS: tuple[TextFormat, ...] = (
         f"```json\n{_CALL}\n```",
         "Qwen2.5-Coder, small models",
         "any server whose parser is off",
-        "A fence that is the whole answer. Beside prose it is an example, unless it was asked for by name.",
+        "A fence that is the whole answer, or its end where no example is announced; any, if asked for by name.",
         say=say_fenced,
         **_ANY,
     ),

@@ -15,7 +15,7 @@ from sigadapt.providers.text_calls.json_calls import open_ended
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
 
-_BAR, _LOW = "[｜|]", "[▁_ ]"  # noqa: RUF001  (the bars of DeepSeek's tokens)
+_BAR, _LOW = "[｜|]", "▁"  # noqa: RUF001  (the bars of DeepSeek's tokens)
 
 
 def read(
@@ -121,9 +121,8 @@ def _format(
 _DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"
 _DEEP_SEP = rf"<{_BAR}tool{_LOW}sep{_BAR}>"
 _DEEP_WRAPS = tuple(
-    f"<{bar}tool{low}{word}{low}{edge}{bar}>"
+    f"<{bar}tool▁{word}▁{edge}{bar}>"
     for bar in "｜|"  # noqa: RUF001
-    for low in "▁_"
     for word, edge in (("calls", "begin"), ("calls", "end"), ("call", "end"))
 )
 _DEEP: dict[str, Any] = {
@@ -148,7 +147,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     TextFormat(
         "mistral-bare",
-        r"(?m:^)[\w.:-]{1,128}(?:\[ARGS\]|\[CALL_ID\]|\{)",
+        r"(?!)",  # it is tried where the answer begins, and nowhere else
         read_bare,
         'get_weather[ARGS]{"city": "Paris"}',
         "Mistral and DeepSeek where the server drops their markers",

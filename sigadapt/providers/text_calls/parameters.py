@@ -79,7 +79,9 @@ def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], T
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     if rest.startswith("<") and (args or not mine.call or not rest.startswith(("<parameter", "<param"))):
         return Found([TextCall(name, args)], place)
-    return Found([TextCall(name, args)], place) if args else None
+    if args or (scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")):
+        return Found([TextCall(name, args)], place)
+    return None
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.bare_json import announces_example
+from sigadapt.providers.text_calls.bare_json import BARE_OPENER, announces_example
 from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, RepeatedKeys
@@ -21,7 +21,7 @@ from sigadapt.schemas.written_values import literal_at
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d][\w-]{0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
-_FENCE = re.compile(r"```(?:tool_code|tool_call|python|py)?[ \t]*\n")
+_FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t]*\n")
 
 
 def call_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
@@ -107,21 +107,20 @@ def _cut_list(scan: Scan, found: tuple[list[TextCall], int, bool]) -> Found | No
 
 
 def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
-    """Read the calls in a fence that says `tool_code`, or in one of code that is the whole answer."""
+    """Read the calls in a fence that says `tool_code`, printed or not."""
     fence = _FENCE.match(scan.text, at)
-    if fence is None or ("tool_" not in fence[0] and at > scan.content_start):
+    if fence is None:
         return None
     place = scan.space(fence.end())
     printed = scan.text.startswith("print(", place)
-    found = calls_at(scan, place + 6 if printed else place, tools) if "tool_" in fence[0] or not printed else None
+    found = calls_at(scan, place + 6 if printed else place, tools)
     if found is None:
         return None
     end = scan.space(found[1])
     end = scan.space(end + 1) if printed and scan.text.startswith(")", end) else end
     if not scan.text.startswith("```", end) and end < len(scan.text):
         return None
-    rest = scan.text[end + 3 :].strip()
-    return Found(found[0], min(end + 3, len(scan.text))) if "tool_" in fence[0] or not rest else None
+    return Found(found[0], min(end + 3, len(scan.text)))
 
 
 def say(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (literals carry their types)
@@ -156,7 +155,7 @@ _CALL = 'get_weather(city="Paris")'
 FORMATS: tuple[TextFormat, ...] = (
     TextFormat(
         "pythonic",
-        r"(?m:^)\[",
+        BARE_OPENER,
         read_bare,
         f"[{_CALL}]",
         "Llama 3.2 1B and 3B, Llama 4, ToolACE, LFM2 without its tokens",
@@ -167,7 +166,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     _format(
         "llama4-pythonic",
-        r"<\|python_start\|>|<\|python_tag\|>",
+        r"<\|python_tag\|>|<\|python_start\|>",
         example=f"<|python_start|>[{_CALL}]<|python_end|>",
         models="Llama 4, Llama 3.1's built-in tools",
         servers="vLLM `llama4_pythonic`; llama.cpp",
@@ -197,6 +196,6 @@ FORMATS: tuple[TextFormat, ...] = (
         f"```tool_code\n{_CALL}\n```",
         "Gemma 3, prompted",
         "any server without a parser",
-        "A fence that says `tool_code`; one of Python only where it is the whole answer.",
+        "A fence that says `tool_code`. One of Python is code.",
     ),
 )

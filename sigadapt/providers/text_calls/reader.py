@@ -214,7 +214,10 @@ class _Reading:
                 found = each.read(self.scan, begin, self.tools)
                 if found is not None:
                     return self._called(each, begin, found)
-        return self._json(begin) if self.text.startswith(("{", "["), begin) and not self.calls else place
+        if not self.text.startswith(("{", "["), begin):
+            return place
+        behind = self._json(begin)
+        return behind if behind > begin + 1 else place
 
     # Tokens
 
