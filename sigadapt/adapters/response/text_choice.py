@@ -5,6 +5,7 @@ codes and turns are the same. Each call, good or bad, is marked `recovered`.
 """
 
 from collections.abc import Iterable
+from typing import cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import RawCall, Reading
@@ -45,8 +46,8 @@ def choice_from_text(
 
     Example:
         >>> choice = choice_from_text(
-        ...     '<think>Weather.</think>Let me look.\\n<tool_call>\\n<function=get_weather>\\n'
-        ...     '<parameter=city>\\nParis\\n</parameter>\\n</function>\\n</tool_call>',
+        ...     "<think>Weather.</think>Let me look.\\n<tool_call>\\n<function=get_weather>\\n"
+        ...     "<parameter=city>\\nParis\\n</parameter>\\n</function>\\n</tool_call>",
         ...     [{"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}],
         ... )
         >>> choice.text, choice.reasoning, choice.tool_calls, choice.tool_calls[0].altered
@@ -71,7 +72,7 @@ def schemas_of(tools: object) -> dict[str, Json]:
         >>> schemas_of([{"name": "now", "parameters": {"type": "object"}}])
         {'now': {'type': 'object'}}
     """
-    decls = tools if isinstance(tools, ToolDecls) else ToolDecls(tools)
+    decls = cast("ToolDecls", tools) if issubclass(type(tools), ToolDecls) else ToolDecls(tools)
     return {decl.name: decl.parameters for decl in decls}
 
 
@@ -108,7 +109,10 @@ def looks_like(text: str, tools: object) -> tuple[str, str] | None:
     For the error of a native call that found no call: it says what the text looks like.
 
     Example:
-        >>> looks_like('<function=now>\\n</function>', [{"name": "now"}]), looks_like("It is noon.", ["now"][:0])
+        >>> (
+        ...     looks_like("<function=now>\\n</function>", [{"name": "now"}]),
+        ...     looks_like("It is noon.", ["now"][:0]),
+        ... )
         (('qwen3-coder-xml', 'now'), None)
     """
     calls = read_text(text, schemas_of(tools), FORMATS).calls

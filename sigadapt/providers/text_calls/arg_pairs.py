@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.json_calls import said as said_as_json
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
@@ -42,6 +42,8 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
         place = attribute.end()
     place = scan.space(place)
     while scan.text.startswith(f"<{pair.key}>", place):
+        if len(written) >= MOST_PARAMETERS:
+            return None
         key, value, place = _pair_at(scan, place, pair)
         if value is None:
             return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
@@ -89,7 +91,9 @@ def _value_end(scan: Scan, at: int, pair: Pair) -> int | None:
         return done
     while close >= 0:
         behind = scan.space(close + len(pair.value) + 3)
-        if behind == len(scan.text) or scan.text.startswith((f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind):
+        if behind == len(scan.text) or scan.text.startswith(
+            (f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind
+        ):
             return close
         following = scan.find(f"</{pair.value}>", close + 1)
         if following < 0 or 0 <= done < following:

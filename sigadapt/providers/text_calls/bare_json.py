@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
 from sigadapt.providers.text_calls.scan import Members, Scan
 from sigadapt.schemas.json_values import Json
@@ -25,9 +25,10 @@ _EXAMPLES = re.compile(
     r"|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
-BARE_OPENER = r"(?m:^)[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
+BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
+FENCE_OPENER = r"(?<![^\n])```"
 _BEFORE = 160  # characters of prose that are searched for such words
 _FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
@@ -75,7 +76,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     end = min(close + 3, len(scan.text))
     if "fenced-json" in scan.asked or fence[1].startswith("tool"):
         return found._replace(end=end)
-    last = not scan.text[end:].strip()
+    last = scan.ends_at(end)
     if at <= scan.content_start:
         more = scan.text.startswith("```", scan.space(end))
         return found._replace(end=end) if last or more else None
@@ -88,7 +89,7 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
     listed = scan.text.startswith("[", place)
     place = scan.space(place + 1) if listed else place
     calls, end = list[TextCall](), place
-    while scan.text.startswith("{", place):
+    while scan.text.startswith("{", place) and len(calls) < MOST_CALLS:
         members = scan.members_at(place)
         call = call_of(scan, members, tools, whole=True)
         if call is None or members.end is None:
@@ -149,7 +150,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     TextFormat(
         "fenced-json",
-        r"(?m:^)```",
+        FENCE_OPENER,
         read_fence,
         f"```json\n{_CALL}\n```",
         "Qwen2.5-Coder, small models",

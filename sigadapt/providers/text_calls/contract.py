@@ -17,6 +17,13 @@ from typing import Any, NamedTuple, TypeAlias
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
 
+MOST_CALLS = 1_000
+"""How many calls of one text are read (rule 15). The markup of any further ones stays text."""
+
+
+MOST_PARAMETERS = 1_000
+"""How many parameters of one call are read. A call with more is no call."""
+
 
 class TextCall(NamedTuple):
     """One call that was read: the fields of a `RawCall`, by name."""

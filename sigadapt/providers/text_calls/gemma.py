@@ -9,7 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
@@ -30,7 +30,7 @@ class Markers(NamedTuple):
     string: str
 
 
-class _Broken(Exception):  # noqa: N818  (ends the reading of one call)
+class _Broken(Exception):
     pass
 
 
@@ -94,9 +94,11 @@ class _Reader:
             return self._list(place, schema, root, level + 1)
         if char in ('"', "'") and char:
             try:
-                value, end = literal_at(self.text[: self.end], place)
+                value, end = literal_at(self.text, place)
             except ValueError:
                 raise _Broken from None
+            if end > self.end:
+                raise _Broken
             behind = end + len(self.string) if self.text.startswith(self.string, end) else end
             return value, behind
         return self._word(at, schema, root)
@@ -149,7 +151,7 @@ class _Reader:
 def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None:
     """Read the calls behind a marker."""
     calls, place = list[TextCall](), at + len(markers.call)
-    while head := _HEAD.match(scan.text, place):
+    while len(calls) < MOST_CALLS and (head := _HEAD.match(scan.text, place)):
         name = tools.name_of(head["name"])
         if name is None:
             break
@@ -177,7 +179,10 @@ def _format(name: str, markers: Markers, **more: Any) -> TextFormat:
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, markers=markers)
 
-    known: dict[str, Any] = {"reads": "Lost markers of strings, JSON's quotes, several calls in one pair.", **more}
+    known: dict[str, Any] = {
+        "reads": "Lost markers of strings, JSON's quotes, several calls in one pair.",
+        **more,
+    }
     return TextFormat(name, re.escape(markers.call), reads, **known)
 
 

@@ -24,8 +24,12 @@ _HEADER = re.compile(r"(?:<\|start\|>|<\|channel\|>)")
 _TOKEN = re.compile(r"<\|(?:start|end|channel|message|call|return|constrain|eom)\|>")
 _ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
-_STRIPPED = re.compile(r"\A\s*(?:analysis(?=.*assistant(?:commentary|final|analysis))|commentary to=functions\.)", re.DOTALL)
-_PART = re.compile(r"(?:\A\s*|assistant)(?P<channel>analysis|commentary|final)(?P<to>\s+to=[\w.:-]{1,200}\s*(?:json|code)?\s*)?")
+_STRIPPED = re.compile(
+    r"\A\s*(?:analysis(?=.*assistant(?:commentary|final|analysis))|commentary to=functions\.)", re.DOTALL
+)
+_PART = re.compile(
+    r"(?:\A\s*|assistant)(?P<channel>analysis|commentary|final)(?P<to>\s+to=[\w.:-]{1,200}\s*(?:json|code)?\s*)?"
+)
 _PREFIX = re.compile(r"\A\s*<(?P<prefix>\w{1,20}:)parameter\b")
 
 
@@ -48,8 +52,8 @@ def is_harmony(text: str) -> bool:
     return _MESSAGE in text or "<|channel|>" in text or bool(_STRIPPED.match(text))
 
 
-def messages(text: str) -> Iterator[Message]:
-    """Yield the messages of a text, in order; text before the first one is a message without channel."""
+def messages(text: str, most: int) -> Iterator[Message]:
+    """Yield the messages of a text, in order; text before the first one, or behind `most`, has no channel."""
     if _MESSAGE not in text and "<|channel|>" not in text:
         text = _PART.sub(
             lambda part: f"<|start|>assistant<|channel|>{part['channel']}{part['to'] or ''}{_MESSAGE}", text
@@ -60,6 +64,10 @@ def messages(text: str) -> Iterator[Message]:
         yield Message("", "", text[: first.start()], ended=True)
         place = first.start()
     while place < len(text):
+        most -= 1
+        if most < 0:
+            yield Message("", "", text[place:], ended=False)
+            return
         begin = text.find(_MESSAGE, place)
         if begin < 0:
             break

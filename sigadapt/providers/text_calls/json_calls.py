@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Members, Scan
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.schemas.written_values import literal_at
@@ -22,7 +22,8 @@ ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
 _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
-_OPEN, _CLOSE = "{[", "}]"
+_OPEN = "{["
+_LONGEST = 1_000_000  # characters of JSON that are searched for its end
 
 
 def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Found | None:
@@ -49,7 +50,7 @@ def read_body(
     """Read one object, several or a list; None if no call of a declared tool is among them."""
     calls, kept = list[TextCall](), list[str]()
     end = place = scan.space(at)
-    while scan.text.startswith(("{", "["), place):
+    while scan.text.startswith(("{", "["), place) and len(calls) < MOST_CALLS:
         if scan.text[place] == "[":
             place = scan.space(place + 1)
             continue
@@ -189,10 +190,10 @@ def open_ended(text: str, at: int) -> bool:
         (True, False)
     """
     level = 0
-    for token in _STRINGS.finditer(text, at):
+    for token in _STRINGS.finditer(text, at, min(len(text), at + _LONGEST)):
         word = token[0]
         if word[0] == '"':
-            if token.end() == len(text) and (len(word) == 1 or word[-1] != '"'):
+            if token.end() == min(len(text), at + _LONGEST) and (len(word) == 1 or word[-1] != '"'):
                 return True
             continue
         level += 1 if word in _OPEN else -1
@@ -249,7 +250,10 @@ def _format(name: str, marker: str, *, example: str, models: str, servers: str, 
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, marker=pattern, keyed=keyed)
 
-    known: dict[str, Any] = {"reads": "One object, several, or a list; the closing tag may be missing.", **more}
+    known: dict[str, Any] = {
+        "reads": "One object, several, or a list; the closing tag may be missing.",
+        **more,
+    }
     return TextFormat(name, marker, reads, example, models, servers, **known)
 
 

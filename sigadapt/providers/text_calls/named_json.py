@@ -10,7 +10,7 @@ from typing import Any
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.bare_json import announces_example
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.json_calls import open_ended
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
@@ -24,7 +24,7 @@ def read(
     """Read one call whose head stands at a place, and those that follow it at once."""
     calls, place = list[TextCall](), at
     end = at
-    while True:
+    while len(calls) < MOST_CALLS:
         found = head.match(scan.text, place)
         name = tools.name_of(found["name"]) if found else None
         if found is None or name is None:

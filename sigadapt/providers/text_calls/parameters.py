@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.schemas.written_values import property_of, typed
@@ -32,12 +32,15 @@ class Tags:
         parameter_end: what closes it.
         call_end: what closes the call; empty where nothing does.
         call: what opens a call, with the group `name`; None where the name stands elsewhere.
+        breaks: whether a line break before the closing tag is markup even where none stands behind the
+            opening one.
     """
 
     parameter: re.Pattern[str]
     parameter_end: str
     call_end: str
     call: re.Pattern[str] | None = None
+    breaks: bool = False
 
     def closed(self) -> re.Pattern[str]:
         """Return a pattern of a parameter's end behind which markup goes on."""
@@ -47,11 +50,15 @@ class Tags:
 @lru_cache(maxsize=64)
 def _closed(opener: str, parameter_end: str, call_end: str) -> re.Pattern[str]:
     end = re.escape(parameter_end)
-    goes_on = "|".join([opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"])
+    goes_on = "|".join(
+        [opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"]
+    )
     return re.compile(rf"{end}(?:\s*{end})*(?=\s*(?:{goes_on}))")
 
 
-def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]) -> Found | None:
+def read(
+    scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]
+) -> Found | None:
     """Read one call.
 
     Args:
@@ -74,12 +81,13 @@ def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], T
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
-    rest = scan.text[place:]
-    if not rest:
+    if place == len(scan.text):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
-    if rest.startswith("<") and (args or not mine.call or not rest.startswith(("<parameter", "<param"))):
+    if scan.text.startswith("<", place) and (args or not scan.text.startswith("<param", place)):
         return Found([TextCall(name, args)], place)
-    if args or (scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")):
+    if args or (
+        scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")
+    ):
         return Found([TextCall(name, args)], place)
     return None
 
@@ -107,11 +115,11 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     place, closed = scan.space(at), True
     while opener := tags.parameter.match(scan.text, place):
         end, behind = _value_end(scan, opener.end(), schema, tags)
-        if end is None:
+        if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
         raw[opener["key"].strip()] = scan.text[opener.end() : end], opener[0]
         place, closed = scan.space(behind), behind > end
-    return _typed_all(raw, schema), place, closed
+    return _typed_all(raw, schema, tags), place, closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -141,8 +149,11 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
     return None
 
 
-def _typed_all(raw: dict[str, tuple[str, str]], schema: Json) -> Json:
-    made = {key: _typed(value, opener, property_of(schema, key, schema), schema) for key, (value, opener) in raw.items()}
+def _typed_all(raw: dict[str, tuple[str, str]], schema: Json, tags: Tags) -> Json:
+    made = {
+        key: _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema)
+        for key, (value, opener) in raw.items()
+    }
     inner = made.get("arguments")
     if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
         wrapped = cast("Json", inner)
@@ -153,7 +164,7 @@ def _typed_all(raw: dict[str, tuple[str, str]], schema: Json) -> Json:
 
 def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
     cdata = _CDATA.match(value)
-    text = cdata[1] if cdata else _trimmed(value)
+    text = cdata[1] if cdata else value
     said = _KIND.search(opener)
     if said is None or said[2] == "text":
         return typed(text, schema, root)
@@ -167,9 +178,10 @@ def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
 _ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
 
 
-def _trimmed(value: str) -> str:
-    value = value.removeprefix("\n")
-    return value.removesuffix("\n")
+def _trimmed(value: str, tags: Tags) -> str:
+    """Return a value without the line break on each side that belongs to the markup."""
+    inner = value.removeprefix("\n")
+    return inner.removesuffix("\n") if tags.breaks or len(inner) < len(value) else inner
 
 
 # Qwen3-Coder's tags, shared by many.
@@ -178,6 +190,7 @@ _FUNCTION = Tags(
     "</parameter>",
     "</function>",
     re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?"),
+    breaks=True,
 )
 
 
@@ -206,7 +219,9 @@ def parameter_tags(prefix: str) -> Tags:
 
 
 _PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"  # noqa: RUF001
-_INVOKE = re.compile(rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>")
+_INVOKE = re.compile(
+    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
+)
 _SPACED = r"(?:\s|Ġ)*"
 _NAMED_FUNCTION = Tags(
     re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
@@ -223,7 +238,9 @@ _KIMI_K3 = Tags(
 )
 
 
-def _say_with(open_call: str, close_call: str, parameter: str, tags: Tags) -> Callable[[Said, Mapping[str, Json]], str]:
+def _say_with(
+    open_call: str, close_call: str, parameter: str, tags: Tags
+) -> Callable[[Said, Mapping[str, Json]], str]:
     def say(calls: Said, schemas: Mapping[str, Json]) -> str:
         said: list[str] = []
         for name, args in calls:
@@ -257,7 +274,10 @@ def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, tags=tags_of, head=head)
 
-    known: dict[str, Any] = {"reads": "Lost tags around the call; a parameter or a call that is not closed.", **more}
+    known: dict[str, Any] = {
+        "reads": "Lost tags around the call; a parameter or a call that is not closed.",
+        **more,
+    }
     return TextFormat(name, opener, reads, **known)
 
 
@@ -333,6 +353,11 @@ FORMATS: tuple[TextFormat, ...] = (
         servers="vLLM `kimi_k3`; llama.cpp; mlx-lm",
         reads="Arguments one by one, or one JSON object.",
         before=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
-        after=("<|close|>json<|sep|>", "<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"),
+        after=(
+            "<|close|>json<|sep|>",
+            "<|close|>call<|sep|>",
+            "<|close|>tools<|sep|>",
+            "<|close|>message<|sep|>",
+        ),
     ),
 )

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.bare_json import BARE_OPENER, announces_example
-from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import literal_at
@@ -54,9 +54,10 @@ def call_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
 
 def _cut(scan: Scan, at: int, name: str, place: int) -> tuple[TextCall, int] | None:
     """Return the call that the text ends in; only markup makes it one."""
-    rest = scan.text[place:].strip()
-    open_string = rest[:1] in ("'", '"') and rest[:1] not in rest[1:]
-    if rest and not open_string:
+    place = scan.space(place)
+    quote = scan.text[place : place + 1]
+    open_string = quote in ("'", '"') and quote and scan.find(quote, place + 1) < 0
+    if place < len(scan.text) and not open_string:
         return None
     return TextCall(name, CutOff(scan.text[at:].rstrip())), len(scan.text)
 
@@ -66,7 +67,7 @@ def calls_at(scan: Scan, at: int, tools: Tools) -> tuple[list[TextCall], int, bo
     listed = scan.text.startswith("[", at)
     place = scan.space(at + 1) if listed else at
     calls, end = list[TextCall](), place
-    while found := call_at(scan, place, tools):
+    while len(calls) < MOST_CALLS and (found := call_at(scan, place, tools)):
         calls.append(found[0])
         end, place = found[1], scan.space(found[1])
         if scan.text.startswith((",", ";"), place):
@@ -94,8 +95,8 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     if found is None or isinstance(found[0][-1].arguments, CutOff):
         return _cut_list(scan, found) if whole and found else None
     calls, end, listed = found
-    alone = end >= len(scan.text) or scan.text[end] in "\r\n<" or not scan.text[end:].strip()
-    if whole and not scan.text[end:].strip():
+    alone = scan.ends_at(end) or scan.text[end] in "\r\n<"
+    if whole and scan.ends_at(end):
         return Found(calls, end)
     if not listed or not alone or announces_example(scan.text, at):
         return None
@@ -191,7 +192,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     TextFormat(
         "gemma3-tool-code",
-        r"(?m:^)```",
+        FENCE_OPENER,
         read_fence,
         f"```tool_code\n{_CALL}\n```",
         "Gemma 3, prompted",

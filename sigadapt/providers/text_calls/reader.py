@@ -7,16 +7,18 @@ say nothing by themselves are taken away with it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sigadapt.providers.text_calls import harmony, thinking
-from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan, Spent
 
-_MOST_CALLS = 1_000
-"""How many calls of one text are read. The markup of any further ones stays text."""
+_MOST_TRIED = 10_000
+"""At how many openers a call is looked for. What stands behind them stays text."""
+_MOST_PLACES = 100_000
+"""At how many places markup of any kind is looked for."""
 _FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}  # noqa: RUF001
 
@@ -36,9 +38,20 @@ class TextReading(NamedTuple):
 
 
 class _Grammar(NamedTuple):
-    """What the openers of some formats are, put together once."""
+    """What the openers of some formats are, put together once.
 
-    tokens: re.Pattern[str]
+    Args:
+        first: finds the places where a token may begin; a search for all tokens at once would be slow.
+        tokens: by a token's first character, what it may be.
+        formats: the formats by the number in the name of an opener's group.
+        bare: those without markup.
+        before: tags around calls, before them.
+        after: tags behind calls.
+        harmony: whether Harmony is read.
+    """
+
+    first: re.Pattern[str]
+    tokens: Mapping[str, re.Pattern[str]]
     formats: tuple[tuple[TextFormat, ...], ...]
     bare: tuple[TextFormat, ...]
     before: tuple[str, ...]
@@ -46,35 +59,78 @@ class _Grammar(NamedTuple):
     harmony: bool
 
 
+_WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\n")
+"""Openers that begin with a letter."""
+_LINE = r"(?<![^\n])"
+
+
 @lru_cache(maxsize=16)
 def _grammar(formats: tuple[TextFormat, ...]) -> _Grammar:
     by_opener: dict[str, list[TextFormat]] = {}
     for each in formats:
         by_opener.setdefault(each.opener, []).append(each)
-    openers = "|".join(f"(?P<f{n}>{opener})" for n, opener in enumerate(by_opener))
     parts = (
-        rf"(?P<think>{thinking.ANYWHERE})",
-        rf"(?P<plain>{thinking.PLAIN})",
-        rf"(?P<shown>{thinking.SHOWING_CLOSERS})",
-        rf"(?P<closed>{thinking.PLAIN_CLOSERS})",
-        *([openers] if openers else ()),
-        r"(?P<fence>(?m:^)[ \t]*```)",
-        r"(?P<code>`[^`\n]+`|``[^\n]+?``)",
-        r"(?P<quote>(?m:^)[ \t]*>[ \t][^\n]*)",
-        rf"(?P<silent>{thinking.SILENT})",
-        r"(?P<json>(?m:^)[{\[])",
+        ("think", thinking.ANYWHERE),
+        ("plain", thinking.PLAIN),
+        ("shown", thinking.SHOWING_CLOSERS),
+        ("closed", thinking.PLAIN_CLOSERS),
+        *((f"f{number}", opener) for number, opener in enumerate(by_opener)),
+        ("fence", r"(?:(?<![^\n])|(?<=\n[ \t])|(?<=\n[ \t]{2})|(?<=\n[ \t]{3}))```"),
+        ("code", r"`[^`\n]+`|``[^\n]+?``"),
+        ("quote", _LINE + r">[ \t][^\n]*"),
+        ("silent", thinking.SILENT),
+        ("json", _LINE + r"[{\[]"),
     )
     before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
     after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
     tags = "|".join(map(re.escape, after)) or r"(?!)"
     return _Grammar(
-        re.compile("|".join(parts)),
+        re.compile("|".join([r"[<\[{`>◁\]]", *map(re.escape, _WORDS)])),
+        {first: _beginning_with(first, parts) for first in "<[{`>◁]fAH"},
         tuple(map(tuple, by_opener.values())),
         tuple(each for each in formats if each.bare),
         tuple(before),
         re.compile(rf"(?:\s*(?:{tags}))+"),
         any(each.name == harmony.NAME for each in formats),
     )
+
+
+def _beginning_with(first: str, parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:
+    """Return a pattern of the tokens that may begin with a character."""
+    kept: list[str] = []
+    for kind, pattern in parts:
+        branches = [each for each in _branches(pattern) if _may_begin(each, first)]
+        if branches:
+            kept.append(f"(?P<{kind}>{'|'.join(branches)})")
+    return re.compile("|".join(kept) or r"(?!)")
+
+
+def _branches(pattern: str) -> Iterator[str]:
+    """Yield the branches of a regular expression that stand outside of brackets."""
+    begin = level = place = 0
+    while place < len(pattern):
+        char = pattern[place]
+        place += 1 + (char == "\\")
+        level += (char in "([") - (char in ")]")
+        if char == "|" and level == 0:
+            yield pattern[begin : place - 1]
+            begin = place
+    yield pattern[begin:]
+
+
+_NO_WIDTH = re.compile(r"(?:\\[bA]|\(\?(?:m:\^|<[!=][^()]*)\)|\(\?:(?:\(\?<[!=][^()]*\)\|?)+\))*")
+
+
+def _may_begin(branch: str, first: str) -> bool:
+    """Return whether what a branch matches may begin with a character."""
+    if branch == "(?!)":
+        return False
+    rest = _NO_WIDTH.sub("", branch, count=1)
+    while rest.startswith("(?:"):
+        rest = rest[3:]
+    if rest.startswith("["):
+        return first in rest[: rest.index("]", 2) + 1].replace("\\", "")
+    return rest.removeprefix("\\")[:1] == first
 
 
 def read_text(
@@ -117,10 +173,12 @@ def read_text(
 
 def _read_harmony(text: str, tools: Tools, grammar: _Grammar) -> TextReading:
     said, thoughts, calls = list[str](), list[str](), list[tuple[str, TextCall]]()
-    for message in harmony.messages(text):
-        call = harmony.call_of(message, tools) if len(calls) < _MOST_CALLS else None
+    for message in harmony.messages(text, MOST_CALLS):
+        call = harmony.call_of(message, tools) if len(calls) < MOST_CALLS else None
         if call is not None:
             calls.append((harmony.NAME, call))
+        elif not message.body:
+            continue
         elif message.channel == "analysis" and tools.name_of(message.to) is None:
             thoughts.append(message.body)
         else:
@@ -144,6 +202,9 @@ class _Reading:
         self.calls: list[tuple[str, TextCall]] = []
         self.done = 0
         """Up to here, everything is said, thought or called."""
+        self.places = self.tried = 0
+        self.spoken = False
+        """Whether anything was said since the beginning or the last call."""
         self.may_think = True
         self.open_thought = False
         self.changed = False
@@ -155,11 +216,15 @@ class _Reading:
         try:
             place = self._start_thinking() if starts_in_reasoning else 0
             place = self._at_start(place)
-            while place < len(self.text) and len(self.calls) < _MOST_CALLS:
-                token = self.grammar.tokens.search(self.text, place)
-                if token is None:
+            while place < len(self.text) and len(self.calls) < MOST_CALLS:
+                first = self.grammar.first.search(self.text, place)
+                if first is None:
                     break
-                place = self._token(token)
+                self.places += 1
+                if self.places > _MOST_PLACES:
+                    break
+                token = self.grammar.tokens[first[0][0]].match(self.text, first.start())
+                place = self._token(token) if token else first.start() + 1
         except Spent:
             pass
         self._say(len(self.text))
@@ -176,9 +241,10 @@ class _Reading:
 
     def _say(self, end: int) -> None:
         """Take the text up to a place as said, or as thought while a thinking is open."""
-        piece = self.text[self.done : end]
-        (self.thoughts if self.open_thought else self.said).append(piece)
-        self.done = max(end, self.done)
+        if self.done < end:
+            (self.thoughts if self.open_thought else self.said).append(self.text[self.done : end])
+            self.spoken = self.spoken or (not self.open_thought and self.scan.space(self.done) < end)
+            self.done = end
 
     def _skip(self, end: int) -> int:
         self.changed = True
@@ -194,6 +260,7 @@ class _Reading:
 
     def _think(self, begin: int, closer: re.Pattern[str]) -> int:
         """Read a thinking whose words begin at a place, and return the place behind it."""
+        self._try()
         self._skip(begin)
         close = closer.search(self.text, begin)
         self.may_think = False
@@ -205,7 +272,7 @@ class _Reading:
 
     def _at_start(self, place: int) -> int:
         """Read calls without markup where what is said begins."""
-        if self.open_thought or any(piece.strip() for piece in self.said) or self.text[self.done : place].strip():
+        if self.open_thought or self.spoken or self.scan.space(self.done) < place:
             return place
         begin = self.scan.space(place)
         self.scan.content_start = begin
@@ -237,18 +304,20 @@ class _Reading:
         return self._thought(token, kind)
 
     def _thought(self, token: re.Match[str], kind: str) -> int:
-        fresh = not self.text[self.done : token.start()].strip() and not self.open_thought
-        if kind == "think" or (kind == "plain" and self.may_think and fresh and not self._spoken()):
+        fresh = not self.open_thought and not self.spoken and self.scan.space(self.done) >= token.start()
+        if kind == "think" or (kind == "plain" and self.may_think and fresh):
             if self.open_thought:
                 return token.end()
             self._say(token.start())
             return self._think(token.end(), thinking.closer_of(self.text, token.start()))
         if kind == "shown" and not self.open_thought:
+            self._try()
             if self.calls:
                 self.thought_of = True
                 return len(self.text)
             self._say(token.start())
-            self.thoughts, self.said = [*self.thoughts, *self.said], []
+            self.thoughts.extend(self.said)
+            self.said, self.spoken = [], False
             return self._at_start(self._skip(token.end()))
         if kind == "closed" and not self.open_thought:
             if self.calls and not self.thoughts:
@@ -258,11 +327,9 @@ class _Reading:
             return self._bare_behind(token.end())
         return token.end()
 
-    def _spoken(self) -> bool:
-        return not self.calls and any(piece.strip() for piece in self.said)
-
     def _bare_behind(self, place: int) -> int:
         """Read calls without markup behind a closing tag that nothing opened."""
+        self._try()
         begin = self.scan.space(place)
         for each in self.grammar.bare:
             found = each.read(self.scan, begin, self.tools) if begin < len(self.text) else None
@@ -271,17 +338,23 @@ class _Reading:
         return place
 
     def _opener(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
+        self._try()
         for each in formats:
             if each.bare and self.open_thought:
                 continue
             found = each.read(self.scan, token.start(), self.tools)
             if found is not None and not self._quoted(token.start(), found.end):
                 return self._called(each, token.start(), found)
-        if self.text[token.start()] == "`":
+        if self.text.startswith("```", token.start()):
             return self._fence(token)
         if self.text[token.start()] in "{[" and any(each.bare for each in formats):
             return self._json(token.start())
         return self._empty(token)
+
+    def _try(self) -> None:
+        self.tried += 1
+        if self.tried > _MOST_TRIED:
+            raise Spent
 
     def _empty(self, token: re.Match[str]) -> int:
         """Take away a pair of tags without anything in it, and an opening tag that the text ends in."""
@@ -319,7 +392,7 @@ class _Reading:
     def _called(self, each: TextFormat, begin: int, found: Found) -> int:
         low, high = self._around(begin, found.end)
         self._say(low)
-        self.open_thought = False
+        self.open_thought = self.spoken = False
         if found.kept:
             self.said.append(found.kept)
         self.calls.extend((each.name, call) for call in found.calls)
@@ -337,12 +410,13 @@ class _Reading:
         return end.end() if end else token.end()
 
     def _holds_markup(self, place: int) -> bool:
-        opener = self.grammar.tokens.match(self.text, place)
+        tokens = self.grammar.tokens.get(self.text[place : place + 1])
+        opener = tokens.match(self.text, place) if tokens else None
         kind = (opener.lastgroup or "") if opener else ""
         if not (kind.startswith("f") and kind[1:].isdigit()) or self.text[place] in "{[`":
             return False
         end = _FENCE_END.search(self.text, place)
-        return not end or not self.text[end.end() :].strip()
+        return not end or self.scan.ends_at(end.end())
 
     def _json(self, place: int) -> int:
         """Skip JSON that is no call: nothing in it is one."""

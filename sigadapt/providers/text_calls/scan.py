@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 _DECODE = json.JSONDecoder(strict=False).raw_decode
 _SPACE = re.compile(r"\s*")
-_NOTHING = json.JSONDecodeError
-_TIMES, _LEAST, _DEEP = 8, 200_000, 5_000
+_TIMES, _LEAST, _DEEP = 8, 500_000, 50_000
+_PIECE, _MARGIN = 2_000, 16
 
 
-class Spent(Exception):  # noqa: N818  (it ends a reading, it is no error)
+class Spent(Exception):
     """The budget of work is used up."""
 
 
@@ -78,21 +78,33 @@ class Scan:
     def value_at(self, at: int) -> tuple[Any, int]:
         """Decode the JSON value at a place; control characters in strings are let through.
 
+        It is decoded from a piece of the text that grows as long as the value may go on: an error of the
+        decoder counts the lines before it, which would take as long as the text for each error.
+
         Raises:
             ValueError: if there is none.
         """
-        try:
-            value, end = _DECODE(self.text, at)
-        except RecursionError:
-            self.charge(_DEEP)
-            raise ValueError("nested too deep") from None
-        except _NOTHING as error:
-            self.charge(max(error.pos - at, 1))
-            if error.msg.startswith("Unterminated"):
-                self.charge((len(self.text) - at) // 16)
-            raise
-        self.charge((end - at) // 8)
-        return value, end
+        size = _PIECE
+        while True:
+            piece = self.text[at : at + size]
+            rest = len(piece) - _MARGIN if at + size < len(self.text) else len(piece) + 1
+            self.charge(len(piece) // 32)
+            try:
+                value, end = _DECODE(piece)
+            except RecursionError:
+                self.charge(_DEEP)
+                raise ValueError("nested too deep") from None
+            except json.JSONDecodeError as error:
+                unfinished = error.pos >= rest or (
+                    rest < len(piece) and error.msg.startswith("Unterminated string")
+                )
+                if not unfinished:
+                    self.charge(error.pos // 4 + 1)
+                    raise
+            else:
+                if end < rest:
+                    return value, at + end
+            size *= 16
 
     def members_at(self, at: int) -> Members:
         """Read the JSON object whose brace stands at a place, member by member."""
@@ -120,6 +132,10 @@ class Scan:
             if not self.text.startswith(",", place):
                 return Members(fields, None)
             place = self.space(place + 1)
+
+    def ends_at(self, at: int) -> bool:
+        """Return whether nothing but white space follows a place."""
+        return self.space(at) >= len(self.text)
 
     def earliest(self, needles: tuple[str, ...], at: int) -> int:
         """Return the first place of any needle; the text's end if there is none."""
