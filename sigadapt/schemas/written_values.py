@@ -24,6 +24,7 @@ _MOST_DIGITS = 4_000
 _SCHEMAS = 200  # how many schemas are looked at for the types of one value
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONSTANTS: dict[str, Any] = {
     "True": True,
@@ -120,6 +121,9 @@ def _string(text: str, at: int) -> tuple[str, int]:
 def _escape(text: str, at: int) -> tuple[str, int]:
     char = text[at : at + 1]
     if char in _HEX:
+        pair = _PAIR.match(text, at)
+        if pair is not None:  # JSON writes characters beyond 16 bits as two
+            return json.loads(f'"\\{pair[0]}"'), pair.end()
         digits = text[at + 1 : at + 1 + _HEX[char]]
         try:
             return chr(int(digits, 16)), at + 1 + _HEX[char]
@@ -274,7 +278,9 @@ def typed(raw: str, schema: Any, root: Json) -> Any:
     if types == {"string"}:
         return raw
     lower = word.lower()
-    if lower in ("null", "none") and "null" in types and (lower == "null" or "string" not in types):
+    if lower == "null" and ("null" in types or "string" not in types):
+        return None
+    if lower == "none" and "null" in types and "string" not in types:
         return None
     if lower in ("true", "false") and "boolean" in types:
         return lower == "true"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.json_calls import read_body
 from sigadapt.providers.text_calls.json_calls import said as said_as_json
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
@@ -32,8 +33,11 @@ class Pair(NamedTuple):
 def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]) -> Found | None:
     """Read one call."""
     found = head.match(scan.text, at)
-    name = tools.name_of(found["name"]) if found else None
-    if found is None or name is None:
+    opening = f"<{pair.call}>"
+    if found is None:  # JSON, as these models write it too
+        return read_body(scan, at + len(opening), tools, stops=(opening,))
+    name = tools.name_of(found["name"])
+    if name is None:
         return None
     place = found.end()
     written: dict[str, str] = {}

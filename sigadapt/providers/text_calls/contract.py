@@ -69,7 +69,8 @@ class Tools:
         if not isinstance(written, str):
             return None
         bare = written.strip()
-        for name in (written, bare, bare.strip("\"'"), bare.removeprefix("functions.")):
+        short = bare.removeprefix("functions.")
+        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}"):
             if name in self._schemas:
                 return name
         return bare or None if self._undeclared else None

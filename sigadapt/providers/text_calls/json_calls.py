@@ -57,29 +57,29 @@ def read_body(
         members = scan.members_at(place)
         call = call_of(scan, members, tools, keyed=keyed)
         if members.end is None:
-            literal = _python_object(scan, place, tools)
-            if literal is not None:
-                calls.append(literal[0])
-                place = end = literal[1]
-            else:
-                broken = broken_call(scan, place, members, tools, stops)
-                if broken is None:
-                    break
-                calls.append(broken[0])
-                place = end = broken[1]
-        elif call is None:
-            if undeclared(members) is None:
+            other = _python_object(scan, place, tools) or broken_call(scan, place, members, tools, stops)
+            if other is None:
                 break
-            kept.append(scan.text[place : members.end])
-            place = end = members.end
+            call, end = other
+        elif call is None and undeclared(members) is None:
+            break
+        else:
+            end = members.end
+        if call is None:
+            kept.append(scan.text[place:end])
         else:
             calls.append(call)
-            place = end = members.end
-        place = scan.space(place)
-        while scan.text.startswith(("]", ",", ";"), place):
-            end = place + 1 if scan.text[place] == "]" else end
-            place = scan.space(place + 1)
+        place, end = _behind(scan, end)
     return Found(calls, end, "\n".join(kept)) if calls else None
+
+
+def _behind(scan: Scan, end: int) -> tuple[int, int]:
+    """Return where the next object may stand behind one, and where the list ends, if it does."""
+    place = scan.space(end)
+    while scan.text.startswith(("]", ",", ";"), place):
+        end = place + 1 if scan.text[place] == "]" else end
+        place = scan.space(place + 1)
+    return place, end
 
 
 def call_of(
@@ -102,25 +102,22 @@ def call_of(
         return call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
     named = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
     name = tools.name_of(fields[named][0]) if named else None
-    if name is None:
-        return None
     given = next((key for key in ARGUMENTS if key in fields), None)
-    if whole and (given is None or not _only(fields, (cast("str", named), given))):
+    if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
+        return None
+    if whole and (given is None or not _is_nothing_else(fields, {named, given}, fields[given][0])):
         return None
     if given is None:
         return None if members.broken else TextCall(name, None, _id_of(fields))
     value, begin, end = fields[given]
-    if _is_declaration(value, tools.schema_of(name)):
-        return None
-    if whole and not isinstance(value, (dict, str)):
-        return None
-    if isinstance(value, str):
-        return None if whole and not value.startswith("{") else TextCall(name, value, _id_of(fields))
-    return TextCall(name, scan.text[begin:end], _id_of(fields))
+    return TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
 
 
-def _only(fields: Mapping[str, Any], used: tuple[str, str]) -> bool:
-    return set(fields) <= {*used, "type", "id", "tool_call_id"}
+def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
+    """Say whether an object is a call and nothing else, with arguments that are an object."""
+    if not set(fields) <= {*used, "type", "id", "tool_call_id"}:
+        return False
+    return isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.startswith("{"))
 
 
 def _keyed(scan: Scan, fields: dict[str, tuple[Any, int, int]], tools: Tools) -> TextCall | None:
@@ -153,8 +150,8 @@ def undeclared(members: Members) -> str | None:
         value = members.fields.get(key, (None,))[0]
         if isinstance(value, str) and any(given in members.fields for given in ARGUMENTS):
             return value
-    keyed = [value for value, _, _ in members.fields.values() if isinstance(value, dict)]
-    return "" if len(keyed) == 1 and len(members.fields) == 1 else None
+    values = [value for value, _, _ in members.fields.values()]
+    return "" if len(values) == 1 and isinstance(values[0], dict) else None
 
 
 def broken_call(
@@ -377,7 +374,8 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "inkling",
         r"<\|content_invoke_tool_json\|>",
-        example='<|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris"}}<|end_message|>',
+        example='<|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris"}}'
+        "<|end_message|>",
         models="Inkling",
         servers="vLLM `inkling`",
         before=("<|message_model|>",),

@@ -1,7 +1,8 @@
 """A tool's name in markup, and its arguments as JSON behind it: Mistral v11, DeepSeek V3, Kimi K2 and kin.
 
 Each row is a pattern of what stands before the JSON, with the name (and an id) in it. Arguments are one JSON
-object. If it is broken, what stands up to the closing tag is a bad call; if the text ends in it, it is cut off.
+object. If it is broken, what stands up to the closing tag is a bad call; if the text ends in
+it, it is cut off.
 """
 
 import re
@@ -46,8 +47,7 @@ def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...
     except ValueError:
         end = scan.earliest(stops, begin)
         raw = scan.text[begin:end].rstrip()
-        cut = end == len(scan.text) or (end - begin > 0 and open_ended(raw, 0) and end == len(scan.text))
-        return TextCall(name, CutOff(raw) if cut else raw, given), end
+        return TextCall(name, CutOff(raw) if end == len(scan.text) else raw, given), end
     if isinstance(value, str):
         return TextCall(name, value, given), end
     return TextCall(name, scan.text[begin:end], given), end
@@ -55,20 +55,21 @@ def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
-    if at > scan.content_start:
-        return None
     calls, place = list[TextCall](), scan.space(at)
-    while (head := _BARE_HEAD.match(scan.text, place)) and tools.declares(head["name"].strip()):
+    while len(calls) < MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
+        name = head["name"]
+        if not tools.declares(name):
+            break
         try:
             value, end = scan.value_at(head.end())
         except ValueError:
             if not open_ended(scan.text, head.end()):
                 return None
-            cut = TextCall(head["name"].strip(), CutOff(scan.text[head.end() :].rstrip()))
+            cut = TextCall(name, CutOff(scan.text[head.end() :].rstrip()))
             return Found([*calls, cut], len(scan.text))
         if not isinstance(value, dict):
             return None
-        calls.append(TextCall(head["name"].strip(), scan.text[head.end() : end]))
+        calls.append(TextCall(name, scan.text[head.end() : end]))
         place = scan.space(end)
     return Found(calls, place) if calls and place == len(scan.text) else None
 
@@ -115,7 +116,8 @@ def _format(
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, head=first, tail=last, stops=stops)
 
-    return TextFormat(name, opener, reads, **{"reads": "Several calls; lost tags around them.", **more})
+    known: dict[str, Any] = {"reads": "Several calls; lost tags around them.", **more}
+    return TextFormat(name, opener, reads, **known)
 
 
 _DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"

@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.contract import (
+    MOST_PARAMETERS,
+    Found,
+    Said,
+    TextCall,
+    TextFormat,
+    Tools,
+)
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.schemas.written_values import property_of, typed
@@ -76,20 +83,16 @@ def read(
     place = scan.space(found.end())
     if scan.text.startswith("{", place):
         return _json_body(scan, place, name, mine)
-    args, place, whole = parameters_at(scan, place, tools.schema_of(name), mine)
-    if whole is None:
+    schema = tools.schema_of(name)
+    args, place, whole = parameters_at(scan, place, schema, mine)
+    if whole is None or (place == len(scan.text) and not scan.text.startswith(mine.call_end, place)):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
-    if place == len(scan.text):
-        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
-    if scan.text.startswith("<", place) and (args or not scan.text.startswith("<param", place)):
-        return Found([TextCall(name, args)], place)
-    if args or (
-        scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")
-    ):
-        return Found([TextCall(name, args)], place)
-    return None
+    # The call is not closed: other markup closes it, or a line break that a tag without parameters ends in.
+    by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
+    by_line = scan.text.startswith("\n", found.end()) and not schema.get("required")
+    return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
@@ -141,7 +144,7 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
 
 
 def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
-    """Return where the next parameter opens before a value was closed; inside a value, only a declared one."""
+    """Return where the next parameter, a declared one, opens before a value was closed."""
     for opener in tags.parameter.finditer(scan.text, at, end):
         declared: Any = schema.get("properties")
         if not declared or opener["key"].strip() in declared:
@@ -299,10 +302,12 @@ FORMATS: tuple[TextFormat, ...] = (
         r"<function=",
         _QWEN_HEAD,
         _FUNCTION,
-        example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
+        example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
+        "</tool_call>",
         models="Qwen3-Coder, Qwen3.5, Nemotron 3, Step 3.5, MiMo V2, Granite 4.2, Seed-OSS; Llama 3.1 and "
         "Functionary 3.1 with JSON inside",
-        servers="vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; SGLang",
+        servers="vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; "
+        "SGLang",
         reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
         before=("<tool_call>", "<seed:tool_call>"),
         after=("</function>", "</tool_call>", "</seed:tool_call>"),
@@ -318,8 +323,8 @@ FORMATS: tuple[TextFormat, ...] = (
         rf"<{_PREFIX}invoke\s",
         _INVOKE,
         None,
-        example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>'
-        "</minimax:tool_call>",
+        example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter>'
+        "</invoke></minimax:tool_call>",
         models="MiniMax M2; Claude's form behind gateways; DeepSeek V3.2 and V4 (DSML); Step 3; Muse",
         servers="vLLM `minimax_m2`, `deepseek_v32`, `deepseek_v4`, `step3`; llama.cpp; mlx-lm",
         reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",  # noqa: RUF001

@@ -9,7 +9,7 @@ as the whole answer.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
@@ -18,7 +18,7 @@ from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import literal_at
 
-_HEAD = re.compile(r"(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
+_HEAD = re.compile(r"(?P<name>\w[\w.-]{0,127})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d][\w-]{0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
 _FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t]*\n")
@@ -34,6 +34,11 @@ def call_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
         return None
     pairs, place = list[tuple[str, Any]](), scan.space(head.end())
     while not scan.text.startswith(")", place):
+        if scan.text.startswith("**{", place):
+            place = _unpacked(scan, place + 2, pairs)
+            if place < 0:
+                return None
+            continue
         key = _KEY.match(scan.text, place)
         if key is None:
             return _cut(scan, at, name, place)
@@ -52,6 +57,20 @@ def call_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
     return TextCall(name, args if len(args) == len(pairs) else RepeatedKeys(pairs)), place + 1
 
 
+def _unpacked(scan: Scan, at: int, pairs: list[tuple[str, Any]]) -> int:
+    """Read `**{...}`, which holds keys that are no names; return the place behind, or -1."""
+    try:
+        value, place = literal_at(scan.text, at)
+    except (ValueError, RecursionError):
+        scan.charge((len(scan.text) - at) // 4)
+        return -1
+    mark = _NEXT.match(scan.text, place)
+    if not isinstance(value, dict) or mark is None:
+        return -1
+    pairs.extend(cast("Json", value).items())
+    return scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
+
+
 def _cut(scan: Scan, at: int, name: str, place: int) -> tuple[TextCall, int] | None:
     """Return the call that the text ends in; only markup makes it one."""
     place = scan.space(place)
@@ -63,7 +82,7 @@ def _cut(scan: Scan, at: int, name: str, place: int) -> tuple[TextCall, int] | N
 
 
 def calls_at(scan: Scan, at: int, tools: Tools) -> tuple[list[TextCall], int, bool] | None:
-    """Read a list of calls, or calls with lines or commas between; the last one says whether it was a list."""
+    """Read a list of calls, or calls with lines or commas between; say at last whether it was a list."""
     listed = scan.text.startswith("[", at)
     place = scan.space(at + 1) if listed else at
     calls, end = list[TextCall](), place
@@ -92,19 +111,15 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read calls without a marker: a list on lines of its own, or the whole answer."""
     whole = at <= scan.content_start
     found = calls_at(scan, scan.space(at), tools)
-    if found is None or isinstance(found[0][-1].arguments, CutOff):
-        return _cut_list(scan, found) if whole and found else None
-    calls, end, listed = found
-    alone = scan.ends_at(end) or scan.text[end] in "\r\n<"
-    if whole and scan.ends_at(end):
-        return Found(calls, end)
-    if not listed or not alone or announces_example(scan.text, at):
+    if found is None:
         return None
-    return Found(calls, end)
-
-
-def _cut_list(scan: Scan, found: tuple[list[TextCall], int, bool]) -> Found | None:
-    return Found(found[0], found[1]) if found[2] else None
+    calls, end, listed = found
+    if not listed and (not whole or not scan.ends_at(end) or isinstance(calls[-1].arguments, CutOff)):
+        return None
+    alone = scan.ends_at(end) or scan.text[end] in "\r\n<"
+    if (whole and scan.ends_at(end)) or (alone and not announces_example(scan.text, at)):
+        return Found(calls, end)
+    return None
 
 
 def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -126,8 +141,14 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
 
 def say(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (literals carry their types)
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
-    listed = [f"{name}({', '.join(f'{key}={_literal(args[key])}' for key in args)})" for name, args in calls]
+    listed = [f"{name}({_arguments(args)})" for name, args in calls]
     return f"[{', '.join(listed)}]" if listed else ""
+
+
+def _arguments(args: Json) -> str:
+    if all(key.isidentifier() and key.isascii() for key in args):
+        return ", ".join(f"{key}={_literal(value)}" for key, value in args.items())
+    return f"**{_literal(args)}"
 
 
 def _literal(value: Any) -> str:
@@ -138,7 +159,7 @@ def _literal(value: Any) -> str:
         members: Any = value  # pyright: ignore[reportUnknownVariableType]
         return f"[{', '.join(map(_literal, members))}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=True)
+        return json.dumps(value, ensure_ascii=False)
     return repr(value)
 
 
@@ -148,7 +169,8 @@ def _format(name: str, marker: str, **more: Any) -> TextFormat:
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, marker=pattern)
 
-    return TextFormat(name, marker, reads, **{"reads": "With brackets or without, also JSON.", **more})
+    known: dict[str, Any] = {"reads": "With brackets or without, also JSON.", **more}
+    return TextFormat(name, marker, reads, **known)
 
 
 _CALL = 'get_weather(city="Paris")'
