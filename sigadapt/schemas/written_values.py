@@ -273,23 +273,33 @@ def typed(raw: str, schema: Any, root: Json) -> Any:
         ({'unit': 'c'}, 'yes')
     """
     types, word = types_of(schema, root), raw.strip()
-    if not types:
-        return _structure(word, raw, (list, dict))
     if types == {"string"}:
         return raw
-    lower = word.lower()
-    if lower == "null" and ("null" in types or "string" not in types):
-        return None
-    if lower == "none" and "null" in types and "string" not in types:
-        return None
-    if lower in ("true", "false") and "boolean" in types:
-        return lower == "true"
+    constant = _CONSTANT_WORDS.get(word.lower())
+    if constant is not None and _is_constant(word.lower(), types):
+        return constant[0]
     number = _as_number(word) if types & {"integer", "number"} else None
     if number is not None and ("number" in types or number == int(number)):
-        whole = isinstance(number, float) and number == int(number) and "number" not in types
-        return int(number) if whole else number
-    kinds = tuple(kind for name, kind in (("array", list), ("object", dict)) if name in types)
-    return _structure(word, raw, kinds)
+        return number if "number" in types else int(number)
+    kinds = (("array", list), ("object", dict))
+    return _structure(word, raw, tuple(kind for name, kind in kinds if name in types or not types))
+
+
+_CONSTANT_WORDS: dict[str, tuple[Any]] = {
+    "null": (None,),
+    "none": (None,),
+    "true": (True,),
+    "false": (False,),
+}
+
+
+def _is_constant(word: str, types: set[str]) -> bool:
+    """Return whether a word is a constant for a value of these types, and not text."""
+    if word in ("true", "false"):
+        return "boolean" in types
+    if word == "null":
+        return "null" in types or (bool(types) and "string" not in types)
+    return "null" in types and "string" not in types
 
 
 def _as_number(word: str) -> int | float | None:

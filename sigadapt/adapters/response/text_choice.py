@@ -26,7 +26,7 @@ def choice_from_text(
     starts_in_reasoning: bool = False,
     formats: Iterable[str] | None = None,
 ) -> Choice:
-    """Read the calls that a model wrote into its text.
+    r"""Read the calls that a model wrote into its text.
 
     Args:
         text: what the model wrote, or pieces of it, cut anywhere.
@@ -46,8 +46,8 @@ def choice_from_text(
 
     Example:
         >>> choice = choice_from_text(
-        ...     "<think>Weather.</think>Let me look.\\n<tool_call>\\n<function=get_weather>\\n"
-        ...     "<parameter=city>\\nParis\\n</parameter>\\n</function>\\n</tool_call>",
+        ...     "<think>Weather.</think>Let me look.\n<tool_call>\n<function=get_weather>\n"
+        ...     "<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
         ...     [{"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}],
         ... )
         >>> choice.text, choice.reasoning, choice.tool_calls, choice.tool_calls[0].altered
@@ -104,16 +104,13 @@ def recovered(choice: Choice) -> Choice:
 
 
 def looks_like(text: str, tools: object) -> tuple[str, str] | None:
-    """Return the format and the tool of the first call that a text holds; None if it holds none.
+    r"""Return the format and the tool of the first call that a text holds; None if it holds none.
 
     For the error of a native call that found no call: it says what the text looks like.
 
     Example:
-        >>> (
-        ...     looks_like("<function=now>\\n</function>", [{"name": "now"}]),
-        ...     looks_like("It is noon.", ["now"][:0]),
-        ... )
-        (('qwen3-coder-xml', 'now'), None)
+        >>> looks_like("<function=now>\n</function>", [{"name": "now"}])
+        ('qwen3-coder-xml', 'now')
     """
     calls = read_text(text, schemas_of(tools), FORMATS).calls
     return (calls[0][0], calls[0][1].name) if calls else None

@@ -39,20 +39,9 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     name = tools.name_of(found["name"])
     if name is None:
         return None
-    place = found.end()
-    written: dict[str, str] = {}
-    while attribute := _ATTRIBUTE.match(scan.text, place):
-        written[attribute[1]] = attribute[2].strip("\"'")
-        place = attribute.end()
-    place = scan.space(place)
-    while scan.text.startswith(f"<{pair.key}>", place):
-        if len(written) >= MOST_PARAMETERS:
-            return None
-        key, value, place = _pair_at(scan, place, pair)
-        if value is None:
-            return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
-        written[key] = value
-        place = scan.space(place)
+    written, place = _written(scan, found.end(), pair)
+    if written is None:
+        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     schema = tools.schema_of(name)
     args = {key: typed(value, property_of(schema, key, schema), schema) for key, value in written.items()}
     if scan.text.startswith(f"</{pair.call}>", place):
@@ -60,6 +49,22 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     if place == len(scan.text) and not _all_given(args, schema):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
+
+
+def _written(scan: Scan, at: int, pair: Pair) -> tuple[dict[str, str] | None, int]:
+    """Return a call's values by their keys as text, and the place behind; None if the text ends in one."""
+    written: dict[str, str] = {}
+    while attribute := _ATTRIBUTE.match(scan.text, at):
+        written[attribute[1]] = attribute[2].strip("\"'")
+        at = attribute.end()
+    place = scan.space(at)
+    while scan.text.startswith(f"<{pair.key}>", place):
+        key, value, place = _pair_at(scan, place, pair)
+        if value is None or len(written) >= MOST_PARAMETERS:
+            return None, len(scan.text)
+        written[key] = value
+        place = scan.space(place)
+    return written, place
 
 
 def _all_given(args: Json, schema: Json) -> bool:
@@ -95,9 +100,8 @@ def _value_end(scan: Scan, at: int, pair: Pair) -> int | None:
         return done
     while close >= 0:
         behind = scan.space(close + len(pair.value) + 3)
-        if behind == len(scan.text) or scan.text.startswith(
-            (f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind
-        ):
+        goes_on = (f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>")
+        if behind == len(scan.text) or scan.text.startswith(goes_on, behind):
             return close
         following = scan.find(f"</{pair.value}>", close + 1)
         if following < 0 or 0 <= done < following:

@@ -21,8 +21,9 @@ from sigadapt.providers.text_calls.scan import Members, Scan
 from sigadapt.schemas.json_values import Json
 
 _EXAMPLES = re.compile(
-    r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?|templates?"
-    r"|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
+    r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?"
+    r"|templates?|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+"
+    r"|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
@@ -143,7 +144,7 @@ FORMATS: tuple[TextFormat, ...] = (
         _CALL,
         "Llama 3, Qwen2.5-Coder, xLAM, Mistral without its marker, small models",
         "vLLM `llama3_json`, `xlam`; Ollama; LM Studio; any server whose parser is off",
-        "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer and stays text.",
+        "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer.",
         after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
         say=say_plain,
         **_ANY,
@@ -155,7 +156,7 @@ FORMATS: tuple[TextFormat, ...] = (
         f"```json\n{_CALL}\n```",
         "Qwen2.5-Coder, small models",
         "any server whose parser is off",
-        "A fence that is the whole answer, or its end where no example is announced; any, if asked for by name.",
+        "A fence that is the whole answer, or ends it where no example is announced; if named, any.",
         say=say_fenced,
         **_ANY,
     ),

@@ -22,7 +22,7 @@ MOST_CALLS = 1_000
 
 
 MOST_PARAMETERS = 1_000
-"""How many parameters of one call are read. A call with more is no call."""
+"""How many parameters of one call are read. One with more is taken for cut off."""
 
 
 class TextCall(NamedTuple):

@@ -179,10 +179,8 @@ def _format(name: str, markers: Markers, **more: Any) -> TextFormat:
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, markers=markers)
 
-    known: dict[str, Any] = {
-        "reads": "Lost markers of strings, JSON's quotes, several calls in one pair.",
-        **more,
-    }
+    reading = "Lost markers of strings, JSON's quotes, several calls in one pair."
+    known: dict[str, Any] = {"reads": reading, **more}
     return TextFormat(name, re.escape(markers.call), reads, **known)
 
 

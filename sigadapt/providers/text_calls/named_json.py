@@ -5,6 +5,8 @@ object. If it is broken, what stands up to the closing tag is a bad call; if the
 it, it is cut off.
 """
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
+
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +18,7 @@ from sigadapt.providers.text_calls.json_calls import open_ended
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
 
-_BAR, _LOW = "[｜|]", "▁"  # noqa: RUF001  (the bars of DeepSeek's tokens)
+_BAR, _LOW = "[｜|]", "▁"
 
 
 def read(
@@ -88,10 +90,9 @@ _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
     """Write calls as DeepSeek V3.1 does."""
     inner = "".join(
-        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>"  # noqa: RUF001
-        for name, args in calls
+        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>" for name, args in calls
     )
-    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""  # noqa: RUF001
+    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""
 
 
 def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
@@ -124,12 +125,12 @@ _DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"
 _DEEP_SEP = rf"<{_BAR}tool{_LOW}sep{_BAR}>"
 _DEEP_WRAPS = tuple(
     f"<{bar}tool▁{word}▁{edge}{bar}>"
-    for bar in "｜|"  # noqa: RUF001
+    for bar in "｜|"
     for word, edge in (("calls", "begin"), ("calls", "end"), ("call", "end"))
 )
 _DEEP: dict[str, Any] = {
     "before": tuple(tag for tag in _DEEP_WRAPS if "begin" in tag),
-    "after": (*(tag for tag in _DEEP_WRAPS if "end" in tag), "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),  # noqa: RUF001
+    "after": (*(tag for tag in _DEEP_WRAPS if "end" in tag), "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),
     "stops": tuple(tag for tag in _DEEP_WRAPS if "end" in tag),
 }
 _PLAMO = "<|plamo:{}:plamo|>"
@@ -162,8 +163,8 @@ FORMATS: tuple[TextFormat, ...] = (
         _DEEP_BEGIN,
         rf"{_DEEP_BEGIN}\s*function\s*{_DEEP_SEP}(?P<name>[^\n`<]{{1,128}}?)\s*```(?:json)?",
         tail=r"```",
-        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"  # noqa: RUF001
-        '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',  # noqa: RUF001
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"
+        '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3, R1 and its distillations, Cogito",
         servers="vLLM `deepseek_v3`; llama.cpp; Ollama",
         **_DEEP,
@@ -172,8 +173,8 @@ FORMATS: tuple[TextFormat, ...] = (
         "deepseek-v3.1",
         _DEEP_BEGIN,
         rf"{_DEEP_BEGIN}\s*(?P<name>[^\n`<]{{1,128}}?)\s*{_DEEP_SEP}",
-        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"  # noqa: RUF001
-        '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',  # noqa: RUF001
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
+        '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3.1",
         servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
         say=say_deepseek,

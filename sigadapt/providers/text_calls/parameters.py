@@ -6,6 +6,8 @@ to the markup. Values are text, typed by the declared schema (`written_values.ty
 which values are text.
 """
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
+
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -221,7 +223,7 @@ def parameter_tags(prefix: str) -> Tags:
     return Tags(tags.parameter, tags.parameter_end, "")
 
 
-_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"  # noqa: RUF001
+_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"
 _INVOKE = re.compile(
     rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
 )
@@ -289,7 +291,7 @@ _WRAPS = (
     *("<minimax:tool_call>", "<tool_calls>", "<dots_function_call>"),
     *(
         f"<{bar}DSML{bar}{gap}{word}>"
-        for bar in "｜|"  # noqa: RUF001
+        for bar in "｜|"
         for gap in ("", " ")
         for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
     ),
@@ -327,11 +329,11 @@ FORMATS: tuple[TextFormat, ...] = (
         "</invoke></minimax:tool_call>",
         models="MiniMax M2; Claude's form behind gateways; DeepSeek V3.2 and V4 (DSML); Step 3; Muse",
         servers="vLLM `minimax_m2`, `deepseek_v32`, `deepseek_v4`, `step3`; llama.cpp; mlx-lm",
-        reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",  # noqa: RUF001
-        before=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),  # noqa: RUF001
+        reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",
+        before=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
         after=(
             *(f"</{tag[1:]}" for tag in _WRAPS),
-            *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),  # noqa: RUF001
+            *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),
         ),
     ),
     _format(

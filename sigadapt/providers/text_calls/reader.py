@@ -6,6 +6,8 @@ markup in quotation marks, JSON that is no call itself, and thinking that was cl
 say nothing by themselves are taken away with it.
 """
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -20,7 +22,7 @@ _MOST_TRIED = 10_000
 _MOST_PLACES = 100_000
 """At how many places markup of any kind is looked for."""
 _FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}  # noqa: RUF001
+_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}
 
 
 class TextReading(NamedTuple):
@@ -154,9 +156,10 @@ def read_text(
 
     Example:
         >>> from sigadapt.providers.text_calls import FORMATS
-        >>> said = '<think>Hm.</think>Yes.<tool_call>{"name": "now"}</tool_call>'
-        >>> read_text(said, {"now": {}}, FORMATS)
-        TextReading(text='Yes.', reasoning='Hm.', calls=[('hermes', TextCall(name='now', arguments=None, id=None))])
+        >>> read_text('<think>Hm.</think>Yes.<tool_call>{"name": "now"}</tool_call>', {"now": {}}, FORMATS)[
+        ...     :2
+        ... ]
+        ('Yes.', 'Hm.')
     """
     grammar = _grammar(tuple(formats))
     tools = Tools(schemas, undeclared=undeclared)
@@ -304,28 +307,36 @@ class _Reading:
         return self._thought(token, kind)
 
     def _thought(self, token: re.Match[str], kind: str) -> int:
-        fresh = not self.open_thought and not self.spoken and self.scan.space(self.done) >= token.start()
-        if kind == "think" or (kind == "plain" and self.may_think and fresh):
-            if self.open_thought:
-                return token.end()
-            self._say(token.start())
-            return self._think(token.end(), thinking.closer_of(self.text, token.start()))
-        if kind == "shown" and not self.open_thought:
-            self._try()
-            if self.calls:
-                self.thought_of = True
-                return len(self.text)
-            self._say(token.start())
-            self.thoughts.extend(self.said)
-            self.said, self.spoken = [], False
-            return self._at_start(self._skip(token.end()))
-        if kind == "closed" and not self.open_thought:
-            if self.calls and not self.thoughts:
-                self.thought_of = True
-                return len(self.text)
-            self.scan.content_start = self.scan.space(token.end())
-            return self._bare_behind(token.end())
-        return token.end()
+        if self.open_thought:
+            return token.end()
+        if kind == "shown":
+            return self._shown(token)
+        if kind == "closed":
+            return self._closed(token)
+        late = not self.may_think or self.spoken or self.scan.space(self.done) < token.start()
+        if kind == "plain" and late:
+            return token.end()
+        self._say(token.start())
+        return self._think(token.end(), thinking.closer_of(self.text, token.start()))
+
+    def _shown(self, token: re.Match[str]) -> int:
+        """Take what stands before a closing token that nothing opened as thought."""
+        self._try()
+        if self.calls:
+            self.thought_of = True
+            return len(self.text)
+        self._say(token.start())
+        self.thoughts.extend(self.said)
+        self.said, self.spoken = [], False
+        return self._at_start(self._skip(token.end()))
+
+    def _closed(self, token: re.Match[str]) -> int:
+        """Read on behind a plain closing tag that nothing opened. Calls before it were thoughts."""
+        if self.calls and not self.thoughts:
+            self.thought_of = True
+            return len(self.text)
+        self.scan.content_start = self.scan.space(token.end())
+        return self._bare_behind(token.end())
 
     def _bare_behind(self, place: int) -> int:
         """Read calls without markup behind a closing tag that nothing opened."""

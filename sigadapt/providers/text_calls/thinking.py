@@ -10,6 +10,8 @@ Rules, by what servers do with each kind:
     forget the tag. Calls in a closed thinking are only thought of.
 """
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
+
 import re
 from typing import NamedTuple
 
@@ -81,16 +83,15 @@ def without_half_a_tag(thought: str) -> str:
     return thought[: half.start()]
 
 
-SILENT = "|".join(
-    (
-        r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
-        r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
-        r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
-        r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
-        r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",  # noqa: RUF001
-        r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
-        r"</s>\s*\Z|<end_of_turn>\s*\Z|<\|return\|>\s*\Z",
-        r"\A>>>all\n",
-    )
+_SILENT = (
+    r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+    r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
+    r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+    r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
+    r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
+    r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
+    r"</s>\s*\Z|<end_of_turn>\s*\Z|<\|return\|>\s*\Z",
+    r"\A>>>all\n",
 )
+SILENT = "|".join(_SILENT)
 """Tokens that say nothing to the user: they are left out of the text."""

@@ -19,12 +19,15 @@ from sigadapt.providers.text_calls.reader import read_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = ToolDecls([{"name": "get_weather", "parameters": CITY}, {"name": "now"}])
-TEXT = "<think>Weather.</think>Let me look.\n" + "\n".join(
-    [
-        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Zürich"}}\n</tool_call>',
-        "<tool_call>\n<function=now>\n</function>\n</tool_call>\nOne moment.",
-    ]
-)
+TEXT = """<think>Weather.</think>Let me look.
+<tool_call>
+{"name": "get_weather", "arguments": {"city": "Zürich"}}
+</tool_call>
+<tool_call>
+<function=now>
+</function>
+</tool_call>
+One moment."""
 
 
 def test_a_text_becomes_a_choice() -> None:

@@ -1,5 +1,7 @@
 """Hostile texts: a hundred thousand openers, nested without end; each ends, with bounded work."""
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
 from typing import Any
 
 import pytest
@@ -92,9 +94,9 @@ def test_depth_ends_in_a_bad_call() -> None:
 
 def test_the_work_on_a_text_is_a_multiple_of_its_length() -> None:
     scan = Scan("{" * 1_000)
+    scan.charge(400_000)
     with pytest.raises(Spent):
-        for _ in range(100):
-            scan.charge(10_000)
+        scan.charge(400_000)
     scan = Scan("ab" * 10)
     assert [
         scan.find("b", 0),

@@ -1,4 +1,4 @@
-"""What is no call, whatever it looks like: prose, code, examples, quotes, JSON answers, echoed declarations."""
+"""What is no call, whatever it looks like: prose, code, examples, quotes, JSON answers, declarations."""
 
 import gzip
 import json
@@ -47,7 +47,7 @@ TAGGED = f"<tool_call>{CALL}</tool_call>"
         f'{{"answer": null, "example": {CALL}}}',
         f'{{\n  "answer": null,\n  "examples": [\n{CALL}\n  ]\n}}',
         json.dumps({"answer": f"Write {TAGGED}"}),
-        '{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}',
+        '{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}',
         '<tool_call>{"name": "get_weather", "parameters": {"type": "object", "properties": {}}}</tool_call>',
         'In BNF: call ::= "[TOOL_CALLS]" name "[ARGS]" object',
         "A model writes <tool_call> and then JSON.",
@@ -73,12 +73,12 @@ def test_prose_is_no_call(text: str) -> None:
 def test_a_call_in_a_closed_thinking_is_only_thought_of() -> None:
     """text-calls: A call in closed thinking is only thought of."""
     thought = f"Perhaps {TAGGED} then."
-    for text, options in (
-        (f"<think>{thought}</think>No.", {}),
-        (f"{thought}</think>No.", {"starts_in_reasoning": True}),
-        (f"{thought}</think>No.", {}),  # a closing tag behind the call shows that it was a thought
+    for text, starts in (
+        (f"<think>{thought}</think>No.", False),
+        (f"{thought}</think>No.", True),
+        (f"{thought}</think>No.", False),  # a closing tag behind the call shows that it was a thought
     ):
-        choice = choice_from_text(text, TOOLS, **options)
+        choice = choice_from_text(text, TOOLS, starts_in_reasoning=starts)
         assert (choice.tool_calls, choice.text, choice.reasoning) == (None, "No.", thought)
 
 
@@ -97,12 +97,13 @@ def test_no_recorded_answers_text_is_a_call() -> None:
     texts = 0
     for path in RECORDINGS:
         for row in recorded(path):
-            text, tools = row["expected"]["text"], row["expected"]["tools"] or []
+            text: str = row["expected"]["text"]
             if not text:
                 continue
             texts += 1
+            tools = ToolDecls(row["expected"]["tools"] or ())
             for starts in (False, True):
-                choice = choice_from_text(text, ToolDecls(tools), starts_in_reasoning=starts)
+                choice = choice_from_text(text, tools, starts_in_reasoning=starts)
                 assert choice.tool_calls is None, row["id"]
     assert texts > 200
 
@@ -112,9 +113,10 @@ def test_no_prose_of_the_corpus_is_a_call() -> None:
     """text-calls: No recorded answer of a provider is read as a call."""
     path = Path(str(CORPUS), "text", "cases.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
     prose = [row for row in rows if row["kind"] in ("prose", "reasoning_only")]
     assert len(prose) > 200
     for row in prose:
-        starts = bool((row["context"] or {}).get("starts_in_reasoning"))
+        context: dict[str, Any] = row["context"] or {}
+        starts = bool(context.get("starts_in_reasoning"))
         assert choice_from_text(row["text"], TOOLS, starts_in_reasoning=starts).tool_calls is None, row["id"]

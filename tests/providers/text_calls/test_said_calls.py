@@ -1,5 +1,7 @@
 """What a format says is read back as it was, whatever the tools, the arguments and the text beside."""
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
 import string
 from typing import Any
 
@@ -21,8 +23,8 @@ names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_si
 )
 plain_keys = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=8)
 any_keys = plain_keys | st.text(no_surrogates, max_size=6)
-markup = st.sampled_from(
-    [
+MARKUP = (
+    *(
         "</parameter>",
         "</function>",
         "<parameter=a>",
@@ -31,23 +33,11 @@ markup = st.sampled_from(
         "<arg_key>",
         "```",
         "\n",
-        "}",
-        '"',
-    ]
-    + [
-        "<think>",
-        "</think>",
-        "[TOOL_CALLS]",
-        "<tool_call>",
-        "null",
-        "true",
-        "42",
-        "'",
-        "`",
-        "\\",
-        "<![CDATA[",
-    ]
+    ),
+    *("}", '"', "<think>", "</think>", "[TOOL_CALLS]", "<tool_call>", "null", "true", "42", "'", "`", "\\"),
+    "<![CDATA[",
 )
+markup = st.sampled_from(MARKUP)
 texts = st.lists(markup | st.text(no_surrogates, max_size=6), max_size=4).map("".join)
 TYPES: dict[str, st.SearchStrategy[Any]] = {
     "string": texts,
