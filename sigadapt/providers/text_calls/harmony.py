@@ -61,7 +61,8 @@ def messages(text: str, most: int) -> Iterator[Message]:
     place = 0
     first = _TOKEN.search(text)
     if first is not None and first.start() and first[0] != _MESSAGE:
-        yield Message("", "", text[: first.start()], ended=True)
+        said = text[: first.start()]
+        yield Message("", "", "" if said.strip() == "assistant" else said, ended=True)
         place = first.start()
     while place < len(text):
         most -= 1

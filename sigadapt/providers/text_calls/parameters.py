@@ -11,7 +11,6 @@ which values are text.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
@@ -56,7 +55,6 @@ class Tags:
         return _closed(self.parameter.pattern.partition("(?P<")[0], self.parameter_end, self.call_end)
 
 
-@lru_cache(maxsize=64)
 def _closed(opener: str, parameter_end: str, call_end: str) -> re.Pattern[str]:
     end = re.escape(parameter_end)
     goes_on = "|".join(
@@ -199,7 +197,6 @@ _FUNCTION = Tags(
 )
 
 
-@lru_cache(maxsize=64)
 def _invoke(prefix: str) -> Tags:
     """Return the tags whose names have a prefix, such as `steptml:`."""
     tag = re.escape(prefix)

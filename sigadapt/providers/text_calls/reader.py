@@ -10,12 +10,12 @@ say nothing by themselves are taken away with it.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sigadapt.providers.text_calls import harmony, thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan, Spent
+from sigadapt.schemas.caches import BoundedCache
 
 _MOST_TRIED = 10_000
 """At how many openers a call is looked for. What stands behind them stays text."""
@@ -66,8 +66,20 @@ _WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:
 _LINE = r"(?<![^\n])"
 
 
-@lru_cache(maxsize=16)
+_GRAMMARS: BoundedCache[tuple[str, ...], _Grammar] = BoundedCache(1_000_000)
+_WEIGHT = 100_000  # of one grammar, in bytes, about
+
+
 def _grammar(formats: tuple[TextFormat, ...]) -> _Grammar:
+    names = tuple(each.name for each in formats)
+    known = _GRAMMARS.get(names)
+    if known is None:
+        known = _made(formats)
+        _GRAMMARS.put(names, known, weight=_WEIGHT)
+    return known
+
+
+def _made(formats: tuple[TextFormat, ...]) -> _Grammar:
     by_opener: dict[str, list[TextFormat]] = {}
     for each in formats:
         by_opener.setdefault(each.opener, []).append(each)

@@ -113,7 +113,11 @@ INVOKE = """<invoke name="get_weather">
 <parameter name="city">Paris</parameter>
 <parameter name="days">2</parameter>
 </invoke>"""
-SEED = "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>"
+SEED = """<seed:tool_call>
+<function=get_weather>
+<parameter=city>Paris</parameter>
+</function>
+</seed:tool_call>"""
 TWICE_CLOSED = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</parameter>\n</function>"
 CLOSER_INSIDE = "<function=get_weather><parameter=city>a</parameter> b</parameter></function>"
 GLM = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"

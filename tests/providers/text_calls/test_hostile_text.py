@@ -14,7 +14,7 @@ from sigadapt.providers.text_calls.scan import Scan, Spent
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 ]
-MANY = 20_000
+MANY = 11_000
 PIECES = [
     *(
         "<tool_call>",

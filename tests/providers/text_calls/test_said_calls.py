@@ -90,7 +90,7 @@ def said(choice: Choice) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", SAYING)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(turn=turns(), text=plain_texts)
 def test_what_is_said_is_read_back(
     name: str, turn: tuple[dict[str, Json], list[tuple[str, Json]]], text: str
