@@ -38,6 +38,14 @@ def test_the_page_of_faults_is_what_its_script_writes() -> None:
         assert [row[:2] for row in cells(committed)] == [row[:2] for row in cells(page)]
 
 
+def test_the_page_of_text_formats_is_what_its_script_writes() -> None:
+    """text-calls: Every format of the table is read."""
+    formats: Any = script("make_text_formats")
+    written: list[str] = []
+    formats.main(written.append)
+    assert written == [formats.PAGE.read_text(encoding="utf-8")]
+
+
 @pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")
 def test_the_page_of_the_prompt_is_what_its_script_writes() -> None:
     """request-shaping: Descriptions and constraints are said once."""

@@ -98,7 +98,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
             form.
         index: the position among all calls of the answer, invalid ones counted, from 0.
-        altered: what was changed: `repaired` or `unwrapped` on request, `renumbered` where an id came twice,
+        altered: what was changed: `recovered` where the call was read from text, `repaired` or `unwrapped` on
+            request, `renumbered` where an id came twice,
             `repeated` where an answer to a reask made the call again, which was dropped (`Turn.repeats`).
         turn: what the model said beside the call.
 

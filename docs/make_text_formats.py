@@ -1,0 +1,78 @@
+"""Write docs/text_formats.md from the table of text formats: what each looks like, and who writes it.
+
+`tests/test_docs.py` checks that the page is what this writes, and `tests/providers/text_calls/` that each
+example is read. Run this with `python3 tasks.py docs`.
+"""  # noqa: INP001  (a script)
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sigadapt.providers.text_calls import FORMATS
+from sigadapt.providers.text_calls.contract import TextFormat
+
+PAGE = Path(__file__).with_name("text_formats.md")
+HEAD = """# Calls written as text
+
+Open models call tools by writing text. A server turns that text into calls if it has the right parser on. If
+not, the call arrives as text. `choice_from_text` reads it, and gives the same `Choice` as a native answer:
+
+```python
+from sigadapt import choice_from_text
+
+choice = choice_from_text(text, tools)  # text: a str, or its pieces
+choice.tool_calls, choice.text, choice.reasoning
+```
+
+- A format is found by what it looks like, not by the name of a model. `formats=["hermes"]` reads that one.
+- Only declared tools are called. Each call has `recovered` in `altered`. Ids that stand in the text are kept.
+- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
+- Prose, code, examples in fences, quoted markup, JSON answers and echoed declarations are never calls.
+- `<think>...</think>` and its kin are reasoning. Where the prompt has opened the thinking already, pass
+  `starts_in_reasoning=True`. A call in a thinking that was closed is only thought of.
+- Values that a format does not type are typed by the declared schema. What does not fit stays text.
+- Nothing is evaluated. The work is bounded: of one text, 1,000 calls are read.
+
+*Said* means that sigadapt can write calls in the format too. Which models write a format, and which servers
+read it, is what their sources say. None was run for this page.
+
+| format | servers | models | said |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Write the page."""
+    return HEAD + "".join(map(row, FORMATS)) + "\n" + "\n".join(section(each) for each in FORMATS)
+
+
+def row(each: TextFormat) -> str:
+    """Write a format as a row of the overview."""
+    said = "yes" if each.say else ""
+    return f"| [{each.name}](#{anchor(each.name)}) | {each.servers} | {each.models} | {said} |\n"
+
+
+def anchor(name: str) -> str:
+    """Return the anchor that Markdown gives a heading."""
+    return name.replace(".", "")
+
+
+def section(each: TextFormat) -> str:
+    """Write a format with its example."""
+    return "\n".join(lines(each))
+
+
+def lines(each: TextFormat) -> Iterator[str]:
+    """Yield the lines of a format's section."""
+    yield f"## {each.name}\n"
+    fence = "````" if "```" in each.example else "```"
+    yield f"{fence}text\n{each.example}\n{fence}\n"
+    yield f"{each.reads}\n"
+
+
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+    """Write the page."""
+    write(page())
+
+
+if __name__ == "__main__":
+    main()

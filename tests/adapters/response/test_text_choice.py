@@ -1,0 +1,223 @@
+"""choice_from_text: a text, whole or in pieces, as the Choice that a native answer would be."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import CORPUS
+
+import sigadapt
+from sigadapt import Choice, ToolDecls, choice_from_text
+from sigadapt.adapters.response.text_choice import looks_like, reading_of, recovered, schemas_of
+from sigadapt.providers.text_calls import FORMATS
+from sigadapt.providers.text_calls.reader import read_text
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOLS = ToolDecls([{"name": "get_weather", "parameters": CITY}, {"name": "now"}])
+TEXT = """<think>Weather.</think>Let me look.
+<tool_call>
+{"name": "get_weather", "arguments": {"city": "Zürich"}}
+</tool_call>
+<tool_call>
+<function=now>
+</function>
+</tool_call>
+One moment."""
+
+
+def test_a_text_becomes_a_choice() -> None:
+    """text-calls: Calls in a text are typed calls."""
+    choice = choice_from_text(TEXT, TOOLS)
+    assert choice.tool_calls is not None
+    assert [(call.id, call.name, call.args, call.index) for call in choice.tool_calls] == [
+        ("call_1", "get_weather", {"city": "Zürich"}, 0),
+        ("call_2", "now", {}, 1),
+    ]
+    assert {call.altered for call in choice.tool_calls} == {("recovered",)}
+    assert choice.tool_calls[0].arguments == '{"city": "Zürich"}'
+    assert choice.text == "Let me look.\n\n\nOne moment."
+    assert choice.tool_calls.text == choice.text
+    assert choice.reasoning == choice.tool_calls.reasoning == "Weather."
+    assert (choice.finish_reason, choice.raw) == (None, TEXT)
+
+
+def test_the_calls_can_be_saved_and_checked() -> None:
+    """text-calls: Calls in a text are typed calls."""
+    calls = choice_from_text(
+        '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', TOOLS
+    ).tool_calls
+    assert calls is not None
+    assert sigadapt.ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+    bad = calls.validated(TOOLS).invalid[0]
+    assert (bad.code, bad.altered) == ("schema_mismatch", ("recovered",))
+
+
+@pytest.mark.parametrize("text", ["", "It is sunny.", "  spaces \n", "a < b"])
+def test_a_text_without_markup_is_itself(text: str) -> None:
+    """text-calls: What is no call stays text."""
+    assert choice_from_text(text, TOOLS) == Choice(text=text or None)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "arguments"),
+    [
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Par', "truncated", '{"city": "Par'),
+        ('<tool_call>{"name": "get_weather", "arg', "truncated", '{"name": "get_weather", "arg'),
+        ('{"name": "get_weather", "arguments": {"city": "Par', "truncated", '{"city": "Par'),
+        ('[TOOL_CALLS]get_weather[ARGS]{"city": "Par', "truncated", '{"city": "Par'),
+        ("<function=get_weather>\n<parameter=city>\nPar", "truncated", None),
+        ("<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n", "truncated", None),
+        ("<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Par", "truncated", None),
+        ('<|tool_call>call:get_weather{city:<|"|>Par', "truncated", None),
+        ("[get_weather(city='Par", "truncated", None),
+        (
+            '<|channel|>commentary to=functions.get_weather<|message|>{"city": "Par',
+            "truncated",
+            '{"city": "Par',
+        ),
+        (
+            '<tool_call>{"name": "get_weather", "arguments": {"city": Paris}}</tool_call>',
+            "invalid_json",
+            None,
+        ),
+        ('<tool_call>{"name": "get_weather", "arguments": [1]}</tool_call>', "not_an_object", "[1]"),
+        (
+            '<tool_call>{"name": "get_weather", "arguments": {"city": 1, "city": 2}}</tool_call>',
+            "duplicate_key",
+            None,
+        ),
+        ("[get_weather(city='a', city='b')]", "duplicate_key", '{"city":"a","city":"b"}'),
+    ],
+)
+def test_a_broken_call_is_a_bad_call_with_its_text(text: str, code: str, arguments: str | None) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    choice = choice_from_text(
+        f"Let me look.\n{text}" if text[0] != "{" and "channel" not in text else text, TOOLS
+    )
+    calls = choice.tool_calls
+    assert calls is not None
+    assert len(calls) == 0
+    [bad] = calls.invalid
+    assert (bad.code, bad.name, bad.altered) == (code, "get_weather", ("recovered",))
+    assert arguments is None or bad.arguments == arguments
+    assert bad.arguments in text or bad.arguments == arguments
+
+
+def test_a_bad_call_does_not_cost_the_good_ones() -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    text = (
+        '<tool_call>{"name": "get_weather", "arguments": {city}}</tool_call>'
+        '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+        '<tool_call>{"name": "get_weather", "arguments": {"city"'
+    )
+    calls = choice_from_text(text, TOOLS).tool_calls
+    assert calls is not None
+    assert [(call.name, call.index) for call in calls] == [("now", 1)]
+    assert [(bad.code, bad.index) for bad in calls.invalid] == [("invalid_json", 0), ("truncated", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "starts", "said", "thought"),
+    [
+        ("<think>a</think>b", False, "b", "a"),
+        ("a</think>b", True, "b", "a"),
+        ("<think>a</think>b", True, "b", "a"),
+        ("a</think>b", False, "a</think>b", None),
+        ("x <think>a</think>b", False, "x <think>a</think>b", None),
+        ("<think>a", False, None, "a"),
+        ("a</thi", True, None, "a"),
+        ("a", True, None, "a"),
+        ("<think>a</think><think>b</think>c", False, "<think>b</think>c", "a"),
+        ("[THINK]a[/THINK]b", False, "b", "a"),
+        ("a[/THINK]b", False, "b", "a"),
+        ("<seed:think>a</seed:think>b", False, "b", "a"),
+        ("<|channel>thought\na<channel|>b<|channel>c<channel|>", False, "b", "ac"),
+        ("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>", False, "b", "a"),
+        ("a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>", False, "b", "a"),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
+            False,
+            "b",
+            "a",
+        ),
+        ("analysisaassistantfinalb", False, "b", "a"),
+        ("<think></think>b", False, "b", None),
+    ],
+)
+def test_thinking_is_reasoning(text: str, starts: bool, said: str | None, thought: str | None) -> None:
+    """text-calls: Thinking is reasoning."""
+    choice = choice_from_text(text, TOOLS, starts_in_reasoning=starts)
+    assert (choice.text, choice.reasoning, choice.tool_calls) == (said, thought, None)
+
+
+def test_a_call_ends_a_thinking_that_nothing_closes() -> None:
+    """text-calls: A call ends a thinking that nothing closes."""
+    for opener, starts in (("<think>", False), ("", True)):
+        text = f'{opener}Hm.\n<tool_call>{{"name": "now"}}</tool_call>\nOne moment.'
+        choice = choice_from_text(text, TOOLS, starts_in_reasoning=starts)
+        assert choice.tool_calls is not None
+        assert (len(choice.tool_calls), choice.reasoning, choice.text) == (1, "Hm.", "One moment.")
+    between = '<tool_call>{"name": "now"}</tool_call><think>Hm.</think><tool_call>{"name": "now"}</tool_call>'
+    choice = choice_from_text(between, TOOLS)
+    assert choice.tool_calls is not None
+    assert (len(choice.tool_calls), choice.reasoning, choice.text) == (2, "Hm.", None)
+
+
+EXAMPLES = [each.example for each in FORMATS]
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.sampled_from([TEXT, *EXAMPLES]), data=st.data())
+def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
+    """text-calls: Pieces read like the whole."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    def stream() -> Iterator[str]:
+        yield from pieces
+
+    assert (
+        choice_from_text(stream(), TOOLS) == choice_from_text(pieces, TOOLS) == choice_from_text(text, TOOLS)
+    )
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    with gzip.open(Path(str(CORPUS), "text", "cases.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows[::7]:
+        names = {call["name"] for call in row["expected"]["calls"]}
+        tools = [{"name": name} for name in sorted(names)]
+        text: str = row["text"]
+        for end in range(0, len(text), max(1, len(text) // 5)):
+            calls = choice_from_text(text[:end], tools).tool_calls
+            assert calls is None or {call.name for call in calls.in_order()} <= names, row["id"]
+
+
+def test_schemas_are_those_of_the_declarations() -> None:
+    assert (
+        schemas_of(TOOLS)["get_weather"]
+        == schemas_of([{"name": "get_weather", "parameters": CITY}])["get_weather"]
+    )
+
+
+def test_the_finish_reason_can_be_told() -> None:
+    read: Any = read_text(TEXT, schemas_of(TOOLS), FORMATS)
+    assert reading_of(read, "stop").finish == "stop"
+    assert recovered(Choice(text="x")) == Choice(text="x")
+    assert looks_like(TEXT, TOOLS) == ("hermes", "get_weather")
+
+
+def test_an_undeclared_call_in_markup_can_be_asked_for() -> None:
+    """text-calls: Only declared tools are called."""
+    text = '<tool_call>{"name": "later", "arguments": {}}</tool_call>'
+    assert read_text(text, {"now": {}}, FORMATS).calls == []
+    [(name, call)] = read_text(text, {"now": {}}, FORMATS, undeclared=True).calls
+    assert (name, call.name) == ("hermes", "later")
+    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}, FORMATS).calls == []

@@ -1,0 +1,192 @@
+"""Each row of the table reads what it shows, alone and among all; and what each family tolerates."""
+
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
+from typing import Any
+
+import pytest
+
+from sigadapt import InvalidOption, ToolCalls, choice_from_text
+from sigadapt.adapters.response.text_choice import looks_like
+from sigadapt.providers.text_calls import FORMATS, named
+
+WEATHER: dict[str, Any] = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "near": {"type": "object", "properties": {"km": {"type": "number"}}},
+        },
+        "required": ["city"],
+    },
+}
+TOOLS: list[Any] = [WEATHER, {"name": "now", "parameters": {"type": "object", "properties": {}}}]
+PARIS: list[tuple[str, Any]] = [("get_weather", {"city": "Paris"})]
+NAMES = [each.name for each in FORMATS]
+
+
+def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
+    """Return the good calls of a text; there are no bad ones."""
+    read = choice_from_text(text, TOOLS, **options).tool_calls
+    assert read is None or read.invalid == ()
+    return [(call.name, call.args) for call in read or ()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_format_reads_its_example(name: str) -> None:
+    """text-calls: Every format of the table is read."""
+    (form,) = named([name])
+    alone = choice_from_text(form.example, TOOLS, formats=[name])
+    assert isinstance(alone.tool_calls, ToolCalls)
+    assert [(call.name, call.args) for call in alone.tool_calls] == PARIS
+    assert alone.text is None
+    assert calls(form.example) == PARIS
+
+
+@pytest.mark.parametrize("name", [each.name for each in FORMATS if not each.bare and each.name != "harmony"])
+def test_the_text_around_a_call_stays(name: str) -> None:
+    """text-calls: What is no call stays text."""
+    (form,) = named([name])
+    choice = choice_from_text(f"Let me look.\n{form.example}\nOne moment.", TOOLS)
+    assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
+    said = (choice.text or "").split("\n")
+    assert said[0] == "Let me look."
+    assert said[-1] == "One moment."
+    assert set(said[1:-1]) <= {""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_tools_call_is_text(name: str) -> None:
+    """text-calls: Only declared tools are called."""
+    (form,) = named([name])
+    choice = choice_from_text(form.example, [{"name": "other"}])
+    assert choice.tool_calls is None
+    if name not in ("harmony", "inkling"):  # these have tokens around what is said, which say nothing
+        assert choice.text == form.example
+
+
+def test_names_and_openers_are_there_once() -> None:
+    assert len(NAMES) == len(set(NAMES))
+    assert all(each.models and each.servers and each.reads.endswith(".") for each in FORMATS)
+
+
+def test_a_format_that_does_not_exist_is_refused() -> None:
+    """text-calls: Formats are chosen by name."""
+    with pytest.raises(InvalidOption, match=r"'hermess' is not a known text format.*'hermes'"):
+        choice_from_text("x", TOOLS, formats=["hermess"])
+    assert calls(FORMATS[0].example, formats=["glm-4.5", "kimi-k2"]) == PARIS  # GLM writes JSON too
+    assert calls(FORMATS[0].example, formats=["kimi-k2"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [(each.example, each.name) for each in FORMATS if each.name not in ("lfm2-json", "llama4-pythonic")],
+)
+def test_a_call_looks_like_its_format(text: str, seen: str) -> None:
+    """text-calls: A text says what it looks like."""
+    found = looks_like(text, TOOLS)
+    assert found is not None
+    assert found[1] == "get_weather"
+    if seen not in ("longcat-pairs", "tool-calls-list"):
+        assert found[0] == seen
+
+
+def test_a_text_without_calls_looks_like_nothing() -> None:
+    """text-calls: A text says what it looks like."""
+    assert looks_like("It is sunny.", TOOLS) is None
+    assert looks_like("Use `<tool_call>`.", TOOLS) is None
+
+
+NOW: tuple[str, Any] = ("now", {})
+BOTH = [*PARIS, NOW]
+
+
+TWO_DAYS: list[tuple[str, Any]] = [("get_weather", {"city": "Paris", "days": 2})]
+DSML = """<｜DSML｜tool_calls><｜DSML｜invoke name="get_weather">
+<｜DSML｜parameter name="tags" string="false">["a"]</｜DSML｜parameter>
+<｜DSML｜parameter name="city" string="true">7</｜DSML｜parameter>
+</｜DSML｜invoke>"""
+INVOKE = """<invoke name="get_weather">
+<parameter name="city">Paris</parameter>
+<parameter name="days">2</parameter>
+</invoke>"""
+SEED = """<seed:tool_call>
+<function=get_weather>
+<parameter=city>Paris</parameter>
+</function>
+</seed:tool_call>"""
+TWICE_CLOSED = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</parameter>\n</function>"
+CLOSER_INSIDE = "<function=get_weather><parameter=city>a</parameter> b</parameter></function>"
+GLM = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
+GLM_OPEN = (
+    "<tool_call>get_weather\n<arg_key>city</arg_key><arg_value>Paris<arg_key>days</arg_key><arg_value>2"
+)
+MIXED = '<|tool_call>call:get_weather{"city":"Paris","near":{km:2.5},tags:[<|"|>a, b<|"|>]}<tool_call|>'
+IN_ROLE = "<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>"
+NESTED = '{"type":"function","function":{"name":"get_weather","arguments":{"city":"Paris"}}}'
+MADE: list[tuple[str, list[tuple[str, Any]]]] = [
+    # Hermes and other JSON behind markers
+    ('<tool_call>{"arguments": {"city": "Paris"}, "name": "get_weather"}', PARIS),
+    ('<tool_call>[{"name":"get_weather","arguments":{"city":"Paris"}},{"name":"now"}]</tool_call>', BOTH),
+    ('<tool_call>\n{"name":"get_weather","arguments":{"city":"Paris"}}\n{"name":"now"}\n</tool_call>', BOTH),
+    ("<tool_call>{'name': 'get_weather', 'arguments': {'city': 'Paris'}}</tool_call>", PARIS),
+    ('<tool_call>```json\n{"name":"get_weather","arguments":{"city":"Paris"}}\n```</tool_call>', PARIS),
+    ('<tool_call>{"name":"get_weather","arguments":"{\\"city\\":\\"Paris\\"}"}</tool_call>', PARIS),
+    (f"<tool_call>{NESTED}", PARIS),
+    ('<|tool_call|> [{"name": "get_weather", "arguments": {"city": "Paris"}}]', PARIS),
+    ('{"name":"get_weather","arguments":{"city":"Paris"}}</tool_call>', PARIS),
+    # Qwen3-Coder
+    ("<function=get_weather><parameter=city>Paris</parameter></function><function=now></function>", BOTH),
+    ("<function=get_weather>\n<parameter=city>\nParis\n<parameter=days>\n2</parameter></function>", TWO_DAYS),
+    (f"<tool_call>\n{TWICE_CLOSED}", PARIS),
+    ('<function=get_weather>{"city": "Paris"}</function>', PARIS),
+    (f"<tool_call>{CLOSER_INSIDE}</tool_call>", [("get_weather", {"city": "a</parameter> b"})]),
+    ("<function=get_weather><parameter=city>Paris</parameter></tool_call>", PARIS),
+    (SEED, PARIS),
+    # Invoke and its kin
+    (INVOKE, TWO_DAYS),
+    (DSML, [("get_weather", {"tags": ["a"], "city": "7"})]),
+    # GLM
+    (f"{GLM}<tool_call>now</tool_call>", BOTH),
+    ("<tool_call>get_weather\n<arg_key>city</arg_key>\nParis</arg_value></tool_call>", PARIS),
+    (f"{GLM_OPEN}</tool_call>", TWO_DAYS),
+    ('<tool_call>get_weather city="Paris"</tool_call>', PARIS),
+    # Mistral, DeepSeek, Kimi
+    ('[TOOL_CALLS]get_weather[CALL_ID]abcdefghi[ARGS]{"city": "Paris"}[TOOL_CALLS]now{}', BOTH),
+    ('<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Paris"}```', PARIS),
+    ('<|tool_call_begin|>get_weather:3<|tool_call_argument_begin|>{"city": "Paris"}', PARIS),
+    # Gemma
+    ('<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}call:now{}<tool_call|>', BOTH),
+    (MIXED, [("get_weather", {"city": "Paris", "near": {"km": 2.5}, "tags": ["a, b"]})]),
+    ("<|tool_call>call:get_weather{city:Paris,days:2}<tool_call|>", TWO_DAYS),
+    ('<|tool_call>call:get_weather{city:<|"|>Paris}<tool_call|>', PARIS),
+    # Python
+    ("[get_weather(city='Paris'), now()]", BOTH),
+    ("<|tool_call_start|>get_weather(city='Paris')<|tool_call_end|>", PARIS),
+    ("<function_calls>get_weather(city='Paris')\nnow()</function_calls>", BOTH),
+    ("```tool_code\nprint(get_weather(city='Paris'))\n```", PARIS),
+    ("Let me see.\n\n[get_weather(city='Paris')]", PARIS),
+    ("<|python_tag|>get_weather.call(city='Paris')", PARIS),
+    # Harmony
+    (f'{IN_ROLE}{{"city":"Paris"}}<|call|>', PARIS),
+    ('analysisHm.assistantcommentary to=functions.get_weather json{"city":"Paris"}', PARIS),
+    ("<|channel|>commentary to=functions.now<|message|><|call|>", [NOW]),
+]
+
+
+@pytest.mark.parametrize(("text", "want"), MADE)
+def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) -> None:
+    """text-calls: What models leave out is tolerated."""
+    assert calls(text) == want
+
+
+def test_ids_that_models_write_are_kept() -> None:
+    """text-calls: An id in the text is kept."""
+    kimi = choice_from_text(named(["kimi-k2"])[0].example, TOOLS).tool_calls
+    other = choice_from_text(named(["hermes"])[0].example, TOOLS).tool_calls
+    assert kimi is not None
+    assert other is not None
+    assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")

@@ -1,0 +1,107 @@
+"""Hostile texts: a hundred thousand openers, nested without end; each ends, with bounded work."""
+
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
+from typing import Any
+
+import pytest
+
+from sigadapt import choice_from_text
+from sigadapt.providers.text_calls import FORMATS
+from sigadapt.providers.text_calls.contract import MOST_CALLS
+from sigadapt.providers.text_calls.scan import Scan, Spent
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+]
+MANY = 11_000
+PIECES = [
+    *(
+        "<tool_call>",
+        "<tool_call>{",
+        "<function=get_weather>\n<parameter=city>\n",
+        "[",
+        "{",
+        "\n[",
+        "\n{",
+        "`",
+        "> ",
+    ),
+    *(
+        '\n{"name":',
+        '{"name": "get_weather", "arguments": {',
+        "```\n",
+        "\n```json\n{",
+        "[TOOL_CALLS]",
+        "<think>",
+    ),
+    *(
+        '<invoke name="get_weather">',
+        '<invoke name="get_weather"><parameter name="city">',
+        "</think>",
+        "<channel|>",
+    ),
+    *(
+        "[TOOL_CALLS]get_weather[ARGS]{",
+        "<|channel|>",
+        "<|message|>",
+        "<|channel|>analysis<|message|>",
+        "(",
+        "'",
+    ),
+    *(
+        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>",
+        "<|tool_call>call:get_weather{city:",
+        "\\",
+        '"',
+    ),
+    *(
+        "\n[get_weather(city=",
+        "[get_weather(city=[",
+        ']<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>',
+    ),
+    *("<|tool_call_start|>[get_weather(city=[", "<|tool_call_begin|>functions.get_weather:0", "</parameter>"),
+    *(
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{",
+        '<|open|>call tool="get_weather"<|sep|>',
+    ),
+    *('<function name="get_weather"><param name="city">', ">>>get_weather\n{", "assistantcommentary", " \n"),
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_many_openers_end(piece: str) -> None:
+    """text-calls: Hostile text ends."""
+    for text in (piece * MANY, f"x {piece * MANY} y"):
+        calls = choice_from_text(text, TOOLS).tool_calls
+        assert calls is None or len(calls.in_order()) <= MOST_CALLS
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_many_calls_are_bounded(each: Any) -> None:
+    """text-calls: Hostile text ends."""
+    calls = choice_from_text(f"{each.example}\n" * 3_000, TOOLS).tool_calls
+    assert calls is None or len(calls.in_order()) <= 2 * MOST_CALLS
+
+
+def test_depth_ends_in_a_bad_call() -> None:
+    """text-calls: Hostile text ends."""
+    deep = '{"a":' * 100_000
+    calls = choice_from_text(f'<tool_call>{{"name": "get_weather", "arguments": {deep}', TOOLS).tool_calls
+    assert calls is not None
+    assert [call.code for call in calls.invalid] == ["truncated"]
+
+
+def test_the_work_on_a_text_is_a_multiple_of_its_length() -> None:
+    scan = Scan("{" * 1_000)
+    scan.charge(400_000)
+    with pytest.raises(Spent):
+        scan.charge(400_000)
+    scan = Scan("ab" * 10)
+    assert [
+        scan.find("b", 0),
+        scan.find("b", 1),
+        scan.find("b", 2),
+        scan.find("z", 0),
+        scan.find("z", 5),
+    ] == [1, 1, 3, -1, -1]

@@ -1,0 +1,122 @@
+"""What is no call, whatever it looks like: prose, code, examples, quotes, JSON answers, declarations."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import CORPUS, RECORDINGS, recorded
+
+from sigadapt import ToolDecls, choice_from_text
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+    {"name": "write_file", "parameters": {"type": "object", "properties": {"content": {"type": "string"}}}},
+]
+CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+TAGGED = f"<tool_call>{CALL}</tool_call>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'You can call `get_weather(city="Paris")` yourself.',
+        'get_weather(city="Paris") is how one would ask.',
+        "result = get_weather(city='Paris')\nprint(result)",
+        "[get_weather, write_file]",
+        "See [the docs](https://example.org/get_weather(v2)) for more.",
+        "[get_weather(city='Paris')](https://example.org)",
+        "[get_weather('Paris')]",
+        "[get_weather(city=city)]",
+        "[get_weather(city=__import__('os').system('x'))]",
+        "```python\nget_weather(city='Paris')\n```",
+        f"Send this:\n\n> {TAGGED}\n\nI will not.",
+        f"Write `{TAGGED}` to call it.",
+        f"Write ``{TAGGED}`` to call it.",
+        f'It says "{TAGGED}" there.',
+        f"It says “{TAGGED}” there.",
+        f"The format:\n\n```xml\n{TAGGED}\n```\n\nNothing was called.",
+        f"The format:\n\n```json\n{CALL}\n```\n\nNothing was called.",
+        f"Here is an example of a call:\n```json\n{CALL}\n```",
+        f"For example, you would write: {CALL}",
+        f"For example:\n{CALL}",
+        '{"answer": "18 degrees", "confidence": 0.9}',
+        '[{"name": "Anna", "age": 31}]',
+        '{"name": "get_weather", "confidence": 0.9}',
+        f'{{"answer": null, "example": {CALL}}}',
+        f'{{\n  "answer": null,\n  "examples": [\n{CALL}\n  ]\n}}',
+        json.dumps({"answer": f"Write {TAGGED}"}),
+        '{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}',
+        '<tool_call>{"name": "get_weather", "parameters": {"type": "object", "properties": {}}}</tool_call>',
+        'In BNF: call ::= "[TOOL_CALLS]" name "[ARGS]" object',
+        "A model writes <tool_call> and then JSON.",
+        "<tool_call>I am not sure which tool to use.</tool_call>",
+        "<function=get_weather> is not what I mean.",
+        'Use <invoke name="get_weather"> for it.',
+        "<tool_call>get_weather is a tool.</tool_call>",
+        "[TOOL_CALLS] But then nothing follows...",
+        "get_weather{city} is a template.",
+        "get_weather: Paris",
+        "Total: 3 < 4 > 2 [x] {y} `z",
+        'for { fmt.Println("hello") }',
+    ],
+)
+def test_prose_is_no_call(text: str) -> None:
+    """text-calls: Prose, code and examples are no calls."""
+    choice = choice_from_text(text, TOOLS)
+    assert choice.tool_calls is None
+    assert choice.text == text
+    assert choice.reasoning is None
+
+
+def test_a_call_in_a_closed_thinking_is_only_thought_of() -> None:
+    """text-calls: A call in closed thinking is only thought of."""
+    thought = f"Perhaps {TAGGED} then."
+    for text, starts in (
+        (f"<think>{thought}</think>No.", False),
+        (f"{thought}</think>No.", True),
+        (f"{thought}</think>No.", False),  # a closing tag behind the call shows that it was a thought
+    ):
+        choice = choice_from_text(text, TOOLS, starts_in_reasoning=starts)
+        assert (choice.tool_calls, choice.text, choice.reasoning) == (None, "No.", thought)
+
+
+def test_markup_inside_of_a_value_is_a_value() -> None:
+    """text-calls: Markup inside of a value is a value."""
+    inner = f"</think> {TAGGED} ```\n[TOOL_CALLS] <function=get_weather>"
+    written = json.dumps({"name": "write_file", "arguments": {"content": inner}})
+    choice = choice_from_text(f"<tool_call>\n{written}\n</tool_call>", TOOLS)
+    assert choice.tool_calls is not None
+    assert [(call.name, call.args) for call in choice.tool_calls] == [("write_file", {"content": inner})]
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+def test_no_recorded_answers_text_is_a_call() -> None:
+    """text-calls: No recorded answer of a provider is read as a call."""
+    texts = 0
+    for path in RECORDINGS:
+        for row in recorded(path):
+            text: str = row["expected"]["text"]
+            if not text:
+                continue
+            texts += 1
+            tools = ToolDecls(row["expected"]["tools"] or ())
+            for starts in (False, True):
+                choice = choice_from_text(text, tools, starts_in_reasoning=starts)
+                assert choice.tool_calls is None, row["id"]
+    assert texts > 200
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+def test_no_prose_of_the_corpus_is_a_call() -> None:
+    """text-calls: No recorded answer of a provider is read as a call."""
+    path = Path(str(CORPUS), "text", "cases.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    prose = [row for row in rows if row["kind"] in ("prose", "reasoning_only")]
+    assert len(prose) > 200
+    for row in prose:
+        context: dict[str, Any] = row["context"] or {}
+        starts = bool(context.get("starts_in_reasoning"))
+        assert choice_from_text(row["text"], TOOLS, starts_in_reasoning=starts).tool_calls is None, row["id"]

@@ -1,0 +1,116 @@
+"""Values that a model wrote as text: literals as Python reads them, and text as its schema types it."""
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import CORPUS, json_values
+
+from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
+
+LISTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(value=LISTED)
+def test_a_literal_reads_as_python_reads_it(value: Any) -> None:
+    """text-calls: Nothing is evaluated."""
+    written = repr(value)
+    read, end = literal_at(written, 0)
+    assert (read, end) == (ast.literal_eval(written), len(written))
+    assert repr(read) == written
+
+
+@given(value=json_values)
+def test_a_literal_may_be_json(value: Any) -> None:
+    written = json.dumps(value)
+    assert json.dumps(literal_at(written, 0)[0]) == written
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("", "x", "os.system('a')", "[1", "[1 2]", "{'a'", "{'a': 1", "{'a': 1 'b': 2}", "'open", '"""open'),
+        *("f(1)", "{[1]: 2}", "{'a': 1, 'a': 2}", "-", "[" * 300, "1" * 5000, "lambda: 1", "__import__"),
+    ],
+)
+def test_what_is_no_literal_is_refused(written: str) -> None:
+    """text-calls: Nothing is evaluated."""
+    with pytest.raises(ValueError):  # noqa: PT011  (any)
+        literal_at(written, 0)
+
+
+def test_other_literals() -> None:
+    written = "[(1, 2,), {'a', 'b'}, '''c\nd''', 1_000, +2, {1: None}, 'sed -n '1,2p' x', '\\x41\\u00e9\\q']"
+    value = [[1, 2], ["a", "b"], "c\nd", 1000, 2, {"1": None}, "sed -n '1,2p' x", "Aé\\q"]
+    assert literal_at(written, 0) == (value, len(written))
+
+
+@pytest.mark.parametrize(
+    ("raw", "schema", "value"),
+    [
+        ("42", {"type": "string"}, "42"),
+        ("null", {"type": "string"}, "null"),
+        ("null", {"type": ["string", "null"]}, None),
+        ("None", {"type": ["integer", "null"]}, None),
+        ("None", {"type": ["string", "null"]}, "None"),
+        ("5.0", {"type": "integer"}, 5),
+        ("4.5", {"type": "integer"}, "4.5"),
+        ("1e999", {"type": "number"}, "1e999"),
+        ("TRUE", {"type": "boolean"}, True),
+        ("yes", {"type": "boolean"}, "yes"),
+        ("7", {"type": ["string", "integer"]}, 7),
+        ('{"a": 1}', {"type": ["string", "object"]}, {"a": 1}),
+        ("{'a': True}", {"type": "object"}, {"a": True}),
+        ("[1,", {"type": "array"}, "[1,"),
+        ("[1]", {"type": "object"}, "[1]"),
+        ("[1]", {}, [1]),
+        ("1", {}, "1"),
+        ("1", {"enum": [1, 2]}, 1),
+        ("1", {"enum": ["1", "2"]}, "1"),
+        ("3", {"$ref": "#/$defs/n"}, 3),
+        ("3", {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 3),
+        ("3", {"type": "integer", "nullable": True}, 3),
+    ],
+)
+def test_text_is_typed_by_its_schema(raw: str, schema: dict[str, Any], value: Any) -> None:
+    """text-calls: The schema types what the format does not."""
+    read = typed(raw, schema, {"$defs": {"n": {"type": "integer"}}})
+    assert (type(read), read) == (type(value), value)
+
+
+def test_a_schema_that_refers_to_itself_has_an_end() -> None:
+    loop: dict[str, Any] = {"$ref": "#/$defs/a"}
+    root = {"$defs": {"a": {"anyOf": [loop, loop]}}}
+    assert types_of(loop, root) == set()
+    assert property_of(loop, "x", root) is None
+
+
+# What a server types otherwise: it takes any text for false, and null for a string's null.
+OTHERWISE = {"invalid boolean falls back to false", "null value lowercase"}
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the values are those of the corpus")
+def test_the_values_of_the_corpus() -> None:
+    """text-calls: The schema types what the format does not."""
+    rows = json.loads(Path(os.environ["SIGADAPT_CORPUS"], "text", "values.json").read_text("utf-8"))
+    wrong: list[str] = []
+    for row in rows:
+        title = row["id"].rpartition("/")[2]
+        types = row["param_type"].get("$pos")
+        raw = row["raw"]
+        raw = raw.removeprefix("\n")  # Qwen3-Coder's line breaks are markup
+        raw = raw.removesuffix("\n")
+        read = typed(raw, {"type": types} if types else {}, {})
+        if read != row["want"] and title not in OTHERWISE:
+            wrong.append(f"{title}: {read!r}")
+    assert len(rows) > 60
+    assert wrong == []
