@@ -38,7 +38,7 @@ from sigadapt.adapters.request.states import replaying
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.providers.reading import an_object, objects
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, compact
 
 _PROVIDERS_REASONS = ("received_finish_reason", "intermittent_finish_reason")
 _UNKNOWN = object()
@@ -70,7 +70,7 @@ def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) ->
         False
     """
     plain = [[each and (each.message, each.calls) for each in fields], [*words]]
-    return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
+    return hashlib.sha256(compact(plain).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
