@@ -7,9 +7,9 @@ Reasoning is the text of the `thinking` blocks; redacted ones have no text. A re
 reason `content_filter`. In a stream, a block ends with its `content_block_stop` or the message's stop reason.
 Compatible servers may send the content as a text, and the whole input in a block's start event.
 
-A turn goes back with all of its blocks: those of tools that Anthropic ran, `container_upload`, `compaction`, and
-the fields beyond text and call (`citations`, `caller`, `toolset_name`). A result repeats the `toolset_name` of
-its call (source: the types of Anthropic's SDK, version 2.11).
+A turn goes back with all of its blocks: those of tools that Anthropic ran, `container_upload`, `compaction`,
+and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A result repeats the
+`toolset_name` of its call (source: the types of Anthropic's SDK, version 2.11).
 """
 
 from collections import defaultdict

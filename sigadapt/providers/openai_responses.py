@@ -11,14 +11,13 @@ used only if that response is missing or empty.
 
 An answer whose status says that it did not end is cut off in its last call, with or without a reason.
 
-A turn goes back with all of its items, ids included, because OpenAI refuses a reasoning item without the item
-that followed it. Only reasoning directly before plain calls needs no more than lm15 sends. A result repeats the
-`caller` of its call and is a `custom_tool_call_output` if the call is custom (source: the types of OpenAI's
-SDK, version 2.54).
+A turn goes back with all of its items, ids included: OpenAI refuses a reasoning item without the item that
+followed it. A result repeats the `caller` of its call, and is a `custom_tool_call_output` if the call is
+custom (source: the types of OpenAI's SDK, version 2.54).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +34,6 @@ from sigadapt.providers.reading import (
     kind_of,
     more_than,
     objects,
-    other,
     parts_of,
     said,
     state,
@@ -104,13 +102,11 @@ def _items(items: list[Json]) -> list[Json]:
     """Return the state items, each with its output item unless lm15 sends the turn as it was without them."""
     described = [_described(item) for item in items]
     order = [item["type"] for item, _ in described]
-    needs_ids = "thinking" in order and "text" in order
-    # lm15 writes reasoning, then one message, then the calls, which is the reverse order of the words.
-    if not needs_ids and order == sorted(order, reverse=True) and all(name is None for _, name in described):
+    # lm15 writes one message, then the calls, which is the reverse order of the words.
+    if order == sorted(order, reverse=True) and all(name is None for _, name in described):
         return [item for item, _ in described]
-    return [
-        kept(known, name or "", _sent(item)) for (known, name), item in zip(described, items, strict=True)
-    ]
+    pairs = zip(described, items, strict=True)
+    return [kept(known, name or "", _sent(item)) for (known, name), item in pairs]
 
 
 def _described(item: Json) -> tuple[Json, str | None]:
@@ -130,18 +126,18 @@ def _message(item: Json) -> tuple[Json, str | None]:
     parts = parts_of(item.get("content"))
     text = said("text", joined(part.get("text") or part.get("refusal") for part in parts))
     names = [more_than(item, _MESSAGE_FIELDS)] if len(item) > len(_MESSAGE_FIELDS) else []
-    for part in parts:
-        if part.get("annotations") or part.get("type") == "refusal":
-            names.append(more_than(part, _PART_FIELDS))
+    names += [
+        more_than(part, _PART_FIELDS)
+        for part in parts
+        if part.get("annotations") or part.get("type") == "refusal"
+    ]
     return text, ", ".join(dict.fromkeys(filter(None, names))) or None
 
 
 def _reasoning(item: Json) -> tuple[Json, str | None]:
     known = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
-    parts = objects(item.get("summary"))
-    summary = "\n".join(str(part.get("text")) for part in parts)
-    is_known = len(parts) <= 1 and not item.get("content") and known
-    return said("thinking", summary, ["openai", "reasoning_item", known]), None if is_known else ""
+    summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
+    return said("thinking", summary, ["openai", "reasoning_item", known]), ""
 
 
 def _sent(item: Json) -> Json:
@@ -291,7 +287,7 @@ def _own_item(item: Json, call: Json | None) -> Json:
         return sent
     text = as_unicode(item["text"])
     if item["type"] == "text":
-        return {"role": "assistant", "content": [{"type": "output_text", "text": text}]} if text else {}
+        return {"role": "assistant", "content": text} if text else {}
     if "continuation" not in item:
         return {}
     summary = [{"type": "summary_text", "text": text}] if text else []

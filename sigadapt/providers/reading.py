@@ -10,10 +10,10 @@ next request or answers worse. The state of a turn is therefore the list of its 
     {"type": "call", "continuation": [provider, kind, data]}
     {"type": "other", "name": ..., "wire": block}
 
-`continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one. `other`
-is a block that is neither of these, such as a search that the provider made. `wire` is the block as the
-provider sent it, and `name` says what it holds beyond text, thinking and call; an item of any type has them if
-its block holds more (citations, a caller). A call's `wire` lacks the arguments, which the call itself has.
+`continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one.
+`other` is a block of another type, such as a search that the provider made. `wire` is the block as the
+provider sent it, and `name` says what it holds beyond text, thinking and call. An item of any type has them
+if its block holds more (citations, a caller). A call's `wire` lacks the arguments; the call itself has them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

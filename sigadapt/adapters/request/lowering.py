@@ -13,11 +13,11 @@ from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed,
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
+from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.writing import loose_thinking
 from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
-
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
@@ -245,7 +245,7 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     if state["dialect"] not in route.takes:
         named = _names(items) or "the order of its blocks"
         return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
-    if route.as_chat:
+    if route.as_chat and state["dialect"] != CHAT.name:
         named = _names(item for item in items if item["type"] != "thinking")
         return f"this route has no place for {named}" if named else None
     lost = _names(item for item in items if item.get("name") and "wire" not in item)
