@@ -11,6 +11,8 @@ _CITATION: Json = {
     "cited_text": "c",
 }  # fmt: skip
 
+_NOTHING: list[Json] = []
+
 ANTHROPIC: dict[str, Json] = {
     "thinking": {"type": "thinking", "thinking": "Hm.", "signature": "S1"},
     "redacted_thinking": {"type": "redacted_thinking", "data": "R"},
@@ -30,7 +32,8 @@ ANTHROPIC: dict[str, Json] = {
     "code_execution_tool_result": {
         "type": "code_execution_tool_result", "tool_use_id": "srvtoolu_2",
         "content": {
-            "type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0, "content": [],
+            "type": "code_execution_result", "stdout": "1", "stderr": "", "return_code": 0,
+            "content": _NOTHING,
         },
     },
     "mcp_tool_use": {
@@ -58,7 +61,7 @@ ANTHROPIC: dict[str, Json] = {
 
 
 def _message(text: str, **fields: Any) -> Json:
-    content = [{"type": "output_text", "text": text, "annotations": []}]
+    content: list[Json] = [{"type": "output_text", "text": text, "annotations": _NOTHING}]
     head = {"type": "message", "id": f"msg_{text[:1]}", "role": "assistant", "status": "completed"}
     return {**head, "content": content, **fields}
 
@@ -225,7 +228,7 @@ def _responses(number: int, item: Json) -> Iterable[Json]:
     yield {"type": "response.output_item.done", "output_index": number, "item": item}
 
 
-def _gemini(number: int, part: Json) -> Iterable[Json]:  # noqa: ARG001
+def _gemini(number: int, part: Json) -> Iterable[Json]:
     yield {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]}
 
 
@@ -240,7 +243,10 @@ _ENDS: dict[str, list[Json]] = {
         {"type": "message_stop"},
     ],
     "responses": [
-        {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": []}}
+        {
+            "type": "response.completed",
+            "response": {"object": "response", "status": "completed", "output": []},
+        }
     ],
     "gemini": [
         {"candidates": [{"index": 0, "content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]},

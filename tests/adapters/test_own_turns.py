@@ -1,9 +1,11 @@
 """A turn goes back whole: exact JSON on the wire both ways, through the real dspy.LM, per provider."""
 
+import copy
 import json
 import pickle
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 import dspy
 import pydantic
@@ -72,38 +74,33 @@ class Wire:
 
     @property
     def changes(self) -> list[str]:
-        return [change.why for change in self.lm.history[-1].get("changes") or ()]
+        entry = cast("Json", self.lm.history[-1])
+        changes: list[Any] = [*(entry.get("changes") or ())]
+        return [change.why for change in changes]
 
 
 CODE = {"name": "code", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 
 
-@pytest.fixture(scope="module", params=["anthropic", "responses", "gemini"])
-def wire(request: pytest.FixtureRequest) -> Iterator[Any]:
-    yield from _wire(request.param)
-
-
-def _wire(name: str, engine: str = "auto") -> Iterator[Any]:
+@contextmanager
+def wired(name: str, engine: str = "auto") -> Generator[Wire]:
     answers: list[Any] = []
     with LoopbackProvider(lambda _: answers.pop(0)) as provider:
         served = Wire(name, provider, engine)
         served.answers = answers
-        yield name, served
+        yield served
+
+
+@pytest.fixture(scope="module", params=["anthropic", "responses", "gemini"])
+def wire(request: pytest.FixtureRequest) -> Generator[tuple[str, Wire]]:
+    with wired(request.param) as served:
+        yield request.param, served
 
 
 @pytest.fixture
-def chat() -> Iterator[Any]:
-    yield from _wire("openai")
-
-
-def as_plain(blocks: list[Json]) -> list[Json]:
-    """Blocks as their calls go back where lm15 writes them: arguments compact."""
-    return [
-        {**block, "arguments": json.dumps(json.loads(block["arguments"]), separators=(",", ":"))}
-        if block.get("type") == "function_call"
-        else block
-        for block in blocks
-    ]
+def chat() -> Generator[Wire]:
+    with wired("openai") as served:
+        yield served
 
 
 def with_call(name: str, block: Json) -> list[Json]:
@@ -121,7 +118,7 @@ PLAIN = ("message", "thought")
 def test_a_block_goes_back_as_it_came(name: str, kind: str) -> None:
     """conversations: Blocks of a provider's own tools go back."""
     blocks = with_call(name, BLOCKS[name][kind])
-    for _, served in _wire(name):
+    with wired(name) as served:
         calls = served.calls(blocks)
         saved = ToolCalls.model_validate_json(calls.model_dump_json())
         assert saved == calls == pickle.loads(pickle.dumps(calls))  # noqa: S301  (our own bytes)
@@ -140,7 +137,11 @@ def turns(draw: st.DrawFn, name: str) -> list[Json]:
     return [BLOCKS[name][kind] for kind in kinds]
 
 
-HTTP = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+HTTP = settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 
 
 def is_whole(calls: ToolCalls) -> bool:
@@ -150,7 +151,7 @@ def is_whole(calls: ToolCalls) -> bool:
 
 @HTTP
 @given(data=st.data())
-def test_any_mixture_goes_back_as_it_came(wire: Any, data: st.DataObject) -> None:
+def test_any_mixture_goes_back_as_it_came(wire: tuple[str, Wire], data: st.DataObject) -> None:
     """conversations: Any mixture of blocks goes back in its order."""
     name, served = wire
     blocks = data.draw(turns(name))
@@ -178,6 +179,12 @@ def texts_of(name: str, blocks: list[Json]) -> Iterator[str]:
 def test_a_streamed_turn_is_the_same_turn(name: str, data: st.DataObject) -> None:
     """conversations: A streamed turn goes back as the whole one."""
     blocks = data.draw(turns(name))
+    if name == "gemini":  # of whose stream nobody can tell where one text ends and the next begins
+        blocks = [
+            block
+            for block, before in zip(blocks, [{}, *blocks], strict=False)
+            if not both_texts(block, before)
+        ]
     streamed = choice_from_stream(events(name, blocks))
     whole = choice_from_response(body(FORMS[name], blocks))
     assert streamed.tool_calls is not None
@@ -186,18 +193,23 @@ def test_a_streamed_turn_is_the_same_turn(name: str, data: st.DataObject) -> Non
     assert [call.args for call in streamed.tool_calls] == [call.args for call in whole.tool_calls]
 
 
+def both_texts(block: Json, before: Json) -> bool:
+    return "text" in block and "text" in before and bool(block.get("thought")) == bool(before.get("thought"))
+
+
 ANTHROPIC_TYPE = pydantic.TypeAdapter[Any](BetaMessageParam)
 RESPONSES_TYPE = pydantic.TypeAdapter[Any](ResponseInputItemParam)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name, blocks in BLOCKS.items() for kind in blocks if kind not in PLAIN]
+    ("name", "kind"),
+    [(name, kind) for name, blocks in BLOCKS.items() for kind in blocks if kind not in PLAIN],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_goes_back_is_of_the_official_types(name: str, kind: str) -> None:
     """conversations: Blocks of a provider's own tools go back."""
     blocks = with_call(name, BLOCKS[name][kind])
-    for _, served in _wire(name):
+    with wired(name) as served:
         turn = served.turn(served.calls(blocks))
     if name == "anthropic":
         ANTHROPIC_TYPE.validate_python({"role": "assistant", "content": turn})
@@ -213,23 +225,25 @@ def test_what_goes_back_is_of_the_official_types(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(CHAT))
-def test_a_chat_message_goes_back_as_it_came(chat: Any, kind: str) -> None:
+def test_a_chat_message_goes_back_as_it_came(chat: Wire, kind: str) -> None:
     """conversations: Fields of a chat message that its server wants back."""
-    _, served = chat
     message = {"role": "assistant", **CHAT[kind]}
-    calls = served.calls(message)
+    calls = chat.calls(message)
     saved = ToolCalls.model_validate_json(calls.model_dump_json())
     assert saved == calls
-    assert served.turn(saved) == [message]
+    assert chat.turn(saved) == [message]
 
 
 def test_a_chat_message_goes_back_over_litellm() -> None:
     """conversations: Fields of a chat message that its server wants back."""
     for kind in ("reasoning_details", "signed call"):
-        message = {"role": "assistant", **CHAT[kind]}
-        for _, served in _wire("openai", "litellm"):
+        message: Json = copy.deepcopy({"role": "assistant", **CHAT[kind]})
+        with wired("openai", "litellm") as served:
             [sent] = served.turn(served.calls(message))
+            for call in message["tool_calls"]:
+                call["function"]["arguments"] = '{"city":"Paris"}'  # lm15 writes it
             assert {key: sent.get(key) for key in message} == message, kind
+            assert served.changes == []
 
 
 def test_streamed_reasoning_details_are_joined() -> None:
@@ -273,7 +287,7 @@ def test_streamed_thinking_parts_are_joined() -> None:
 def test_text_and_plain_calls_need_no_state(wire_name: str) -> None:
     """conversations: Text and plain calls are kept without provider state."""
     plain: Any = {
-        "openai": {"role": "assistant", "content": "Hi.", "annotations": [], **_plain_chat()},
+        "openai": _plain_chat(),
         "anthropic": [BLOCKS["anthropic"]["text"], BLOCKS["anthropic"]["call"]],
         "responses": [BLOCKS["responses"]["message"], BLOCKS["responses"]["call"]],
         "gemini": [BLOCKS["gemini"]["text"], BLOCKS["gemini"]["unsigned call"]],
@@ -284,7 +298,9 @@ def test_text_and_plain_calls_need_no_state(wire_name: str) -> None:
 
 
 def _plain_chat() -> Json:
-    return {"tool_calls": [{**CHAT["audio"]["tool_calls"][0], "index": 0}]}
+    calls: list[Json] = [{**CHAT["audio"]["tool_calls"][0], "index": 0}]
+    nothing: list[Json] = []
+    return {"role": "assistant", "content": "Hi.", "annotations": nothing, "tool_calls": calls}
 
 
 # ---- what the program changed ----
@@ -297,10 +313,12 @@ def test_a_call_taken_out_is_left_out_and_a_new_one_comes_last(name: str) -> Non
     others = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
     first, second = BLOCKS[name]["call"], BLOCKS[name][kinds[name]]
     other = BLOCKS[name][others[name]]
-    for _, served in _wire(name):
+    with wired(name) as served:
         calls = served.calls([other, first, second])
         assert served.turn(ToolCalls([calls[1]])) == [other, second]
-        new = calls[0].model_copy(update={"id": "t9", "args": {"city": "Oslo"}, "arguments": '{"city":"Oslo"}'})
+        new = calls[0].model_copy(
+            update={"id": "t9", "args": {"city": "Oslo"}, "arguments": '{"city":"Oslo"}'}
+        )
         turn = served.turn(ToolCalls([*calls, new]))
         assert turn[:3] == [other, first, second]
         assert "t9" in json.dumps(turn[3])
@@ -311,7 +329,7 @@ def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
     """conversations: A turn that the program changed."""
     blocks = BLOCKS["responses"]
     heard = [blocks["call"], blocks["reasoning"], blocks["call of a namespace"]]
-    for _, served in _wire("responses"):
+    with wired("responses") as served:
         calls = served.calls(heard)
         assert served.turn(ToolCalls([calls[0]])) == heard[:1]
         assert "reasoning" in served.changes[0]
@@ -324,7 +342,7 @@ def test_calls_go_back_under_todays_ids(name: str) -> None:
     """conversations: A turn that the program changed."""
     kinds = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
     heard = [BLOCKS[name][kinds[name]], BLOCKS[name]["call"]]
-    for _, served in _wire(name):
+    with wired(name) as served:
         calls = served.calls(heard)
         again = served.calls(heard)
         both = ToolResults.of(calls, ["a"]) + ToolResults.of(again, ["b"])
@@ -340,14 +358,14 @@ def test_results_answer_their_calls_in_their_form() -> None:
         **BLOCKS["responses"]["call"],
         "caller": {"type": "program", "caller_id": "prog_1"},
     }
-    for _, served in _wire("responses"):
+    with wired("responses") as served:
         rows = served.sent_back(served.calls([call, BLOCKS["responses"]["custom call"]]))
         assert [row for row in rows if row["type"].endswith("_output")] == [
             {"type": "function_call_output", "call_id": "t1", "output": "sunny", "caller": call["caller"]},
             {"type": "custom_tool_call_output", "call_id": "t3", "output": "sunny"},
         ]
     use = {**BLOCKS["anthropic"]["call"], "toolset_name": "weather"}
-    for _, served in _wire("anthropic"):
+    with wired("anthropic") as served:
         rows = served.sent_back(served.calls([use]))
         assert rows[0]["content"] == [use]
         assert rows[1]["content"][0]["toolset_name"] == "weather"
@@ -363,9 +381,9 @@ def test_another_provider_gets_text_and_calls_and_the_rest_is_on_record(name: st
     if to == name:
         return
     kinds = {"anthropic": "mcp_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
-    for _, served in _wire(name):
+    with wired(name) as served:
         calls = served.calls([BLOCKS[name][kinds[name]], BLOCKS[name]["call"]])
-    for _, served in _wire(to):
+    with wired(to) as served:
         sent = json.dumps(served.sent_back(calls))
         assert kinds[name] not in sent
         assert "Paris" in sent
@@ -376,9 +394,9 @@ def test_litellms_chat_door_says_what_it_has_no_place_for() -> None:
     """conversations: Foreign state stays behind and is recorded."""
     blocks = BLOCKS["anthropic"]
     heard = [blocks["thinking"], blocks["server_tool_use"], blocks["web_search_tool_result"], blocks["call"]]
-    for _, served in _wire("anthropic"):
+    with wired("anthropic") as served:
         calls = served.calls(heard)
-    for _, served in _wire("anthropic", "litellm"):
+    with wired("anthropic", "litellm") as served:
         turn = served.turn(calls)
         assert [block["type"] for block in turn] == ["thinking", "tool_use"]
         assert ["server_tool_use, web_search_tool_result" in why for why in served.changes] == [True]
@@ -388,7 +406,7 @@ def test_litellms_responses_door_takes_the_whole_turn() -> None:
     """conversations: Blocks of a provider's own tools go back."""
     blocks = BLOCKS["responses"]
     heard = [blocks[kind] for kind in ("reasoning", "web_search_call", "commentary", "call")]
-    for _, served in _wire("responses", "litellm"):
+    with wired("responses", "litellm") as served:
         assert served.turn(served.calls(heard)) == heard
         assert served.changes == []
 
@@ -403,7 +421,7 @@ def test_a_state_saved_before_there_were_blocks_goes_back() -> None:
     ]
     call = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}
     calls = ToolCalls([call], turn=Turn(text="Hi.", state={"dialect": "anthropic", "items": items}))
-    for _, served in _wire("anthropic"):
+    with wired("anthropic") as served:
         assert served.turn(calls) == [
             {"type": "thinking", "thinking": "Hm.", "signature": "S"},
             {"type": "text", "text": "Hi."},
@@ -438,8 +456,10 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
     assert dialect.turn.state is not None
     items: list[Json] = [{"type": "other", "name": "x", "wire": block}, {"type": "call", "id": "t1"}]
     state = {"dialect": dialect.turn.state["dialect"], "items": items}
-    calls = ToolCalls([{"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}], turn=Turn(state=state))
-    for _, served in _wire(name):
+    calls = ToolCalls(
+        [{"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}], turn=Turn(state=state)
+    )
+    with wired(name) as served:
         with pytest.raises(InvalidHistory) as caught:
             served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
         assert caught.value.code == "unreadable_state"
@@ -449,7 +469,7 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
 def test_a_block_that_cannot_be_sent_stays_behind_on_record() -> None:
     """conversations: A block that cannot be sent stays behind."""
     deep = {"type": "web_search_tool_result", "tool_use_id": "s", "content": nested(220)}
-    for _, served in _wire("anthropic"):
+    with wired("anthropic") as served:
         calls = served.calls([BLOCKS["anthropic"]["cited text"], deep, BLOCKS["anthropic"]["call"]])
         assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
         assert served.turn(calls) == [BLOCKS["anthropic"]["cited text"], BLOCKS["anthropic"]["call"]]

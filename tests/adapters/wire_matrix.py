@@ -676,7 +676,9 @@ REASONING = Row(
             [_without_content(_CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
         ),
-        "responses-litellm": Cell([_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
+        "responses-litellm": Cell(
+            [_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]
+        ),
         "anthropic-litellm": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
         "gemini-litellm": Cell(
             [_model({**_GEMINI_LITELLM_PARIS, "thoughtSignature": "c2ln"})],
