@@ -6,10 +6,14 @@ Only `tool_use` blocks are calls; the provider ran `server_tool_use` and `mcp_to
 Reasoning is the text of the `thinking` blocks; redacted ones have no text. A refusal is read as the finish
 reason `content_filter`. In a stream, a block ends with its `content_block_stop` or the message's stop reason.
 Compatible servers may send the content as a text, and the whole input in a block's start event.
+
+A turn goes back with all of its blocks: those of tools that Anthropic ran, `container_upload`, `compaction`,
+and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A result repeats the
+`toolset_name` of its call (source: the types of Anthropic's SDK, version 2.11).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +23,7 @@ from sigadapt.providers.provider import (
     ChatFields,
     CutOff,
     JsonText,
+    OwnTurn,
     Provider,
     Reading,
     Route,
@@ -31,17 +36,21 @@ from sigadapt.providers.reading import (
     is_text,
     joined,
     json_text,
+    kept,
     kind_of,
     member,
+    more_than,
     objects,
+    other,
     parts_of,
     said,
     state,
     word,
 )
 from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
+from sigadapt.schemas.json_values import Json, RepeatedKeys, as_unicode, spelled
 
 NAME = "anthropic"
 
@@ -66,6 +75,11 @@ _PIECES = {
 }
 
 _BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}
+_UNKNOWN = "unknown"  # the type of a streamed block that has no start event
+
+_THINKING = ("thinking", "redacted_thinking")
+_TEXT_FIELDS = frozenset(("type", "text"))
+_CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
 
 def is_body(body: Json) -> bool:
@@ -90,11 +104,30 @@ def _items(blocks: list[Json]) -> Iterator[Json]:
     for block in blocks:
         kind = block.get("type")
         if kind == "text":
-            yield said("text", block.get("text"))
+            yield said("text", block.get("text")) if len(block) <= len(_TEXT_FIELDS) else _text(block)
         elif kind == "tool_use":
-            yield called()
-        elif (thinking := _thinking(block)) is not None:
-            yield thinking
+            yield called() if len(block) <= len(_CALL_FIELDS) else _call(block)
+        elif kind in _THINKING:
+            if (thinking := _thinking(block)) is not None:
+                yield thinking
+        elif kind != _UNKNOWN:
+            yield other(str(kind), _with_input(block))
+
+
+def _text(block: Json) -> Json:
+    item, more = said("text", block.get("text")), more_than(block, _TEXT_FIELDS)
+    return kept(item, more, block) if more else item
+
+
+def _call(block: Json) -> Json:
+    more = more_than(block, _CALL_FIELDS)
+    return kept(called(), more, {key: block[key] for key in block if key != "input"}) if more else called()
+
+
+def _with_input(block: Json) -> Json:
+    """Return a block of a tool that Anthropic ran; its streamed input, which is JSON text, as an object."""
+    sent = block.get("input")
+    return {**block, "input": parse_arguments(sent)} if type(sent) is JsonText else block
 
 
 def _is_call(block: Json) -> bool:
@@ -122,10 +155,12 @@ class _Block:
     def add(self, delta: Json) -> None:
         kind = kind_of(delta)
         if not self.start:
-            self.start = {"type": _BLOCKS.get(kind, "unknown")}
+            self.start = {"type": _BLOCKS.get(kind, _UNKNOWN)}
         key = _PIECES.get(kind)
         if key is not None and delta.get(key) is not None:
             self.pieces[key].append(delta[key])
+        elif kind == "compaction_delta":
+            self.start = {**self.start, **delta, "type": self.start["type"]}
 
     def whole(self, *, ended: bool) -> Json:
         block = dict(self.start)
@@ -201,13 +236,88 @@ def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
         >>> state_to_chat({"dialect": "anthropic", "items": [item]}, PROVIDER.routes[1]).message
         {'thinking_blocks': [{'type': 'thinking', 'thinking': 'Hm.', 'signature': 'c2ln'}]}
     """
-    blocks: list[Json] = []
-    for item in state["items"]:
-        if "continuation" in item:
-            _, kind, data = item["continuation"]
-            text = {"thinking": item["text"]} if kind == "thinking_signature" else {}
-            blocks.append({"type": "thinking" if text else kind, **text, **data})
+    blocks = [_thought(item) for item in state["items"] if "continuation" in item]
     return ChatFields({"thinking_blocks": blocks} if blocks else {}, {})
+
+
+def _thought(item: Json) -> Json:
+    """Return the thinking block of a state item."""
+    _, kind, data = item["continuation"]
+    text = {"thinking": item["text"]} if kind == "thinking_signature" else {}
+    return {"type": "thinking" if text else kind, **text, **data}
+
+
+def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
+    """Return a turn as content blocks, in the order in which Anthropic sent them.
+
+    Empty texts are left out, because Anthropic refuses them.
+
+    Example:
+        >>> search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
+        >>> call = {"id": "t1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+        >>> items = [{"type": "other", "wire": search}, {"type": "call", "id": "t1"}]
+        >>> [block["type"] for block in own_turn({"dialect": "anthropic", "items": items}, [call])]
+        ['server_tool_use', 'tool_use']
+    """
+    blocks = (_own_block(item, call) for item, call in in_order(state["items"], calls))
+    return [block for block in blocks if block]
+
+
+def _own_block(item: Json, call: Json | None) -> Json:
+    block = an_object(item.get("wire"))
+    if call is not None:
+        named = {"id": call["id"], "name": name_of(call), "input": arguments_of(call)}
+        return {"type": "tool_use", **block, **named}
+    if item["type"] == "text":
+        return {"type": "text", **block, "text": as_unicode(item["text"])} if item["text"] else {}
+    return _thought(item) if "continuation" in item else block
+
+
+def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
+    """Return the `messages` of a request with turns of the model in Anthropic's own blocks.
+
+    Example:
+        >>> use = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
+        >>> body = {"messages": [{"role": "assistant", "content": [use]}]}
+        >>> blocks = [{"type": "container_upload", "file_id": "f"}, use]
+        >>> put_turns(body, [OwnTurn(0, 1, blocks)])["messages"][0]["content"] == blocks
+        True
+    """
+    toolsets = {
+        block["id"]: block["toolset_name"]
+        for turn in turns
+        for block in turn.blocks
+        if _is_call(block) and is_text(block.get("toolset_name"))
+    }
+    messages = with_turns(body["messages"], turns, _calls_in, _with_blocks)
+    return {"messages": [_of_toolsets(row, toolsets) for row in messages] if toolsets else messages}
+
+
+def _calls_in(message: Json) -> int:
+    return sum(map(_is_call, objects(message["content"]))) if message["role"] == "assistant" else 0
+
+
+def _with_blocks(message: Json, turn: OwnTurn) -> Json:
+    """Return a message with a turn's blocks; a cache mark that lm15 put on the last block stays the last."""
+    blocks, mark = turn.blocks, message["content"][-1].get("cache_control")
+    if mark and blocks[-1].get("type") not in _THINKING:
+        blocks = [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]
+    return {**message, "content": blocks}
+
+
+def _of_toolsets(message: Json, toolsets: Mapping[str, str]) -> Json:
+    """Return a message whose results repeat the toolset of their calls."""
+    if message["role"] != "user":
+        return message
+    return {
+        **message,
+        "content": [
+            {**block, "toolset_name": toolsets[block["tool_use_id"]]}
+            if block.get("type") == "tool_result" and block["tool_use_id"] in toolsets
+            else block
+            for block in objects(message["content"])
+        ],
+    }
 
 
 def tools(given: list[Json]) -> list[Json]:
@@ -248,6 +358,8 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    own_turn=own_turn,
+    put_turns=put_turns,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,

@@ -9,6 +9,9 @@ comes whole in one part. On Vertex AI it may come leaf by leaf (`partialArgs`), 
 `willContinue` or the answer ends.
 
 Servers that bend the format are read too: a part with a list of calls is several parts with one call each.
+
+A turn goes back with all of its parts: code that Google ran and its result, calls of Google's own tools and
+their results, images and files that the model made.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +20,16 @@ from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.gemini_over_litellm import lost
-from sigadapt.providers.provider import NO_SUBSET, ChatFields, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import (
+    NO_SUBSET,
+    ChatFields,
+    CutOff,
+    OwnTurn,
+    Provider,
+    RawCall,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -25,15 +37,19 @@ from sigadapt.providers.reading import (
     ends_in,
     is_text,
     joined,
+    kept,
     member,
+    more_than,
     objects,
     one_call_each,
+    other,
     parts_of,
     said,
     state,
     word,
 )
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
+from sigadapt.schemas.json_values import Json, as_unicode, is_object
 
 NAME = "gemini"
 
@@ -48,6 +64,9 @@ _FINISH = {
     ),
 }  # fmt: skip
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
+_SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`parts_of`)
+_CALLED = frozenset(("functionCall", "thoughtSignature"))
+_CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
 
 
 def is_body(body: Json) -> bool:
@@ -84,8 +103,21 @@ def _parts(candidate: Json) -> list[Json]:
 def _item(part: Json) -> Json:
     signed = _signed(part.get("thoughtSignature"))
     if _is_call(part):
-        return called(signed)
-    return said("thinking" if part.get("thought") else "text", part.get("text"), signed)
+        item, more = called(signed), more_than(part, _CALLED) if part.keys() - _CALLED else ""
+        call: Json = part["functionCall"]
+        if call.keys() - _CALL_FIELDS:
+            more = ", ".join(filter(None, (more, more_than(call, _CALL_FIELDS))))
+        return kept(item, more, {**part, "functionCall": _without_arguments(call)}) if more else item
+    if part.keys() <= _SAID:
+        return said("thinking" if part.get("thought") else "text", part.get("text"), signed)
+    more = more_than(part, _SAID)
+    if "text" not in part:
+        return other(more, part)
+    return kept(said("thinking" if part.get("thought") else "text", part["text"], signed), more, part)
+
+
+def _without_arguments(call: Json) -> Json:
+    return {key: value for key, value in call.items() if key not in _CALL_FIELDS}
 
 
 def _is_call(part: Json) -> bool:
@@ -248,6 +280,54 @@ def tools(given: list[Json]) -> list[Json]:
     return [{"functionDeclarations": declarations}, *own] if declarations else own
 
 
+def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
+    """Return a turn as parts, in the order in which Gemini sent them.
+
+    Example:
+        >>> code = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+        >>> items = [{"type": "other", "wire": code}, {"type": "call", "id": "c1"}]
+        >>> [list(part)[0] for part in own_turn({"dialect": "gemini", "items": items}, [call])]
+        ['executableCode', 'functionCall']
+    """
+    parts = (_own_part(item, call) for item, call in in_order(state["items"], calls))
+    return [part for part in parts if part]
+
+
+def _own_part(item: Json, call: Json | None) -> Json:
+    part = an_object(item.get("wire"))
+    if "continuation" in item:
+        part = {"thoughtSignature": item["continuation"][2]["value"], **part}
+    if call is not None:
+        named = {"id": call["id"], "name": name_of(call), "args": arguments_of(call)}
+        return {**part, "functionCall": {**an_object(part.get("functionCall")), **named}}
+    if item["type"] == "other" or "wire" in item or not (item["text"] or part):
+        return part
+    thought = {"thought": True} if item["type"] == "thinking" else {}
+    return {"text": as_unicode(item["text"]), **thought, **part}
+
+
+def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
+    """Return the `contents` of a request with turns of the model in Gemini's own parts.
+
+    Example:
+        >>> call = {"functionCall": {"name": "now", "args": {}, "id": "c1"}}
+        >>> parts = [{"executableCode": {"language": "PYTHON", "code": "print(1)"}}, call]
+        >>> body = {"contents": [{"role": "model", "parts": [call]}]}
+        >>> put_turns(body, [OwnTurn(0, 1, parts)])["contents"][0]["parts"] == parts
+        True
+    """
+
+    def put(content: Json, turn: OwnTurn) -> Json:
+        return {**content, "parts": turn.blocks}
+
+    return {"contents": with_turns(body["contents"], turns, _calls_in, put)}
+
+
+def _calls_in(content: Json) -> int:
+    return sum(map(_is_call, content["parts"])) if content.get("role") == "model" else 0
+
+
 def put_results(body: Mapping[str, Any], results: Sequence[Json]) -> Json:
     """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
 
@@ -298,6 +378,8 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    own_turn=own_turn,
+    put_turns=put_turns,
     put_results=put_results,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,

@@ -10,9 +10,13 @@ without an id. Legacy text completions have a `text` instead of a message.
 
 Servers that bend the format are read too: calls as one object or as JSON text (`reading.calls_of`), a call
 without `function` around its name and arguments, content as one part or with texts among its parts.
+
+A turn goes back with what its server documents as wanted back: `reasoning_details` and file `annotations`
+(OpenRouter), the id of an `audio` answer (OpenAI), `thinking` content parts (Mistral), and fields of a call
+such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,6 +25,7 @@ from sigadapt.providers.provider import (
     ChatFields,
     CutOff,
     JsonText,
+    OwnTurn,
     Provider,
     RawCall,
     Reading,
@@ -34,7 +39,10 @@ from sigadapt.providers.reading import (
     is_text,
     joined,
     json_text,
+    kept,
+    more_than,
     objects,
+    other,
     parts_of,
     said,
     state,
@@ -42,7 +50,8 @@ from sigadapt.providers.reading import (
     word,
 )
 from sigadapt.providers.stream_parts import fold
-from sigadapt.schemas.json_values import Json, is_object, spelled
+from sigadapt.providers.writing import in_order, name_of, text_of_arguments, with_turns
+from sigadapt.schemas.json_values import Json, as_unicode, is_array, is_object, spelled
 
 NAME = "openai-chat"
 
@@ -54,10 +63,13 @@ _FINISH = {
 _REASONED = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 )
+_CALL_FIELDS = frozenset(("id", "type", "function", "index"))
+_USUAL_FIELDS = 3  # id, type and function
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
+_GROWING = ("text", "summary", "data", "thinking")
 
 
 def is_body(body: Json) -> bool:
@@ -85,7 +97,8 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+    sent = calls_of(message.get("tool_calls"))
+    calls = [_call(call) for call in sent]
     if "function_call" in message:
         calls += _function_call(message["function_call"])
     text, thinking = message.get("content"), None
@@ -99,9 +112,19 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if finish.__class__ is not str or finish not in _USUAL:
         finish = word(finish, _FINISH)
         calls = cut_last(calls, finish)
-    if _REASONED.isdisjoint(message):
+    if _REASONED.isdisjoint(message) and not (thinking or _holds_more(message, sent)):
         return Reading(text, thinking, calls, finish)
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
+
+
+def _holds_more(message: Json, calls: list[Json]) -> bool:
+    """Return whether a message without reasoning may hold more than text and calls of functions."""
+    if message.get("audio") or message.get("annotations"):
+        return True
+    for call in calls:  # noqa: SIM110  (any() with a generator takes three times as long)
+        if len(call) > _USUAL_FIELDS or "function" not in call:
+            return True
+    return False
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:
@@ -110,20 +133,121 @@ def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) ->
         found = state_from_chat(message, text)
         if found is not None:
             return found
-    if not is_text(message.get("reasoning_content")):
-        return None
-    # DeepSeek, Moonshot and Ollama want it back in the same field; their routes have `replays_reasoning`.
-    thinking = said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
-    calls = (called() for _ in calls_of(message.get("tool_calls")))
-    return state(NAME, [thinking, said("text", text), *calls])
+    return state(NAME, _items(message, text))
+
+
+def _items(message: Json, text: str | None) -> Iterator[Json]:
+    if is_text(message.get("reasoning_content")):
+        # DeepSeek, Moonshot and Ollama want it back in the same field; their routes have `replays_reasoning`.
+        yield said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
+    fields = dict(_wanted_back(message))
+    if fields:
+        yield other(", ".join(fields), fields)
+    content, item = message.get("content"), said("text", text)
+    has_thinking = is_array(content) and any("thinking" in part for part in objects(content))
+    yield kept(item, "thinking", {"content": content}) if has_thinking else item
+    for call in calls_of(message.get("tool_calls")):
+        more = "" if len(call) <= _USUAL_FIELDS and "function" in call else more_than(call, _CALL_FIELDS)
+        yield kept(called(), more, _without_arguments(call)) if more else called()
+
+
+def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that the server wants back; LiteLLM puts them in `provider_specific_fields`."""
+    beside = an_object(message.get("provider_specific_fields"))
+    details = objects(message.get("reasoning_details") or beside.get("reasoning_details"))
+    if details:
+        yield "reasoning_details", details
+    audio = an_object(message.get("audio")).get("id")
+    if is_text(audio):
+        yield "audio", {"id": audio}
+    noted = objects(message.get("annotations") or beside.get("annotations"))
+    files = [note for note in noted if note.get("type") == "file"]
+    if files:
+        yield "annotations", files
+
+
+def _without_arguments(call: Json) -> Json:
+    custom = {"custom": {"name": ""}} if is_object(call.get("custom")) else {}
+    return {**{key: value for key, value in call.items() if key not in ("function", "index")}, **custom}
+
+
+def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
+    """Return a turn as one chat message.
+
+    Example:
+        >>> details = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+        >>> items = [{"type": "other", "wire": details}, {"type": "call", "id": "c1"}]
+        >>> sorted(own_turn({"dialect": "openai-chat", "items": items}, [call])[0])
+        ['content', 'reasoning_details', 'role', 'tool_calls']
+    """
+    message: Json = {"role": "assistant", "content": None}
+    made: list[Json] = []
+    for item, call in in_order(state["items"], calls):
+        block = an_object(item.get("wire"))
+        if call is not None:
+            made.append(_own_call(call, block))
+        elif item["type"] == "text":
+            message["content"] = block.get("content") or as_unicode(item["text"]) or None
+        elif item["type"] == "thinking":
+            message["reasoning_content"] = as_unicode(item["text"])
+        else:
+            message.update(block)
+    return [{**message, "tool_calls": made}]
+
+
+def _own_call(call: Json, block: Json) -> Json:
+    if "custom" in block:
+        custom = {"name": name_of(call), "input": call["function"]["arguments"]}
+        return {**block, "id": call["id"], "type": "custom", "custom": custom}
+    function = {"name": name_of(call), "arguments": text_of_arguments(call)}
+    return {**block, "id": call["id"], "type": "function", "function": function}
+
+
+def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
+    """Return the `messages` of a request with turns of the model as it wrote them.
+
+    `reasoning_content` is sent only where lm15 writes it: most servers do not know it.
+
+    Example:
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+        >>> own = {"role": "assistant", "content": None, "audio": {"id": "a1"}, "tool_calls": [call]}
+        >>> body = {"messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
+        >>> put_turns(body, [OwnTurn(0, 1, [own])])["messages"] == [own]
+        True
+    """
+
+    def put(message: Json, turn: OwnTurn) -> Json:
+        own = turn.blocks[0]
+        return {**message, **{key: own[key] for key in own if key != "reasoning_content" or key in message}}
+
+    return {"messages": with_turns(body["messages"], turns, _calls_in, put)}
+
+
+def _calls_in(message: Json) -> int:
+    return len(message.get("tool_calls") or ())
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:
-    """Return a turn's state as `reasoning_content`, on routes whose server wants that field back."""
-    if not route.replays_reasoning:
-        return ChatFields({}, {})
-    thinking = [item["text"] for item in state["items"] if "continuation" in item]
-    return ChatFields({"reasoning_content": thinking[-1]} if thinking else {}, {})
+    """Return a turn's state as fields of a chat message; `reasoning_content` if the route's server wants it.
+
+    Example:
+        >>> details = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}
+        >>> items = [{"type": "other", "wire": details}]
+        >>> state_to_chat({"dialect": "openai-chat", "items": items}, PROVIDER.routes[1]).message == details
+        True
+    """
+    message: Json = {}
+    calls: dict[str, Json] = {}
+    for item in state["items"]:
+        block = an_object(item.get("wire"))
+        if item["type"] == "thinking" and route.replays_reasoning:
+            message["reasoning_content"] = item["text"]
+        elif item["type"] == "call" and "custom" not in block:
+            calls[item["id"]] = {key: block[key] for key in block if key not in _CALL_FIELDS}
+        elif item["type"] in ("text", "other"):
+            message.update(block)
+    return ChatFields(message, {call: fields for call, fields in calls.items() if fields})
 
 
 def without_calls(body: Json) -> Json:
@@ -224,6 +348,10 @@ def _whole_choice(chunks: list[Json]) -> Json:
                 fields.setdefault(key, []).append(value)
     ended = is_text(whole.get("finish_reason"))
     message = {key: _whole_field(key, values) for key, values in fields.items()}
+    if "reasoning_details" in message:
+        message["reasoning_details"] = _joined(message["reasoning_details"], ("type", "index"))
+    if is_array(message.get("content")):
+        message["content"] = _joined(message["content"], ("type",))
     if "tool_calls" in fields:
         fragments = [_usual(call) for calls in fields["tool_calls"] for call in calls_of(calls)]
         message["tool_calls"] = fold(fragments, ended=ended)
@@ -242,6 +370,32 @@ def _whole_field(key: str, values: list[Any]) -> Any:
     return values[-1]
 
 
+def _joined(pieces: Any, same: Sequence[str]) -> list[Json]:
+    """Return streamed parts with each run of pieces of one part joined.
+
+    Args:
+        pieces: the pieces, in order.
+        same: the fields that are equal in all pieces of a part, and not missing.
+    """
+    parts: list[Json] = []
+    for piece in objects(pieces):
+        last = parts[-1] if parts else {}
+        if all(key in piece and piece[key] == last.get(key) for key in same):
+            parts[-1] = {**last, **{key: _longer(last.get(key), value, key) for key, value in piece.items()}}
+        else:
+            parts.append(piece)
+    return parts
+
+
+def _longer(before: Any, piece: Any, key: str) -> Any:
+    """Return a field of a part after one more piece: texts and lists of texts grow, others are replaced."""
+    if key in _GROWING and isinstance(before, str) and isinstance(piece, str):
+        return before + piece
+    if key in _GROWING and is_array(before) and is_array(piece):
+        return _joined([*before, *piece], ("type",))
+    return before if piece is None else piece
+
+
 def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     name = next((fragment["name"] for fragment in fragments if fragment.get("name")), None)
     arguments = json_text(fragment.get("arguments") for fragment in fragments)
@@ -257,6 +411,8 @@ PROVIDER = Provider(
     read=read,
     is_event=is_event,
     assemble=assemble,
+    own_turn=own_turn,
+    put_turns=put_turns,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
     routes=(

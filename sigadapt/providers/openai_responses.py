@@ -10,14 +10,18 @@ of the `reasoning` items, else their summary. A stream ends with the whole respo
 used only if that response is missing or empty.
 
 An answer whose status says that it did not end is cut off in its last call, with or without a reason.
+
+A turn goes back with all of its items, ids included: OpenAI refuses a reasoning item without the item that
+followed it. A result repeats the `caller` of its call, and is a `custom_tool_call_output` if the call is
+custom (source: the types of OpenAI's SDK, version 2.54).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import NO_SUBSET, CutOff, OwnTurn, Provider, RawCall, Reading, Route
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -26,7 +30,9 @@ from sigadapt.providers.reading import (
     is_text,
     joined,
     json_text,
+    kept,
     kind_of,
+    more_than,
     objects,
     parts_of,
     said,
@@ -35,7 +41,8 @@ from sigadapt.providers.reading import (
     word,
 )
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.providers.writing import in_order, name_of, text_of_arguments
+from sigadapt.schemas.json_values import Json, as_unicode, is_object
 
 NAME = "openai-responses"
 
@@ -54,6 +61,10 @@ _TEXT_DELTAS = {  # the item's field, the part's type, the event's key for the p
     "response.reasoning_text.delta": ("content", "reasoning_text", "content_index"),
     "response.reasoning_summary_text.delta": ("summary", "summary_text", "summary_index"),
 }
+_MESSAGE_FIELDS = frozenset(("type", "id", "role", "status", "content"))
+_PART_FIELDS = frozenset(("type", "text", "logprobs"))
+_CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
+_OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
@@ -87,17 +98,63 @@ def _item(item: Json) -> Json:
     return {"type": "message", **item} if not kind and "content" in item else item
 
 
-def _items(items: list[Json]) -> Iterator[Json]:
-    for item in items:
-        if _is_call(item):
-            yield called()
-        elif item.get("type") == "message":
-            parts = parts_of(item.get("content"))
-            yield said("text", joined(part.get("text") or part.get("refusal") for part in parts))
-        elif item.get("type") == "reasoning":
-            kept = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
-            summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
-            yield said("thinking", summary, ["openai", "reasoning_item", kept])
+def _items(items: list[Json]) -> list[Json]:
+    """Return the state items, each with its output item unless lm15 sends the turn as it was without them."""
+    described = [_described(item) for item in items]
+    order = [item["type"] for item, _ in described]
+    # lm15 writes one message, then the calls, which is the reverse order of the words.
+    if order == sorted(order, reverse=True) and all(name is None for _, name in described):
+        return [item for item, _ in described]
+    pairs = zip(described, items, strict=True)
+    return [kept(known, name or "", _sent(item)) for (known, name), item in pairs]
+
+
+def _described(item: Json) -> tuple[Json, str | None]:
+    """Return the state item of an output item, and what it holds beyond that; None if lm15 can send it."""
+    kind = kind_of(item)
+    if kind == "function_call":
+        more = more_than(item, _CALL_FIELDS) if len(item) > len(_CALL_FIELDS) - 1 else None
+        return called(), more or None
+    if kind == "message":
+        return _message(item)
+    if kind == "reasoning":
+        return _reasoning(item)
+    return (called() if _is_call(item) else {"type": "other"}), kind
+
+
+def _message(item: Json) -> tuple[Json, str | None]:
+    parts = parts_of(item.get("content"))
+    text = said("text", joined(part.get("text") or part.get("refusal") for part in parts))
+    names = [more_than(item, _MESSAGE_FIELDS)] if len(item) > len(_MESSAGE_FIELDS) else []
+    names += [
+        more_than(part, _PART_FIELDS)
+        for part in parts
+        if part.get("annotations") or part.get("type") == "refusal"
+    ]
+    return text, ", ".join(dict.fromkeys(filter(None, names))) or None
+
+
+def _reasoning(item: Json) -> tuple[Json, str | None]:
+    known = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
+    summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
+    return said("thinking", summary, ["openai", "reasoning_item", known]), ""
+
+
+def _sent(item: Json) -> Json:
+    """Return an output item as an input item: a call's arguments come from the call itself.
+
+    Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
+    """
+    kind = kind_of(item)
+    if kind not in _OWN_KINDS:
+        return {key: value for key, value in item.items() if key != "status" or value is not None}
+    left_out = (_ARGUMENTS.get(kind), "parsed_arguments")
+    sent = {key: value for key, value in item.items() if value is not None and key not in left_out}
+    if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
+        sent["content"] = [
+            {key: part[key] for key in part if key != "parsed"} for part in parts_of(sent["content"])
+        ]
+    return sent
 
 
 def _finish(body: Json) -> str | None:
@@ -205,6 +262,71 @@ def tools(given: list[Json]) -> list[Json]:
     return [{"type": "function", **tool["function"]} if "function" in tool else tool for tool in given]
 
 
+def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
+    """Return a turn as input items, in the order in which OpenAI sent them.
+
+    Example:
+        >>> search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+        >>> items = [{"type": "other", "wire": search}, {"type": "call", "id": "c1"}]
+        >>> [item["type"] for item in own_turn({"dialect": NAME, "items": items}, [call])]
+        ['web_search_call', 'function_call']
+    """
+    items = (_own_item(item, call) for item, call in in_order(state["items"], calls))
+    return [item for item in items if item]
+
+
+def _own_item(item: Json, call: Json | None) -> Json:
+    sent = an_object(item.get("wire"))
+    if call is not None:
+        named = {"call_id": call["id"], "name": name_of(call)}
+        if sent.get("type") == "custom_tool_call":
+            return {**sent, **named, "input": call["function"]["arguments"]}
+        return {"type": "function_call", **sent, **named, "arguments": text_of_arguments(call)}
+    if sent or item["type"] == "other":
+        return sent
+    text = as_unicode(item["text"])
+    if item["type"] == "text":
+        return {"role": "assistant", "content": text} if text else {}
+    if "continuation" not in item:
+        return {}
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    return {"type": "reasoning", **item["continuation"][2], "summary": summary}
+
+
+def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
+    """Return the `input` of a request with turns of the model as OpenAI's own items.
+
+    Example:
+        >>> call = {"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"}
+        >>> items = [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, call]
+        >>> put_turns({"input": [call]}, [OwnTurn(0, 1, items)])["input"] == items
+        True
+    """
+    waiting = {turn.at: turn for turn in turns}
+    own = {item["call_id"]: item for turn in turns for item in turn.blocks if _is_call(item)}
+    items: list[Json] = []
+    at = replaced = 0
+    for item in body["input"]:
+        if _is_call(item):
+            if at in waiting:
+                items += waiting[at].blocks
+                replaced = at + waiting[at].calls
+            items += [item] if at >= replaced else []
+            at += 1
+        else:
+            items.append(_answering(item, own) if kind_of(item) == "function_call_output" else item)
+    return {"input": items}
+
+
+def _answering(output: Json, calls: Mapping[str, Json]) -> Json:
+    """Return a result in the form that its call asks for."""
+    call = calls.get(output["call_id"], {})
+    caller = {"caller": call["caller"]} if call.get("caller") else {}
+    kind = {"type": "custom_tool_call_output"} if call.get("type") == "custom_tool_call" else {}
+    return {**output, **kind, **caller}
+
+
 _ROUTE = Route(NAME, "lm15", adapter="OpenAILM", takes=frozenset({NAME}), strict=True, longest_id=64)
 
 PROVIDER = Provider(
@@ -214,6 +336,8 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    own_turn=own_turn,
+    put_turns=put_turns,
     without_calls=without_calls,
     routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
 )

@@ -8,18 +8,35 @@ next request or answers worse. The state of a turn is therefore the list of its 
 
     {"type": "text" | "thinking", "text": ..., "continuation": [provider, kind, data]}
     {"type": "call", "continuation": [provider, kind, data]}
+    {"type": "other", "name": ..., "wire": block}
 
 `continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one.
+`other` is a block of another type, such as a search that the provider made. `wire` is the block as the
+provider sent it, and `name` says what it holds beyond text, thinking and call. An item of any type has them
+if its block holds more (citations, a caller). A call's `wire` lacks the arguments; the call itself has them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from sigadapt.providers.provider import CutOff, JsonText, RawCall
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, spelled
+from sigadapt.schemas.json_values import (
+    ARGUMENT_LEVELS,
+    Json,
+    RepeatedKeys,
+    compact,
+    fault_in,
+    is_array,
+    is_object,
+    spelled,
+)
 from sigadapt.schemas.repeated_keys import decode
 
+MOST_VALUES = 100_000
+"""How many values a block of provider state may hold."""
+
 _CUTTING = {"length", "content_filter", "error"}
+_KEPT = frozenset(("continuation", "wire", "name"))
 
 
 def objects(value: Any) -> list[Json]:
@@ -281,18 +298,66 @@ def called(continuation: list[Any] | None = None) -> Json:
     return {"type": "call"} if continuation is None else {"type": "call", "continuation": continuation}
 
 
+def kept(item: Json, name: str, block: Json) -> Json:
+    """Return a state item with its block, which holds more than the item says.
+
+    A block that cannot be sent back (nested too deep, half of a surrogate pair) is left out. The name stays,
+    so that the loss is recorded when the turn goes back.
+
+    Args:
+        item: the item.
+        name: what the block holds beyond the item; empty for nothing that another provider could miss.
+        block: the block as the provider sent it; of a call, without the arguments.
+
+    Example:
+        >>> kept(said("text", "Hi."), "citations", {"type": "text", "text": "Hi.", "citations": [1]})["name"]
+        'citations'
+    """
+    named = {**item, "name": name} if name else item
+    if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
+        return named
+    return {**named, "wire": block}
+
+
+def other(name: str, block: Json) -> Json:
+    """Return a state item that is one block of another type than text, thinking and call."""
+    return kept({"type": "other"}, name, block)
+
+
+def more_than(block: Json, known: frozenset[str]) -> str:
+    """Return the names of the fields of a block that hold something and are not known; usually none.
+
+    Example:
+        >>> more_than({"type": "text", "text": "Hi.", "citations": [1], "note": None}, {"type", "text"})
+        'citations'
+    """
+    return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
+
+
 def state(dialect: str, items: Iterable[Json]) -> Json | None:
-    """Return the state of a turn; None if no item has a continuation, since text and calls then suffice.
+    """Return the state of a turn; None if text and calls suffice.
+
+    They suffice if no item holds more, and all text stands before the calls.
 
     Args:
         dialect: the wire format's name.
         items: the items of the turn, in order.
 
     Example:
-        >>> state("anthropic", [said("text", "Hi.")]) is None
+        >>> state("anthropic", [said("text", "Hi."), called()]) is None
         True
+        >>> state("anthropic", [called(), said("text", "Hi.")])["items"][0]
+        {'type': 'call'}
     """
-    kept = list(items)
-    if not any("continuation" in item for item in kept):
+    listed = list(items)
+    has_call = False
+    for item in listed:
+        if not _KEPT.isdisjoint(item):
+            break
+        if item["type"] == "call":
+            has_call = True
+        elif has_call and item["text"]:
+            break
+    else:
         return None
-    return {"dialect": dialect, "items": kept}
+    return {"dialect": dialect, "items": listed}

@@ -654,7 +654,7 @@ REASONING = Row(
             note="OpenAI's own chat wire shows no reasoning. A compatible server's `reasoning_content` goes "
             "back to those that are known to want it.",
         ),
-        "responses": Cell([_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
+        "responses": Cell([_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
         "anthropic": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
         "gemini": Cell(
             [_model({**_GEMINI_PARIS_SENT, "thoughtSignature": "c2ln"})],
@@ -676,7 +676,9 @@ REASONING = Row(
             [_without_content(_CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
         ),
-        "responses-litellm": Cell([_ENCRYPTED, _RESPONSES_PARIS], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
+        "responses-litellm": Cell(
+            [_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]
+        ),
         "anthropic-litellm": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
         "gemini-litellm": Cell(
             [_model({**_GEMINI_LITELLM_PARIS, "thoughtSignature": "c2ln"})],

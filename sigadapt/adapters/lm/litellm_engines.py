@@ -17,9 +17,11 @@ engine. LiteLLM would give it the finish reason `stop`, and half an answer would
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import orjson
+import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
@@ -35,10 +37,11 @@ from sigadapt.adapters.lm.dspy_internals import (
 )
 from sigadapt.adapters.lm.exchange import believed, spoken
 from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.providers.reading import an_object, objects
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, compact
 
 _PROVIDERS_REASONS = ("received_finish_reason", "intermittent_finish_reason")
 _UNKNOWN = object()
@@ -70,7 +73,7 @@ def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) ->
         False
     """
     plain = [[each and (each.message, each.calls) for each in fields], [*words]]
-    return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
+    return hashlib.sha256(compact(plain).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
@@ -150,6 +153,17 @@ def _came_to_its_end(source: Any) -> bool:
     return any(reason is not None for reason in kept)
 
 
+def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
+    """Return a response with the output items of a Responses body as they were sent.
+
+    LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the items go back.
+    """
+    body: Json = response.provider_data or {}
+    if "output" not in body or not isinstance(raw, pydantic.BaseModel):
+        return response
+    return replace(response, provider_data={**body, "output": body_of(raw)["output"]})
+
+
 class Sent(NamedTuple):
     """What these engines add to the request that DSPy's write.
 
@@ -186,7 +200,7 @@ class _WithState:
         # Overrides DSPy's own method, the only place where the body is at hand.
         parse = cast("Any", super())._response  # noqa: SLF001
         try:
-            return parse(raw, request)
+            return _without_nulls(parse(raw, request), raw)
         except Exception as error:
             text = json.dumps(plain(raw))
             kept = believed(self._sent.provider, text, lambda body: parse(body, request), error)

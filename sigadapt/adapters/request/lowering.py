@@ -5,7 +5,7 @@ A `Route` (`providers/provider.py`) says what does not reach the provider. Such 
 the record, and the language model's history entry keeps it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
@@ -13,9 +13,13 @@ from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed,
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
+from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
+from sigadapt.providers.writing import loose_thinking
 from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
+
+_MOST_NAMES = 20  # of blocks, in the record of what was left out
 
 
 class Change(NamedTuple):
@@ -236,12 +240,35 @@ def _is_halved(content: object) -> bool:
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
-    """Record provider state of another provider, and failed results on a route that has no flag for them."""
+    """Record what stays behind of turns, and failed results on a route that has no flag for them."""
     for number, row in enumerate(request["messages"]):
         state = row["turn"].state if row.get("turn") else None
-        if state is not None and state["dialect"] not in route.takes:
-            why = f"this provider state belongs to {state['dialect']}; only text and calls are sent"
+        why = None if state is None else _left_behind(state, row.get("tool_calls") or (), route)
+        if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
             why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
             yield Change(f"/messages/{number}/is_error", "lowered", why)
+
+
+def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: Route) -> str | None:
+    """Return what of a turn does not go back, and why; None if all of it goes back."""
+    items = state["items"]
+    if state["dialect"] not in route.takes:
+        named = _names(items) or "the order of its blocks"
+        return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
+    if route.as_chat and state["dialect"] != CHAT.name:
+        named = _names(item for item in items if item["type"] != "thinking")
+        return f"this route has no place for {named}" if named else None
+    lost = _names(item for item in items if item.get("name") and "wire" not in item)
+    if lost:
+        return f"{lost} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
+    if any("wire" in item for item in items) and loose_thinking(items, calls):
+        return "reasoning is not sent without the call that it led to, which was taken out"
+    return None
+
+
+def _names(items: Iterable[dict[str, Any]]) -> str:
+    """Return the names of the blocks and fields that only their own provider takes, each once."""
+    named = (item.get("name") or ("reasoning" if item["type"] == "thinking" else None) for item in items)
+    return listed(map(cut, dict.fromkeys(filter(None, named))), _MOST_NAMES, ", ")

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
+from sigadapt.providers.reading import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
 from sigadapt.signatures.calls import Turn
 
@@ -74,7 +75,19 @@ def _item_fault(item: Any, *, goes_back: bool) -> str | None:
         return "has no text"
     if not isinstance(known.get("id", ""), str):
         return "has an id that is no text"
-    return _continuation_fault(known["continuation"], goes_back) if "continuation" in known else None
+    if not isinstance(known.get("name", ""), str):
+        return "has a name that is no text"
+    fault = _wire_fault(known["wire"], goes_back) if "wire" in known else None
+    return fault or (
+        _continuation_fault(known["continuation"], goes_back) if "continuation" in known else None
+    )
+
+
+def _wire_fault(value: Any, goes_back: bool) -> str | None:  # noqa: FBT001
+    if not isinstance(value, dict):
+        return "has a block that is no object"
+    fault = fault_in(cast("Any", value), levels=ARGUMENT_LEVELS, most=MOST_VALUES) if goes_back else None
+    return f"has a block that cannot be sent: {fault.reason}, at {fault.path}" if fault else None
 
 
 def _continuation_fault(value: Any, goes_back: bool) -> str | None:  # noqa: FBT001

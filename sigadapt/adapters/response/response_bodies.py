@@ -29,7 +29,7 @@ def body_of(response: Any) -> Json:
         return response
     if isinstance(response, pydantic.BaseModel):
         # By alias, because google-genai's objects use the names of the wire format only as aliases.
-        return _as_sent(response.model_dump(by_alias=True, warnings=False))
+        return _as_sent(response.model_dump(by_alias=True, exclude_unset=True, warnings=False))
     if isinstance(response, str):
         return {"text": response}
     raise UnreadableResponse(

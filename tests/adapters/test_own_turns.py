@@ -1,0 +1,476 @@
+"""A turn goes back whole: exact JSON on the wire both ways, through the real dspy.LM, per provider."""
+
+import copy
+import json
+import pickle
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import dspy
+import pydantic
+import pytest
+from anthropic.types.beta import BetaMessageParam
+from google.genai import types as google
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openai.types.responses import ResponseInputItemParam
+from own_blocks import BLOCKS, CHAT, IS_CALL, Json, events
+from support import get_weather, lm_of
+from wire_bodies import body, said_text
+
+import sigadapt
+from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response, choice_from_stream
+from sigadapt.errors import InvalidHistory
+from sigadapt.signatures.calls import Turn
+from sigadapt.testing import LoopbackProvider
+
+FORMS = {"openai": "chat", "responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Wire:
+    """One provider behind one language model: it says what it is told to, and keeps what it gets."""
+
+    def __init__(self, wire: str, provider: LoopbackProvider, engine: str = "auto") -> None:
+        self.form, self.provider = FORMS[wire], provider
+        self.answers: list[Any] = []
+        self.lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+
+    def ask(self, heard: Any, **inputs: Any) -> Any:
+        self.answers.append(json.dumps(body(self.form, heard)).encode())
+        adapter = sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")
+        with dspy.context(lm=self.lm, adapter=adapter):
+            return dspy.Predict(Ask)(question="q", tools=ToolDecls([get_weather, CODE]), **inputs)
+
+    def calls(self, heard: Any) -> ToolCalls:
+        return self.ask(heard).calls
+
+    def sent_back(self, calls: ToolCalls) -> Any:
+        """What goes out of a turn with its results: the rows after the question."""
+        every = [*calls.tool_calls]
+        self.ask(said_text(self.form), results=ToolResults.of(calls, ["sunny"] * len(every)))
+        request = self.provider.received[-1].body
+        rows = request.get("messages") or request.get("input") or request["contents"]
+        first = next(number for number, row in enumerate(rows) if row.get("role") == "user")
+        return rows[first + 1 :]
+
+    def turn(self, calls: ToolCalls) -> list[Json]:
+        """The model's own turn in the next request, without its results."""
+        rows = self.sent_back(calls)
+        if self.form == "responses":
+            return [row for row in rows if not str(row.get("type")).endswith("call_output")]
+        if self.form == "chat":
+            return [row for row in rows if row["role"] == "assistant"]
+        return rows[0]["parts" if self.form == "gemini" else "content"]
+
+    @property
+    def changes(self) -> list[str]:
+        entry = cast("Json", self.lm.history[-1])
+        changes: list[Any] = [*(entry.get("changes") or ())]
+        return [change.why for change in changes]
+
+
+CODE = {"name": "code", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+
+
+@contextmanager
+def wired(name: str, engine: str = "auto") -> Generator[Wire]:
+    answers: list[Any] = []
+    with LoopbackProvider(lambda _: answers.pop(0)) as provider:
+        served = Wire(name, provider, engine)
+        served.answers = answers
+        yield served
+
+
+@pytest.fixture(scope="module", params=["anthropic", "responses", "gemini"])
+def wire(request: pytest.FixtureRequest) -> Generator[tuple[str, Wire]]:
+    with wired(request.param) as served:
+        yield request.param, served
+
+
+@pytest.fixture
+def chat() -> Generator[Wire]:
+    with wired("openai") as served:
+        yield served
+
+
+def with_call(name: str, block: Json) -> list[Json]:
+    call = BLOCKS[name]["call"]
+    return [block] if IS_CALL[name](block) else [block, call]
+
+
+PLAIN = ("message", "thought")
+"""What lm15 writes in a form of its own, or not at all, if nothing else in the turn needs its blocks."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, blocks in BLOCKS.items() for kind in blocks if kind != "call"]
+)
+def test_a_block_goes_back_as_it_came(name: str, kind: str) -> None:
+    """conversations: Blocks of a provider's own tools go back."""
+    blocks = with_call(name, BLOCKS[name][kind])
+    with wired(name) as served:
+        calls = served.calls(blocks)
+        saved = ToolCalls.model_validate_json(calls.model_dump_json())
+        assert saved == calls == pickle.loads(pickle.dumps(calls))  # noqa: S301  (our own bytes)
+        for each in (calls, saved):
+            turn = served.turn(each)
+            assert turn == blocks or kind in PLAIN
+        assert served.changes == []
+
+
+@st.composite
+def turns(draw: st.DrawFn, name: str) -> list[Json]:
+    """Any mixture of a provider's blocks, with at least one call, and each id once."""
+    kinds = draw(st.lists(st.sampled_from(sorted(BLOCKS[name])), unique=True, max_size=8))
+    if not any(IS_CALL[name](BLOCKS[name][kind]) for kind in kinds):
+        kinds.insert(draw(st.integers(0, len(kinds))), "call")
+    return [BLOCKS[name][kind] for kind in kinds]
+
+
+HTTP = settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+def is_whole(calls: ToolCalls) -> bool:
+    state = calls.turn.state
+    return state is not None and any("wire" in item for item in state["items"])
+
+
+@HTTP
+@given(data=st.data())
+def test_any_mixture_goes_back_as_it_came(wire: tuple[str, Wire], data: st.DataObject) -> None:
+    """conversations: Any mixture of blocks goes back in its order."""
+    name, served = wire
+    blocks = data.draw(turns(name))
+    calls = served.calls(blocks)
+    saved = ToolCalls.model_validate_json(calls.model_dump_json())
+    assert saved == calls
+    if is_whole(calls):
+        assert served.turn(saved) == blocks
+    assert calls.text == ("".join(texts_of(name, blocks)) or None)
+
+
+def texts_of(name: str, blocks: list[Json]) -> Iterator[str]:
+    for block in blocks:
+        if name == "responses" and block["type"] == "message":
+            yield from (part.get("text") or part["refusal"] for part in block["content"])
+        elif name == "gemini" and not block.get("thought"):
+            yield block.get("text", "")
+        elif name == "anthropic" and block["type"] == "text":
+            yield block["text"]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("name", list(BLOCKS))
+def test_a_streamed_turn_is_the_same_turn(name: str, data: st.DataObject) -> None:
+    """conversations: A streamed turn goes back as the whole one."""
+    blocks = data.draw(turns(name))
+    if name == "gemini":  # of whose stream nobody can tell where one text ends and the next begins
+        blocks = [
+            block
+            for block, before in zip(blocks, [{}, *blocks], strict=False)
+            if not both_texts(block, before)
+        ]
+    streamed = choice_from_stream(events(name, blocks))
+    whole = choice_from_response(body(FORMS[name], blocks))
+    assert streamed.tool_calls is not None
+    assert whole.tool_calls is not None
+    assert streamed.tool_calls.turn == whole.tool_calls.turn
+    assert [call.args for call in streamed.tool_calls] == [call.args for call in whole.tool_calls]
+
+
+def both_texts(block: Json, before: Json) -> bool:
+    return "text" in block and "text" in before and bool(block.get("thought")) == bool(before.get("thought"))
+
+
+ANTHROPIC_TYPE = pydantic.TypeAdapter[Any](BetaMessageParam)
+RESPONSES_TYPE = pydantic.TypeAdapter[Any](ResponseInputItemParam)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name, blocks in BLOCKS.items() for kind in blocks if kind not in PLAIN],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_goes_back_is_of_the_official_types(name: str, kind: str) -> None:
+    """conversations: Blocks of a provider's own tools go back."""
+    blocks = with_call(name, BLOCKS[name][kind])
+    with wired(name) as served:
+        turn = served.turn(served.calls(blocks))
+    if name == "anthropic":
+        ANTHROPIC_TYPE.validate_python({"role": "assistant", "content": turn})
+    elif name == "gemini":
+        for part in turn:
+            google.Part.model_validate(part)
+    else:
+        for item in turn:
+            RESPONSES_TYPE.validate_python(item)
+
+
+# ---- chat completions ----
+
+
+@pytest.mark.parametrize("kind", list(CHAT))
+def test_a_chat_message_goes_back_as_it_came(chat: Wire, kind: str) -> None:
+    """conversations: Fields of a chat message that its server wants back."""
+    message = {"role": "assistant", **CHAT[kind]}
+    calls = chat.calls(message)
+    saved = ToolCalls.model_validate_json(calls.model_dump_json())
+    assert saved == calls
+    assert chat.turn(saved) == [message]
+
+
+def test_a_chat_message_goes_back_over_litellm() -> None:
+    """conversations: Fields of a chat message that its server wants back."""
+    for kind in ("reasoning_details", "signed call"):
+        message: Json = copy.deepcopy({"role": "assistant", **CHAT[kind]})
+        with wired("openai", "litellm") as served:
+            [sent] = served.turn(served.calls(message))
+            for call in message["tool_calls"]:
+                call["function"]["arguments"] = '{"city":"Paris"}'  # lm15 writes it
+            assert {key: sent.get(key) for key in message} == message, kind
+            assert served.changes == []
+
+
+def test_streamed_reasoning_details_are_joined() -> None:
+    """conversations: A streamed turn goes back as the whole one."""
+    message = CHAT["reasoning_details"]
+    pieces = [
+        {"type": "reasoning.text", "text": "H", "format": "f", "index": 0},
+        {"type": "reasoning.text", "text": "m.", "signature": "S", "format": "f", "index": 0},
+        message["reasoning_details"][1],
+    ]
+    deltas: list[Json] = [{"reasoning_details": [piece]} for piece in pieces]
+    deltas += [{"content": "Hi."}, {"tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
+    chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    streamed, whole = choice_from_stream(chunks), choice_from_response(body("chat", message))
+    assert streamed.tool_calls is not None
+    assert whole.tool_calls is not None
+    assert streamed.tool_calls.turn == whole.tool_calls.turn
+
+
+def test_streamed_thinking_parts_are_joined() -> None:
+    """conversations: A streamed turn goes back as the whole one."""
+    message = CHAT["thinking parts"]
+    pieces: list[Json] = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "H"}]},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "m."}], "closed": True},
+        {"type": "text", "text": "H"},
+        {"type": "text", "text": "i."},
+    ]
+    deltas: list[Json] = [{"content": [piece]} for piece in pieces]
+    deltas += [{"tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
+    chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    streamed, whole = choice_from_stream(chunks), choice_from_response(body("chat", message))
+    assert streamed.tool_calls is not None
+    assert whole.tool_calls is not None
+    assert streamed.tool_calls.turn == whole.tool_calls.turn
+
+
+@pytest.mark.parametrize("wire_name", ["openai", *BLOCKS])
+def test_text_and_plain_calls_need_no_state(wire_name: str) -> None:
+    """conversations: Text and plain calls are kept without provider state."""
+    plain: Any = {
+        "openai": _plain_chat(),
+        "anthropic": [BLOCKS["anthropic"]["text"], BLOCKS["anthropic"]["call"]],
+        "responses": [BLOCKS["responses"]["message"], BLOCKS["responses"]["call"]],
+        "gemini": [BLOCKS["gemini"]["text"], BLOCKS["gemini"]["unsigned call"]],
+    }[wire_name]
+    calls = choice_from_response(body(FORMS[wire_name], plain)).tool_calls
+    assert calls is not None
+    assert calls.turn.state is None
+
+
+def _plain_chat() -> Json:
+    calls: list[Json] = [{**CHAT["audio"]["tool_calls"][0], "index": 0}]
+    nothing: list[Json] = []
+    return {"role": "assistant", "content": "Hi.", "annotations": nothing, "tool_calls": calls}
+
+
+# ---- what the program changed ----
+
+
+@pytest.mark.parametrize("name", list(BLOCKS))
+def test_a_call_taken_out_is_left_out_and_a_new_one_comes_last(name: str) -> None:
+    """conversations: A turn that the program changed."""
+    kinds = {"anthropic": "call with a caller", "responses": "call of a namespace", "gemini": "unsigned call"}
+    others = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
+    first, second = BLOCKS[name]["call"], BLOCKS[name][kinds[name]]
+    other = BLOCKS[name][others[name]]
+    with wired(name) as served:
+        calls = served.calls([other, first, second])
+        assert served.turn(ToolCalls([calls[1]])) == [other, second]
+        new = calls[0].model_copy(
+            update={"id": "t9", "args": {"city": "Oslo"}, "arguments": '{"city":"Oslo"}'}
+        )
+        turn = served.turn(ToolCalls([*calls, new]))
+        assert turn[:3] == [other, first, second]
+        assert "t9" in json.dumps(turn[3])
+        assert "Oslo" in json.dumps(turn[3])
+
+
+def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
+    """conversations: A turn that the program changed."""
+    blocks = BLOCKS["responses"]
+    heard = [blocks["call"], blocks["reasoning"], blocks["call of a namespace"]]
+    with wired("responses") as served:
+        calls = served.calls(heard)
+        assert served.turn(ToolCalls([calls[0]])) == heard[:1]
+        assert "reasoning" in served.changes[0]
+        assert served.turn(calls) == heard
+        assert served.changes == []
+
+
+@pytest.mark.parametrize("name", list(BLOCKS))
+def test_calls_go_back_under_todays_ids(name: str) -> None:
+    """conversations: A turn that the program changed."""
+    kinds = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
+    heard = [BLOCKS[name][kinds[name]], BLOCKS[name]["call"]]
+    with wired(name) as served:
+        calls = served.calls(heard)
+        again = served.calls(heard)
+        both = ToolResults.of(calls, ["a"]) + ToolResults.of(again, ["b"])
+        served.ask(said_text(served.form), results=both)
+        sent = json.dumps(served.provider.received[-1].body)
+        assert sent.count('"t1"') == 2  # the first turn's call, and its result
+        assert len(served.changes) == 1
+
+
+def test_results_answer_their_calls_in_their_form() -> None:
+    """conversations: A result has the form that its call asks for."""
+    call = {
+        **BLOCKS["responses"]["call"],
+        "caller": {"type": "program", "caller_id": "prog_1"},
+    }
+    with wired("responses") as served:
+        rows = served.sent_back(served.calls([call, BLOCKS["responses"]["custom call"]]))
+        assert [row for row in rows if row["type"].endswith("_output")] == [
+            {"type": "function_call_output", "call_id": "t1", "output": "sunny", "caller": call["caller"]},
+            {"type": "custom_tool_call_output", "call_id": "t3", "output": "sunny"},
+        ]
+    use = {**BLOCKS["anthropic"]["call"], "toolset_name": "weather"}
+    with wired("anthropic") as served:
+        rows = served.sent_back(served.calls([use]))
+        assert rows[0]["content"] == [use]
+        assert rows[1]["content"][0]["toolset_name"] == "weather"
+
+
+# ---- other providers, other doors, other states ----
+
+
+@pytest.mark.parametrize("to", list(FORMS))
+@pytest.mark.parametrize("name", list(BLOCKS))
+def test_another_provider_gets_text_and_calls_and_the_rest_is_on_record(name: str, to: str) -> None:
+    """conversations: Foreign state stays behind and is recorded."""
+    if to == name:
+        return
+    kinds = {"anthropic": "mcp_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
+    with wired(name) as served:
+        calls = served.calls([BLOCKS[name][kinds[name]], BLOCKS[name]["call"]])
+    with wired(to) as served:
+        sent = json.dumps(served.sent_back(calls))
+        assert kinds[name] not in sent
+        assert "Paris" in sent
+        assert [why for why in served.changes if kinds[name] in why]
+
+
+def test_litellms_chat_door_says_what_it_has_no_place_for() -> None:
+    """conversations: Foreign state stays behind and is recorded."""
+    blocks = BLOCKS["anthropic"]
+    heard = [blocks["thinking"], blocks["server_tool_use"], blocks["web_search_tool_result"], blocks["call"]]
+    with wired("anthropic") as served:
+        calls = served.calls(heard)
+    with wired("anthropic", "litellm") as served:
+        turn = served.turn(calls)
+        assert [block["type"] for block in turn] == ["thinking", "tool_use"]
+        assert ["server_tool_use, web_search_tool_result" in why for why in served.changes] == [True]
+
+
+def test_litellms_responses_door_takes_the_whole_turn() -> None:
+    """conversations: Blocks of a provider's own tools go back."""
+    blocks = BLOCKS["responses"]
+    heard = [blocks[kind] for kind in ("reasoning", "web_search_call", "commentary", "call")]
+    with wired("responses", "litellm") as served:
+        assert served.turn(served.calls(heard)) == heard
+        assert served.changes == []
+
+
+def test_a_state_saved_before_there_were_blocks_goes_back() -> None:
+    """conversations: A saved turn is read, or refused with the reason."""
+    signed: list[Any] = ["anthropic", "thinking_signature", {"signature": "S"}]
+    items: list[Json] = [
+        {"type": "thinking", "text": "Hm.", "continuation": signed},
+        {"type": "text", "text": "Hi."},
+        {"type": "call", "id": "t1"},
+    ]
+    call = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}
+    calls = ToolCalls([call], turn=Turn(text="Hi.", state={"dialect": "anthropic", "items": items}))
+    with wired("anthropic") as served:
+        assert served.turn(calls) == [
+            {"type": "thinking", "thinking": "Hm.", "signature": "S"},
+            {"type": "text", "text": "Hi."},
+            BLOCKS["anthropic"]["call"],
+        ]
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        5,
+        [1],
+        {"type": "x", "a": nested(300)},
+        {"type": "x", "a": "\ud83d"},
+        {"type": "x", "a": [0.5] * 200_000},
+        {"type": "x", "a": float("nan")},
+    ],
+    ids=["number", "list", "deep", "half a pair", "large", "nan"],
+)
+@pytest.mark.parametrize("name", list(BLOCKS))
+def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
+    """conversations: A saved turn is read, or refused with the reason."""
+    dialect = choice_from_response(body(FORMS[name], [*BLOCKS[name].values()])).tool_calls
+    assert dialect is not None
+    assert dialect.turn.state is not None
+    items: list[Json] = [{"type": "other", "name": "x", "wire": block}, {"type": "call", "id": "t1"}]
+    state = {"dialect": dialect.turn.state["dialect"], "items": items}
+    calls = ToolCalls(
+        [{"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}], turn=Turn(state=state)
+    )
+    with wired(name) as served:
+        with pytest.raises(InvalidHistory) as caught:
+            served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
+        assert caught.value.code == "unreadable_state"
+        assert not served.provider.received
+
+
+def test_a_block_that_cannot_be_sent_stays_behind_on_record() -> None:
+    """conversations: A block that cannot be sent stays behind."""
+    deep = {"type": "web_search_tool_result", "tool_use_id": "s", "content": nested(220)}
+    with wired("anthropic") as served:
+        calls = served.calls([BLOCKS["anthropic"]["cited text"], deep, BLOCKS["anthropic"]["call"]])
+        assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+        assert served.turn(calls) == [BLOCKS["anthropic"]["cited text"], BLOCKS["anthropic"]["call"]]
+        assert "web_search_tool_result" in served.changes[0]
