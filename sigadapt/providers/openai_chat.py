@@ -41,6 +41,7 @@ from sigadapt.providers.reading import (
     text_of,
     word,
 )
+from sigadapt.providers.result_blocks import chat_block, put_in_chat
 from sigadapt.providers.stream_parts import fold
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
@@ -248,7 +249,15 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
-_ROUTE = Route(NAME, "lm15", adapter="OpenAIChatLM", takes=frozenset({NAME}), strict=True, longest_id=40)
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="OpenAIChatLM",
+    takes=frozenset({NAME}),
+    strict=True,
+    in_questions=chat_block,
+    longest_id=40,
+)
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
 
 PROVIDER = Provider(
@@ -257,6 +266,7 @@ PROVIDER = Provider(
     read=read,
     is_event=is_event,
     assemble=assemble,
+    put_results=put_in_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
     routes=(

@@ -70,7 +70,7 @@ def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) ->
         False
     """
     plain = [[each and (each.message, each.calls) for each in fields], [*words]]
-    return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
+    return hashlib.sha256(orjson.dumps(plain, default=list)).hexdigest()[:16]
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:

@@ -1,0 +1,143 @@
+"""Results with images, files or audio: decide for each of these where the route can send it (rules 3 and 8).
+
+ a. Inside the result, if the provider's results can hold it.
+ b. As text inside the result, if it is a file of text.
+ c. After the last result of the turn, with its name in the result: `[image 1: attachment 1 below]`.
+ d. Otherwise the request is refused, because the model would answer without what the tool found.
+
+All but the first are recorded.
+"""
+
+from typing import Any, NamedTuple
+
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers.provider import Route
+from sigadapt.providers.result_blocks import decoded_text
+from sigadapt.schemas.json_values import Json, cut
+from sigadapt.signatures.content import MEDIA, Part, name_of, text_of
+
+
+class Placed(NamedTuple):
+    """A Request whose results have what they hold in its places.
+
+    Args:
+        request: the Request. A tool message with content has two more keys: `blocks` with the blocks inside
+            the result (None for text alone), and `after` with the blocks that follow the turn's results.
+        changes: where something is sent in another place or form, and why.
+    """
+
+    request: Request
+    changes: list[tuple[str, str]]
+
+
+def has_content(request: Request) -> bool:
+    """Return whether any result holds an image, a file or audio."""
+    for row in request["messages"]:
+        if row["role"] == "tool" and row.get("result") is not None and row["result"].is_content:
+            return True
+    return False
+
+
+def with_content(request: Request, route: Route) -> Placed:
+    """Put what the results hold into its places.
+
+    Args:
+        request: the Request; not changed.
+        route: the route.
+
+    Raises:
+        InvalidHistory: `unsendable_content`, with the tool and what its result holds.
+    """
+    messages: list[dict[str, Any]] = []
+    changes: list[tuple[str, str]] = []
+    below = 0  # how many attachments follow the results of this turn so far
+    for number, row in enumerate(request["messages"]):
+        if row["role"] != "tool":
+            below = 0
+        elif row.get("result") is not None and row["result"].is_content:
+            placing = _Placing(row, route, request["model"], below)
+            changes += ((f"/messages/{number}/content", why) for why in placing.changes)
+            below, row = placing.below, placing.row()  # noqa: PLW2901
+        messages.append(row)
+    placed: Request = {**request, "messages": messages}
+    return Placed(placed, changes)
+
+
+def _parts_of(row: dict[str, Any]) -> list[Part]:
+    """Return the content of a result; with the text that a hook wrote, if one did."""
+    parts: list[Part] = row["result"].value
+    if row["content"] == text_of(parts):
+        return parts
+    return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in MEDIA)]
+
+
+class _Placing:
+    """One result, whose parts are put into their places."""
+
+    def __init__(self, row: dict[str, Any], route: Route, model: str, below: int) -> None:
+        self.below = below
+        self.changes: list[str] = []
+        self._row, self._route, self._model = row, route, model
+        self._parts: list[Part] = []
+        self._after: list[Json] = []
+        number = 0
+        for part in _parts_of(row):
+            number += part["type"] in MEDIA
+            self._parts.append(self._placed(part, number) if part["type"] in MEDIA else part)
+
+    def row(self) -> dict[str, Any]:
+        """Return the tool message."""
+        text = text_of(self._parts)
+        result = self._row["result"].model_copy(update={"value": self._parts})
+        return {
+            **self._row,
+            "content": text,
+            "result": result,
+            "blocks": self._blocks(),
+            "after": self._after,
+        }
+
+    def _placed(self, part: Part, number: int) -> Part:
+        """Return a part that stays in the result as it is, or the text that is there in its place."""
+        kind = part["type"]
+        text_only = self._row["is_error"] and self._route.text_failures
+        if not text_only and self._route.in_results(part, self._model) is not None:
+            return part
+        where = "a failed result" if text_only else "a result"
+        text = decoded_text(part)
+        if text is not None:
+            self.changes.append(f"this route has no place for this file in {where}; its text is sent")
+            return {"type": "text", "text": f"{part.get('name') or name_of(part, number)}:\n{text}"}
+        block = self._route.in_questions(part, self._model)
+        if block is None:
+            raise self._refusal(part)
+        self.below += 1
+        self.changes.append(
+            f"this route has no place for {part['type']} data in {where}; it follows the results"
+        )
+        asked = f"Attachment {self.below}: {kind} {number} of the result of {self._row['name']} "
+        label = {"type": "text", "text": f"{asked}(call {self._row['tool_call_id']})"}
+        named = self._route.in_questions(label, self._model)
+        self._after += [block] if named is None else [named, block]
+        return {"type": "text", "text": f"[{kind} {number}: attachment {self.below} below]"}
+
+    def _blocks(self) -> list[Json] | None:
+        """Return the blocks inside the result; None if it holds only text."""
+        if not any(part["type"] in MEDIA for part in self._parts):
+            return None
+        parts = self._parts
+        if self._row["is_error"] and not self._route.marks_failed_results:
+            parts = [{"type": "text", "text": "ERROR:"}, *parts]
+        blocks = (self._route.in_results(part, self._model) for part in parts)
+        return [block for block in blocks if block is not None]
+
+    def _refusal(self, part: Part) -> InvalidHistory:
+        kind = cut(part.get("mime_type") or next(key for key in ("url", "file_id", "data") if key in part))
+        return InvalidHistory(
+            f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data ({kind}), "
+            "which cannot be sent on this route",
+            code="unsendable_content",
+            tool=self._row["name"],
+            fix="Give the result as text, or ask a model that takes it.",
+        )
