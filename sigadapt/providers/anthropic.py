@@ -234,9 +234,9 @@ def _tool(function: Json) -> Json:
 def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
     """Return a part of a result as a content block; None if Claude takes no such part.
 
-    Source: Anthropic's Messages reference (`tool_result.content`: text, image and document; image and document
-    sources: base64, url, file, and text of a plain document), read 2026-11-21. With `is_error`, Anthropic
-    refuses all but text in a result.
+    Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources base64,
+    url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic refuses all but
+    text in a result.
 
     Example:
         >>> block_of({"type": "image", "mime_type": "image/png", "data": "aGk="}, "claude-sonnet-4-6")

@@ -41,7 +41,7 @@ from sigadapt.providers.reading import (
     text_of,
     word,
 )
-from sigadapt.providers.result_blocks import chat_block, put_in_chat
+from sigadapt.providers.result_blocks import chat_block, chat_text, put_in_chat
 from sigadapt.providers.stream_parts import fold
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
@@ -259,6 +259,8 @@ _ROUTE = Route(
     longest_id=40,
 )
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
+_TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
+"""For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 
 PROVIDER = Provider(
     name=NAME,
@@ -272,7 +274,9 @@ PROVIDER = Provider(
     routes=(
         _ROUTE,
         _OVER_LITELLM,
-        replace(_OVER_LITELLM, prefixes=frozenset({"deepseek", "moonshot"}), replays_reasoning=True),
+        replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning=True),
+        replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning=True),
+        replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
     ),
 )
 """The first route of each door also serves every server without a route of its own."""

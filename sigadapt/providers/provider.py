@@ -20,8 +20,8 @@ Every `read` follows these rules:
 
 Request -> wire: `tools` gives tools in the provider's own words. `own_turn` and `put_turns` give a turn of
 the model with all of its blocks, `in_results` and `put_results` results that are not text, and
-`state_to_chat` the state of a turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route`
-lists what they get wrong or cannot know.
+`state_to_chat` the state of a turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the
+canonical Request. A `Route` lists what they get wrong or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

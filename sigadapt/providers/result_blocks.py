@@ -1,8 +1,8 @@
 """The parts of a result as content blocks of a chat message, and what the providers' blocks have in common.
 
-A part has the form that `signatures/content.py` describes. Sources: OpenAI's chat completions reference
-(content parts `text`, `image_url`, `input_audio` and `file` of a user message, read 2026-11-21). A tool message
-takes text alone there, so what is not text follows the results of the turn in a user message.
+A part has the form that `signatures/content.py` describes. Source: OpenAI's chat completions reference
+(content parts `text`, `image_url`, `input_audio` and `file` of a user message), read 2026-11-21. A tool
+message takes text alone there, so what is not text follows the results of the turn in a user message.
 """
 
 import base64
@@ -83,7 +83,9 @@ def chat_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
         return {"type": "image_url", "image_url": {"url": data_uri(part) if has_data else part["url"]}}
     if part["type"] == "audio" and has_data:
         form = _AUDIO.get(part["mime_type"].partition("/")[2].partition(";")[0])
-        return form and {"type": "input_audio", "input_audio": {"data": part["data"], "format": form}}
+        if form is None:
+            return None
+        return {"type": "input_audio", "input_audio": {"data": part["data"], "format": form}}
     if part["type"] == "file" and "url" not in part:
         held = (
             {"filename": file_name(part), "file_data": data_uri(part)}
@@ -102,6 +104,15 @@ def chat_image(part: Json, model: str) -> Json | None:
     """
     has_place = part["type"] in ("text", "json") or (part["type"] == "image" and "data" in part)
     return chat_block(part, model) if has_place else None
+
+
+def chat_text(part: Json, model: str) -> Json | None:
+    """Return text or JSON as a content block; None for any other part.
+
+    Example:
+        >>> chat_text({"type": "image", "url": "https://a.b/c.png"}, "deepseek-chat")
+    """
+    return None if text_in(part) is None else chat_block(part, model)
 
 
 def put_in_chat(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:

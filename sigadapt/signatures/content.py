@@ -6,7 +6,10 @@
 | `json` | `value` |
 | `image`, `audio`, `file` | one of `data` (base64, with `mime_type`), `url`, `file_id`; maybe `name` |
 
-`[image 1]` in a text or in JSON names the first of these parts, whatever its type.
+`[image 1]` or `[file 1: a.pdf]` in a text or in JSON names the first of these parts, whatever its type.
+
+A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
+from anywhere, so it is never read as an image at a URL: some routes would download that.
 """
 
 import base64
@@ -50,8 +53,7 @@ def content_of(value: Any) -> list[Part] | None:
         >>> content_of({"ok": True})
     """
     if type(value) is str:
-        parts = _marked(value) if value.startswith(_START) else None
-        return None if parts is None or not _has_media(parts) else parts
+        return _saved(value) if value.startswith(_START) else None
     try:
         if _MARK not in orjson.dumps(value, option=PLAIN):
             return None
@@ -94,11 +96,11 @@ def is_content(value: Any) -> bool:
 
 
 def text_of(parts: list[Part]) -> str:
-    """Return content as text, with each image, file or audio named in its place.
+    r"""Return content as text, with each image, file or audio named in its place.
 
     Example:
         >>> text_of([{"type": "text", "text": "A shot:"}, {"type": "image", "url": "https://a.b/c.png"}])
-        'A shot:\\n[image 1]'
+        'A shot:\n[image 1]'
     """
     return "\n".join(text for text, _ in _named(parts))
 
@@ -117,8 +119,14 @@ def json_of(parts: list[Part]) -> Any:
 
 
 def name_of(part: Part, number: int) -> str:
-    """Return how content names one of its images, files or audio, of which this is the `number`th."""
-    return f"[{part['type']} {number}]"
+    """Return how content names one of its images, files or audio, of which this is the `number`th.
+
+    Example:
+        >>> name_of({"type": "file", "file_id": "file_1", "name": "a.pdf"}, 2)
+        '[file 2: a.pdf]'
+    """
+    name = f": {part['name']}" if part.get("name") else ""
+    return f"[{part['type']} {number}{name}]"
 
 
 def _named(parts: list[Part]) -> Iterator[tuple[str, Part]]:
@@ -151,26 +159,9 @@ def _is_part(part: Any) -> bool:
     )
 
 
-class _Taken:
-    """The images, files and audio that were taken out of one value, in order."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.new: list[Part] = []
-
-    def named(self, part: Part) -> str:
-        self.count += 1
-        self.new.append(part)
-        return name_of(part, self.count)
-
-    def flush(self) -> list[Part]:
-        new, self.new = self.new, []
-        return new
-
-
 def _parts(value: Any) -> list[Part]:
-    """Return a value as content: a list with media item by item, any other value as JSON and what it holds."""
-    items = list(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else [value]
+    """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
+    items: list[Any] = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [value]
     found = [_found(item) for item in items]
     if not any(found):
         items, found = [value], [None]
@@ -183,41 +174,69 @@ def _parts(value: Any) -> list[Part]:
         elif isinstance(item, str):
             parts.append({"type": "text", "text": item})
         else:
-            plain = _walked(utils.serialize_for_json(item), taken)
-            parts += [{"type": "json", "value": plain}, *taken.flush()]
+            parts += [{"type": "json", "value": taken.out_of(item)}, *taken.flush()]
     return parts
 
 
 def _found(item: Any) -> list[Part] | None:
     """Return the parts that an item is by itself; None if it is a text or JSON, whatever it holds."""
     if isinstance(item, str):
-        return _marked(item) if item.startswith(_START) else None
+        return _saved(item)
+    if isinstance(item, Type):
+        text = utils.serialize_for_json(item)
+        return _marked(text) if isinstance(text, str) else None
     block = block_of(item)
-    if block is not None:
-        return list(_of_mcp(block))
-    text = utils.serialize_for_json(item) if isinstance(item, Type) else None
-    return _marked(text) if isinstance(text, str) and text.startswith(_START) else None
+    return None if block is None else list(_of_mcp(block))
 
 
-def _walked(value: Any, taken: _Taken) -> Any:
-    """Return JSON with the name of each image, file or audio in its place."""
-    if isinstance(value, str):
-        parts = _marked(value) if value.startswith(_START) else None
-        return value if parts is None else " ".join(_inside(part, taken) for part in parts)
-    if isinstance(value, list):
-        return [_walked(item, taken) for item in cast("list[Any]", value)]
-    if is_object(value):
-        return {key: _walked(member, taken) for key, member in value.items()}
-    return value
+class _Taken:
+    """The images, files and audio that were taken out of one value, in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._new: list[Part] = []
+
+    def flush(self) -> list[Part]:
+        """Return what was taken since the last time."""
+        new, self._new = self._new, []
+        return new
+
+    def out_of(self, value: Any) -> Any:
+        """Return a value as JSON with the name of each image, file or audio in its place."""
+        before = self.count
+        try:
+            value = self._named(value)
+        except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
+            self.count, self._new = before, []
+        return self._named(utils.serialize_for_json(value))
+
+    def _named(self, value: Any) -> Any:
+        parts = _found(value)
+        if parts is not None:
+            return " ".join(self._take(part) if _media(part) else text_of([part]) for part in parts)
+        if type(value) in (list, tuple):
+            return [self._named(item) for item in value]
+        if type(value) is dict:
+            return {key: self._named(member) for key, member in cast("dict[Any, Any]", value).items()}
+        return value
+
+    def _take(self, part: Part) -> str:
+        self.count += 1
+        self._new.append(part)
+        return name_of(part, self.count)
 
 
-def _inside(part: Part, taken: _Taken) -> str:
-    return taken.named(part) if _media(part) else text_of([part])
+def _saved(text: str) -> list[Part] | None:
+    """Return what a text is that DSPy saved of one of its types; None for any other text."""
+    parts = _marked(text)
+    if parts is None:
+        return None
+    return [{"type": "json", "value": part} if "url" in part else part for part in parts]
 
 
 def _marked(text: str) -> list[Part] | None:
-    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; None for any other."""
-    if not text.endswith(_END) or text.count(_START) != 1:
+    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None."""
+    if not text.startswith(_START) or not text.endswith(_END) or text.count(_START) != 1:
         return None
     try:
         blocks: Any = jiter.from_json(text[len(_START) : -len(_END)].encode("utf-8", "replace"))
@@ -232,24 +251,27 @@ def _of_chat(block: Any) -> Part:
     Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     """
     kind = block.get("type") if is_object(block) else None
-    held = block.get(kind) if kind else None
+    held = block.get(kind) if isinstance(kind, str) else None
+    part: Part | None = None
     if kind == "text" and isinstance(held, str):
-        return {"type": "text", "text": held}
-    if kind == "image_url":
+        part = {"type": "text", "text": held}
+    elif kind == "image_url":
         url = held.get("url") if is_object(held) else held
-        if isinstance(url, str):
-            return _addressed("image", url)
+        part = _addressed("image", url) if isinstance(url, str) else None
     elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
-        return {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
+        part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
     elif kind == "file" and is_object(held):
-        name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
-        if isinstance(held.get("file_data"), str):
-            return {**_addressed("file", held["file_data"], name.get("name")), **name}
-        if isinstance(held.get("file_id"), str):
-            return {"type": "file", "file_id": held["file_id"], **name}
-    elif kind == "document" and is_object(held := block.get("source")) and held.get("type") == "text":
-        return {"type": "text", "text": str(held.get("data"))}
-    return {"type": "json", "value": block}
+        part = _file(held)
+    return {"type": "json", "value": block} if part is None else part
+
+
+def _file(held: Json) -> Part | None:
+    name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
+    if isinstance(held.get("file_data"), str):
+        return {**_addressed("file", held["file_data"], name.get("name")), **name}
+    return (
+        {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
+    )
 
 
 def _addressed(kind: str, url: str, name: str | None = None) -> Part:

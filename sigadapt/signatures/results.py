@@ -150,7 +150,7 @@ def text_of_result(result: ToolResult) -> str:
         >>> import dspy
         >>> shot = dspy.Image("data:image/png;base64,aGk=")
         >>> text_of_result(ToolResult(call_id="c", name="f", value=["A shot:", shot]))
-        'A shot:\\n[image 1]'
+        'A shot:\n[image 1]'
     """
     return text_of(result.value) if result.is_content else result_text(result.value)
 

@@ -109,7 +109,7 @@ def _own_result(row: dict[str, Any], route: Route) -> OwnResult | None:
         return None
     if blocks and route.results_as_objects and route.as_chat:
         blocks = [{"type": "text", "text": compact(result_object(row["result"]))}, *blocks]
-    made = [blocks, result_object(row["result"]) if as_object else None, row.get("after", ())]
+    made: list[Any] = [blocks, result_object(row["result"]) if as_object else None, row.get("after", ())]
     return OwnResult(*(made if is_unicode(row["content"]) else orjson.loads(as_unicode(compact(made)))))
 
 

@@ -2,7 +2,7 @@
 
  a. Inside the result, if the provider's results can hold it.
  b. As text inside the result, if it is a file of text.
- c. After the last result of the turn, with its name in the result: `[image 1: attachment 1 below]`.
+ c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
  d. Otherwise the request is refused, because the model would answer without what the tool found.
 
 All but the first are recorded.
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
-from sigadapt.providers.result_blocks import decoded_text
-from sigadapt.schemas.json_values import Json, cut
+from sigadapt.providers.result_blocks import decoded_text, text_in
+from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.content import MEDIA, Part, name_of, text_of
 
 
@@ -84,7 +84,7 @@ class _Placing:
         number = 0
         for part in _parts_of(row):
             number += part["type"] in MEDIA
-            self._parts.append(self._placed(part, number) if part["type"] in MEDIA else part)
+            self._parts += self._placed(part, number) if part["type"] in MEDIA else [part]
 
     def row(self) -> dict[str, Any]:
         """Return the tool message."""
@@ -98,29 +98,40 @@ class _Placing:
             "after": self._after,
         }
 
-    def _placed(self, part: Part, number: int) -> Part:
-        """Return a part that stays in the result as it is, or the text that is there in its place."""
-        kind = part["type"]
+    def _placed(self, part: Part, number: int) -> list[Part]:
+        """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.text_failures
-        if not text_only and self._route.in_results(part, self._model) is not None:
-            return part
+        block = None if text_only else self._route.in_results(part, self._model)
+        named = {"type": "text", "text": name_of(part, number)}
+        is_named = self._is_in_json(named["text"])
+        if block is not None:
+            says_name = is_named or "name" not in part or part["name"] in compact(block)
+            return [part] if says_name else [named, part]
         where = "a failed result" if text_only else "a result"
         text = decoded_text(part)
         if text is not None:
             self.changes.append(f"this route has no place for this file in {where}; its text is sent")
-            return {"type": "text", "text": f"{part.get('name') or name_of(part, number)}:\n{text}"}
+            return [{"type": "text", "text": f"{named['text']}\n{text}"}]
+        self._follow(part, named["text"])
+        self.changes.append(
+            f"this route has no place for {part['type']} data in {where}; it follows the results"
+        )
+        if self._route.results_as_objects and is_named:
+            return []
+        return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
+
+    def _follow(self, part: Part, name: str) -> None:
         block = self._route.in_questions(part, self._model)
         if block is None:
             raise self._refusal(part)
         self.below += 1
-        self.changes.append(
-            f"this route has no place for {part['type']} data in {where}; it follows the results"
-        )
-        asked = f"Attachment {self.below}: {kind} {number} of the result of {self._row['name']} "
-        label = {"type": "text", "text": f"{asked}(call {self._row['tool_call_id']})"}
+        result = f"the result of {self._row['name']} (call {self._row['tool_call_id']})"
+        label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
         named = self._route.in_questions(label, self._model)
         self._after += [block] if named is None else [named, block]
-        return {"type": "text", "text": f"[{kind} {number}: attachment {self.below} below]"}
+
+    def _is_in_json(self, name: str) -> bool:
+        return any(name in compact(part["value"]) for part in self._parts if part["type"] == "json")
 
     def _blocks(self) -> list[Json] | None:
         """Return the blocks inside the result; None if it holds only text."""
@@ -128,7 +139,9 @@ class _Placing:
             return None
         parts = self._parts
         if self._row["is_error"] and not self._route.marks_failed_results:
-            parts = [{"type": "text", "text": "ERROR:"}, *parts]
+            first = text_in(parts[0])
+            marked = {"type": "text", "text": "ERROR:" if first is None else f"ERROR: {first}"}
+            parts = [marked, *parts[first is not None :]]
         blocks = (self._route.in_results(part, self._model) for part in parts)
         return [block for block in blocks if block is not None]
 

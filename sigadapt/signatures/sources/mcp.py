@@ -73,7 +73,7 @@ def is_failure(value: object) -> bool:
     return is_mcp_result(value) and bool(failed)
 
 
-_BLOCKS = ("TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink")
+_BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
 
 
 def block_of(value: Any) -> Json | None:
@@ -84,6 +84,7 @@ def block_of(value: Any) -> Json | None:
         >>> block_of(mcp.types.TextContent(type="text", text="noon"))
         {'type': 'text', 'text': 'noon'}
     """
-    if not any(_is_a(kind, value) for kind in _BLOCKS):
+    kind = type(value).__name__
+    if kind not in _BLOCKS or not _is_a(kind, value):
         return None
     return cast("Json", value.model_dump(mode="json", by_alias=True, exclude_none=True))
