@@ -315,8 +315,10 @@ def stand_in(state: Json | None, model: str) -> Json | None:
     if not _since_3(model):
         return None
     items = objects((state or {}).get("items")) if (state or {}).get("dialect") == NAME else []
-    call: Json = next((item for item in items if item.get("type") == "call"), {})
-    is_signed = "continuation" in call or "thoughtSignature" in an_object(call.get("wire"))
+    first = [item for item in items if item.get("type") == "call"][:1]
+    is_signed = any(
+        "continuation" in call or "thoughtSignature" in an_object(call.get("wire")) for call in first
+    )
     return None if is_signed else {"thoughtSignature": _DUMMY}
 
 

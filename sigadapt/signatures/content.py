@@ -161,7 +161,7 @@ def _is_part(part: Any) -> bool:
 
 def _parts(value: Any) -> list[Part]:
     """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
-    items: list[Any] = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [value]
+    items = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [cast("Any", value)]
     found = [_found(item) for item in items]
     if not any(found):
         items, found = [value], [None]

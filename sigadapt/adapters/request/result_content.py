@@ -51,12 +51,12 @@ def with_content(request: Request, route: Route) -> Placed:
     """
     messages: list[dict[str, Any]] = []
     changes: list[tuple[str, str]] = []
-    below = 0  # how many attachments follow the results of this turn so far
+    place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
     for number, row in enumerate(request["messages"]):
-        if row["role"] != "tool":
-            below = 0
-        elif row.get("result") is not None and row["result"].is_content:
-            placing = _Placing(row, route, request["model"], below)
+        place = place + 1 if row["role"] == "tool" else 0
+        below = below if place > 1 else 0
+        if place and row.get("result") is not None and row["result"].is_content:
+            placing = _Placing(row, route, request["model"], place, below)
             changes += ((f"/messages/{number}/content", why) for why in placing.changes)
             below, row = placing.below, placing.row()  # noqa: PLW2901
         messages.append(row)
@@ -75,8 +75,9 @@ def _parts_of(row: dict[str, Any]) -> list[Part]:
 class _Placing:
     """One result, whose parts are put into their places."""
 
-    def __init__(self, row: dict[str, Any], route: Route, model: str, below: int) -> None:
+    def __init__(self, row: dict[str, Any], route: Route, model: str, place: int, below: int) -> None:
         self.below = below
+        self._place = place
         self.changes: list[str] = []
         self._row, self._route, self._model = row, route, model
         self._parts: list[Part] = []
@@ -125,7 +126,7 @@ class _Placing:
         if block is None:
             raise self._refusal(part)
         self.below += 1
-        result = f"the result of {self._row['name']} (call {self._row['tool_call_id']})"
+        result = f"result {self._place} ({self._row['name']})"
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
         named = self._route.in_questions(label, self._model)
         self._after += [block] if named is None else [named, block]
