@@ -19,6 +19,7 @@ import dspy
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.content import is_content
 from sigadapt.signatures.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -230,6 +231,14 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
         )
     outcome = _outcome(value, error)
     name = call.name or "unnamed"
+    if outcome.is_content and not is_content(outcome.value):
+        raise InvalidHistory(
+            f"the result of call {cut(repr(call.id))} says that it is content, and is not: "
+            f"{_shown(outcome.value)}",
+            code="unreadable_history",
+            tool=name,
+            fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
+        )
     return ToolResult(
         call_id=call.id,
         name=name,
