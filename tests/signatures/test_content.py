@@ -204,7 +204,8 @@ def test_content_is_named_in_text(value: Any, said: str, plain: Any):
 @pytest.mark.parametrize(
     "value",
     ["a", {}, [1], [{"type": "image"}], [{"type": "image", "data": "a"}], [{"type": "image", "url": 1}],
-     [{"type": "text"}], [{"type": "json"}], [{"type": "video", "url": "a"}], [{"type": "file", "url": "a", "file_id": "b"}]],
+     [{"type": "text"}], [{"type": "json"}], [{"type": "video", "url": "a"}],
+     [{"type": "file", "url": "a", "file_id": "b"}]],
     ids=str,
 )  # fmt: skip
 def test_content_made_up_is_refused(value: Any):

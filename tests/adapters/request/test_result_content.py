@@ -73,7 +73,7 @@ def results_in(column: str, sent: dict[str, Any]) -> Any:
 
 
 def test_claude_gets_a_file_by_its_name():
-    """conversations: What a result holds is inside the result where the provider has a place for it."""
+    """conversations: Content is inside the result where it has a place."""
     sent, changes = two_turns("anthropic", [["see", PDF, CSV, SHOT]])
     [block] = results_in("anthropic", sent)[0]["content"]
     pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}
@@ -106,7 +106,7 @@ def test_a_failed_result_keeps_its_flag_beside_an_image():
 
 
 def test_gemini_3_takes_an_image_inside_the_result():
-    """conversations: What a result holds is inside the result where the provider has a place for it."""
+    """conversations: Content is inside the result where it has a place."""
     sent, _ = two_turns("gemini", [{"shot": SHOT}], **GEMINI_3)
     [part] = results_in("gemini", sent)[0]["parts"]
     response = part["functionResponse"]
@@ -176,7 +176,7 @@ def conversation(value: Any) -> Any:
 
 
 def test_an_engine_of_ones_own_gets_types():
-    """conversations: What a result holds is inside the result where the provider has a place for it."""
+    """conversations: Content is inside the result where it has a place."""
     written = to_lm15(lowered(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
     part: Any = written.request.messages[-1].parts[0]
     assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
@@ -247,3 +247,69 @@ def test_any_mixture_leaves_whole_or_is_on_record(column: str):
             assert len([change for change in changes if change.where.endswith("/content")]) >= len(outside)
 
         check()
+
+
+def signatures_in(sent: dict[str, Any]) -> list[list[Any]]:
+    """The signatures of the calls of each of the model's turns."""
+    return [
+        [
+            part.get("thoughtSignature")
+            for part in content["parts"]
+            if {"functionCall", "function_call"} & set(part)
+        ]
+        for content in sent["contents"]
+        if content["role"] == "model"
+    ]
+
+
+DUMMY = "skip_thought_signature_validator"
+
+
+@pytest.mark.parametrize("column", ["gemini", "gemini-litellm"])
+def test_an_unsigned_turn_is_signed_for_gemini_3(column: str):
+    """conversations: An unsigned turn gets what the provider asks for."""
+    dummy = DUMMY if column == "gemini" else base64.b64encode(DUMMY.encode()).decode()
+    sent, changes = two_turns(column, ["sunny", "rainy"], row="parallel", **GEMINI_3)
+    assert signatures_in(sent) == [[dummy, None]]
+    [change] = [change for change in changes if change.where.startswith("/messages")]
+    assert (change.where, change.what) == ("/messages/2/tool_calls/0", "lowered")
+    assert DUMMY in change.why
+    sent, changes = two_turns(column, ["sunny", "rainy"], row="parallel")  # an older model
+    assert signatures_in(sent) == [[None, None]]
+    assert [change for change in changes if change.where.startswith("/messages")] == []
+
+
+def test_a_signed_turn_keeps_its_signature():
+    """conversations: An unsigned turn gets what the provider asks for."""
+    sent, changes = two_turns("gemini", ["sunny"], row="reasoning", **GEMINI_3)
+    [[signature]] = signatures_in(sent)
+    assert signature not in (None, DUMMY)
+    assert changes == []
+
+
+def test_only_the_running_turn_is_signed():
+    """conversations: An unsigned turn gets what the provider asks for."""
+    request = conversation("sunny")
+    asked = {"role": "user", "content": "And now?"}
+    later = [
+        {**row, "tool_calls": [{**row["tool_calls"][0], "id": "d"}]}
+        if row["role"] == "assistant"
+        else {**row, "tool_call_id": "d"}
+        for row in request["messages"]
+    ]
+    request["messages"] = [asked, *request["messages"], asked, *later]
+    signed = lowered(request, NATIVE["gemini"])
+    assert ["stand_in" in row for row in signed.request["messages"]] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert to_lm15(signed.request, NATIVE["gemini"]).words.calls == ((1, {"thoughtSignature": DUMMY}),)
+    over_litellm = lowered(request, LITELLM["gemini"])
+    assert [change.where for change in over_litellm.changes] == [
+        "/messages/1/tool_calls/0",
+        "/messages/4/tool_calls/0",
+    ]
