@@ -23,6 +23,7 @@ from sigadapt.providers.provider import (
     ChatFields,
     CutOff,
     JsonText,
+    OwnResult,
     OwnTurn,
     Provider,
     Reading,
@@ -47,6 +48,7 @@ from sigadapt.providers.reading import (
     state,
     word,
 )
+from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
 from sigadapt.schemas.arguments import parse_arguments
@@ -339,6 +341,75 @@ def _tool(function: Json) -> Json:
     }
 
 
+def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    """Return a part of a result as a content block; None if Claude takes no such part.
+
+    Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources base64,
+    url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic refuses all but
+    text in a result.
+
+    Example:
+        >>> block_of({"type": "image", "mime_type": "image/png", "data": "aGk="}, "claude-sonnet-4-6")
+        {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'aGk='}}
+    """
+    text, mime = text_in(part), part.get("mime_type")
+    if text is not None:
+        return {"type": "text", "text": text}
+    kind = "image" if part["type"] == "image" else "document"
+    title = {"title": part["name"]} if kind == "document" and part.get("name") else {}
+    if part["type"] == "audio":
+        return None
+    if "url" in part:
+        return {"type": kind, "source": {"type": "url", "url": part["url"]}, **title}
+    if "file_id" in part:
+        return {"type": kind, "source": {"type": "file", "file_id": part["file_id"]}, **title}
+    if mime in IMAGES or mime == PDF:
+        return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": part["data"]}, **title}
+    text = decoded_text(part) if kind == "document" else None
+    plain = {"type": "text", "media_type": "text/plain", "data": text}
+    return None if text is None else {"type": "document", "source": plain, **title}
+
+
+def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
+    """Return the `messages` of a request with content in its tool results, and what follows after them.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        results: what replaces the content of the `tool_result` blocks, in order.
+
+    Example:
+        >>> block = {"type": "tool_result", "tool_use_id": "c", "content": "[image 1]"}
+        >>> said = OwnResult([{"type": "text", "text": "A shot."}])
+        >>> put_results({"messages": [{"role": "user", "content": [block]}]}, [said])["messages"][0][
+        ...     "content"
+        ... ]
+        [{'type': 'tool_result', 'tool_use_id': 'c', 'content': [{'type': 'text', 'text': 'A shot.'}]}]
+    """
+    rest = iter(results)
+    return {"messages": [_with_results(message, rest) for message in body["messages"]]}
+
+
+def _with_results(message: Json, results: Iterator[OwnResult | None]) -> Json:
+    if message["role"] != "user" or isinstance(message["content"], str):
+        return message
+    blocks: list[Json] = []
+    after: list[Json] = []
+    for block in message["content"]:
+        result = next(results, None) if block["type"] == "tool_result" else None
+        if result is not None:
+            after += result.after
+            block = block if result.blocks is None else {**block, "content": [*result.blocks]}  # noqa: PLW2901
+        blocks.append(block)
+    return {**message, "content": [*blocks, *after]}
+
+
+def _chat_block(part: Json, model: str) -> Json | None:
+    """Return a part as LiteLLM takes it in a tool message; None if it does not reach Claude as it is."""
+    block = block_of(part, model)
+    is_plain = block is not None and block.get("source", {}).get("type") == "text"
+    return None if block is None or is_plain else chat_block(part, model)
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -347,6 +418,9 @@ _ROUTE = Route(
     choices=NO_SUBSET,
     forces_with_thinking=False,
     marks_failed_results=True,
+    text_failures=True,
+    in_results=block_of,
+    in_questions=block_of,
     ids=PLAIN,
     longest_id=64,
 )
@@ -360,12 +434,22 @@ PROVIDER = Provider(
     tools=tools,
     own_turn=own_turn,
     put_turns=put_turns,
+    put_results=put_results,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
     arguments_as_objects=True,
     routes=(
         _ROUTE,
-        replace(_ROUTE, door="litellm", prefixes=frozenset({NAME}), as_chat=True, marks_failed_results=False),
+        replace(
+            _ROUTE,
+            door="litellm",
+            prefixes=frozenset({NAME}),
+            as_chat=True,
+            marks_failed_results=False,
+            text_failures=False,
+            in_results=_chat_block,
+            in_questions=_chat_block,
+        ),
     ),
 )

@@ -27,6 +27,7 @@ from sigadapt.providers.reading import (
     parts_of,
     word,
 )
+from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.json_values import Json
 
@@ -158,6 +159,19 @@ def error_in(body: Json) -> Any:
     return next((body[key] for key in body if key in _ERRORS), None)
 
 
+def result_block(part: Json, model: str) -> Json | None:
+    """Return a part of a result as LiteLLM takes it in a tool message; None if it does not reach Bedrock.
+
+    LiteLLM leaves out audio without a word, and downloads what a URL leads to. Source: the Converse
+    reference, ToolResultContentBlock (text, image, document), read 2026-11-21.
+
+    Example:
+        >>> result_block({"type": "audio", "mime_type": "audio/wav", "data": "aGk="}, "m")
+    """
+    has_place = part["type"] in ("text", "json") or (part["type"] != "audio" and "data" in part)
+    return chat_block(part, model) if has_place else None
+
+
 PROVIDER = Provider(
     name=NAME,
     is_body=is_body,
@@ -175,6 +189,7 @@ PROVIDER = Provider(
             choices=NO_SUBSET - {"none"},
             parallel=False,
             forces_with_thinking=False,
+            in_results=result_block,
         ),
     ),
 )

@@ -14,8 +14,11 @@ A turn goes back with all of its parts: code that Google ran and its result, cal
 their results, images and files that the model made.
 """
 
+import mimetypes
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
@@ -24,6 +27,7 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     ChatFields,
     CutOff,
+    OwnResult,
     OwnTurn,
     Provider,
     RawCall,
@@ -48,6 +52,7 @@ from sigadapt.providers.reading import (
     state,
     word,
 )
+from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
 
@@ -328,34 +333,131 @@ def _calls_in(content: Json) -> int:
     return sum(map(_is_call, content["parts"])) if content.get("role") == "model" else 0
 
 
-def put_results(body: Mapping[str, Any], results: Sequence[Json]) -> Json:
-    """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
+_OLDER = re.compile(r"gemini-([12](\.\d+)?|exp|(pro|flash)(?!-(lite-)?latest$))(-|$)")
+_IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+_DUMMY = "skip_thought_signature_validator"
 
-    Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
-    `error`, or any others.
 
-    Args:
-        body: the request's body, as lm15 writes it.
-        results: the results as objects, in the order of the `functionResponse` parts.
+def _since_3(model: str) -> bool:
+    """Return whether a model is of Gemini's third series or a later one."""
+    name = model.rpartition("/")[2].lower()
+    return name.startswith("gemini-") and not _OLDER.match(name)
+
+
+def result_part(part: Json, model: str) -> Json | None:
+    """Return a part of a result as a part of its `functionResponse`; None if that cannot hold it.
+
+    Source: Google's function calling guide ("Multimodal function responses": since Gemini 3; PNG, JPEG, WebP,
+    PDF and plain text, inline) and the FunctionResponsePart reference, read 2026-11-21.
 
     Example:
-        >>> part = {"functionResponse": {"name": "now", "response": {"result": '{"hour":12}'}}}
-        >>> body = {"contents": [{"role": "user", "parts": [part]}]}
-        >>> put_results(body, [{"hour": 12}])["contents"][0]["parts"][0]["functionResponse"]["response"]
-        {'hour': 12}
+        >>> image = {"type": "image", "mime_type": "image/png", "data": "aGk="}
+        >>> result_part(image, "gemini-3-pro-preview"), result_part(image, "gemini-2.5-pro")
+        ({'inlineData': {'mimeType': 'image/png', 'data': 'aGk='}}, None)
     """
-    rest = iter(results)
+    has_place = "data" in part and part["mime_type"] in _IN_RESULTS and _since_3(model)
+    return content_part(part, model) if has_place else None
+
+
+def content_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    """Return an image, a file or audio as a part beside the results; None for text.
+
+    A text beside the results would begin a new turn of the user.
+    """
+    if part["type"] not in ("image", "audio", "file"):
+        return None
+    if "data" in part:
+        return {"inlineData": {"mimeType": part["mime_type"], "data": part["data"]}}
+    uri: str = part.get("url") or part["file_id"]
+    mime = part.get("mime_type") or mimetypes.guess_type(uri)[0]
+    return {"fileData": {**({"mimeType": mime} if mime else {}), "fileUri": uri}}
+
+
+def stand_in(state: Json | None, model: str) -> Json | None:
+    """Return what stands in for the missing signature of a turn's first call; None if it is not needed.
+
+    Source: Google's "Thought Signatures" guide, FAQ (for calls that another model made, either of two dummy
+    signatures) and parallel function calls (the signature is on the first call), read 2026-11-21. Gemini 3
+    refuses the calls of the running turn otherwise.
+
+    Example:
+        >>> stand_in(None, "gemini-3-pro-preview"), stand_in(None, "gemini-2.5-pro")
+        ({'thoughtSignature': 'skip_thought_signature_validator'}, None)
+    """
+    if not _since_3(model):
+        return None
+    items = objects((state or {}).get("items")) if (state or {}).get("dialect") == NAME else []
+    first = [item for item in items if item.get("type") == "call"][:1]
+    is_signed = any(
+        "continuation" in call or "thoughtSignature" in an_object(call.get("wire")) for call in first
+    )
+    return None if is_signed else {"thoughtSignature": _DUMMY}
+
+
+def put_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Json:
+    """Return the `contents` of a request with fields added to the parts of some calls.
+
+    Args:
+        body: the request's body.
+        calls: the place of each call among all `functionCall` parts, and the fields.
+
+    Example:
+        >>> body = {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "now"}}]}]}
+        >>> put_calls(body, [(0, {"thoughtSignature": "c2ln"})])["contents"][0]["parts"][0]
+        {'thoughtSignature': 'c2ln', 'functionCall': {'name': 'now'}}
+    """
+    fields, place = dict(calls), count()
     contents = [
-        {**content, "parts": [_with_result(part, rest) for part in content["parts"]]}
+        {
+            **content,
+            "parts": [
+                {**fields.get(next(place), {}), **part} if _is_call(part) else part
+                for part in content["parts"]
+            ],
+        }
         for content in body["contents"]
     ]
     return {"contents": contents}
 
 
-def _with_result(part: Json, results: Iterator[Json]) -> Json:
-    if "functionResponse" not in part:
-        return part
-    return {**part, "functionResponse": {**part["functionResponse"], "response": next(results)}}
+def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
+    """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
+
+    Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
+    `error`, or any others. `parts` are the images and files that belong to it.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        results: the results, in the order of the `functionResponse` parts.
+
+    Example:
+        >>> part = {"functionResponse": {"name": "now", "response": {"result": '{"hour":12}'}}}
+        >>> body = {"contents": [{"role": "user", "parts": [part]}]}
+        >>> sent = put_results(body, [OwnResult(response={"hour": 12})])
+        >>> sent["contents"][0]["parts"][0]["functionResponse"]["response"]
+        {'hour': 12}
+    """
+    rest = iter(results)
+    return {"contents": [_with_results(content, rest) for content in body["contents"]]}
+
+
+def _with_results(content: Json, results: Iterator[OwnResult | None]) -> Json:
+    parts: list[Json] = []
+    after: list[Json] = []
+    for part in content["parts"]:
+        result = next(results, None) if "functionResponse" in part else None
+        if result is not None:
+            own = {"parts": [*result.blocks]} if result.blocks else {}
+            response = {**part["functionResponse"], "response": result.response, **own}
+            part = {**part, "functionResponse": response}  # noqa: PLW2901
+            after += result.after
+        parts.append(part)
+    return {**content, "parts": [*parts, *after]}
+
+
+def _chat_part(part: Json, model: str) -> Json | None:
+    """Return a part as LiteLLM takes it in a tool message; None if Gemini's results cannot hold it."""
+    return None if result_part(part, model) is None else chat_block(part, model)
 
 
 _ROUTE = Route(
@@ -367,6 +469,9 @@ _ROUTE = Route(
     formats_beside_tools=False,
     marks_failed_results=True,
     results_as_objects=True,
+    in_results=result_part,
+    in_questions=content_part,
+    stand_in=stand_in,
     tools_in_own_words=True,
     names=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
 )
@@ -381,6 +486,7 @@ PROVIDER = Provider(
     own_turn=own_turn,
     put_turns=put_turns,
     put_results=put_results,
+    put_calls=put_calls,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
@@ -393,6 +499,8 @@ PROVIDER = Provider(
             prefixes=frozenset({NAME, "vertex_ai"}),
             as_chat=True,
             choices=NO_SUBSET,
+            in_results=_chat_part,
+            in_questions=chat_block,
             tools_in_own_words=False,
             losses=lost,
         ),

@@ -13,6 +13,7 @@ from typing import Any
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
 from sigadapt.providers.reading import an_object, calls_of, cut_last, joined, member, text_of, word
+from sigadapt.providers.result_blocks import chat_image
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "ollama"
@@ -69,6 +70,7 @@ _OVER_LITELLM = Route(
     choices=frozenset(),
     parallel=False,
     formats_beside_tools=False,
+    in_questions=chat_image,
     replays_reasoning=True,
 )
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
@@ -79,6 +81,7 @@ _COMPATIBLE = replace(
     parallel=False,
     formats_beside_tools=False,
     strict=False,
+    in_questions=chat_image,
 )
 
 PROVIDER = Provider(

@@ -49,6 +49,7 @@ from sigadapt.providers.reading import (
     text_of,
     word,
 )
+from sigadapt.providers.result_blocks import chat_block, chat_text, put_in_chat
 from sigadapt.providers.stream_parts import fold
 from sigadapt.providers.writing import in_order, name_of, text_of_arguments, with_turns
 from sigadapt.schemas.json_values import Json, as_unicode, is_array, is_object, spelled
@@ -402,8 +403,18 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
-_ROUTE = Route(NAME, "lm15", adapter="OpenAIChatLM", takes=frozenset({NAME}), strict=True, longest_id=40)
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="OpenAIChatLM",
+    takes=frozenset({NAME}),
+    strict=True,
+    in_questions=chat_block,
+    longest_id=40,
+)
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
+_TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
+"""For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 
 PROVIDER = Provider(
     name=NAME,
@@ -413,12 +424,15 @@ PROVIDER = Provider(
     assemble=assemble,
     own_turn=own_turn,
     put_turns=put_turns,
+    put_results=put_in_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
     routes=(
         _ROUTE,
         _OVER_LITELLM,
-        replace(_OVER_LITELLM, prefixes=frozenset({"deepseek", "moonshot"}), replays_reasoning=True),
+        replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning=True),
+        replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning=True),
+        replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
     ),
 )
 """The first route of each door also serves every server without a route of its own."""

@@ -21,7 +21,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, OwnTurn, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import (
+    NO_SUBSET,
+    CutOff,
+    OwnResult,
+    OwnTurn,
+    Provider,
+    RawCall,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -40,6 +49,7 @@ from sigadapt.providers.reading import (
     text_of,
     word,
 )
+from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import in_order, name_of, text_of_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
@@ -327,7 +337,68 @@ def _answering(output: Json, calls: Mapping[str, Json]) -> Json:
     return {**output, **kind, **caller}
 
 
-_ROUTE = Route(NAME, "lm15", adapter="OpenAILM", takes=frozenset({NAME}), strict=True, longest_id=64)
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    """Return a part of a result as a content block of its output; None for audio, which it cannot hold.
+
+    Source: OpenAI's Responses reference, `function_call_output.output` (a text, or a list of `input_text`,
+    `input_image` and `input_file`), read 2026-11-21.
+
+    Example:
+        >>> result_block({"type": "image", "mime_type": "image/png", "data": "aGk="}, "gpt-5")
+        {'type': 'input_image', 'image_url': 'data:image/png;base64,aGk='}
+    """
+    text, kind = text_in(part), part["type"]
+    if text is not None:
+        return {"type": "input_text", "text": text}
+    if kind == "audio":
+        return None
+    if "file_id" in part:
+        return {"type": f"input_{kind}", "file_id": part["file_id"]}
+    if kind == "image":
+        return {"type": "input_image", "image_url": data_uri(part) if "data" in part else part["url"]}
+    if "url" in part:
+        return {"type": "input_file", "file_url": part["url"]}
+    return {"type": "input_file", "filename": file_name(part), "file_data": data_uri(part)}
+
+
+def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
+    """Return the `input` of a request with content as the outputs of calls.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        results: what replaces the outputs, in order.
+
+    Example:
+        >>> said = {"type": "input_text", "text": "A shot."}
+        >>> body = {"input": [{"type": "function_call_output", "call_id": "c", "output": "[image 1]"}]}
+        >>> put_results(body, [OwnResult([said])])["input"][0]["output"]
+        [{'type': 'input_text', 'text': 'A shot.'}]
+    """
+    rest = iter(results)
+    return {
+        "input": [
+            _with_output(item, next(rest, None)) if item.get("type") in _OUTPUTS else item
+            for item in body["input"]
+        ]
+    }
+
+
+def _with_output(item: Json, result: OwnResult | None) -> Json:
+    return item if result is None or result.blocks is None else {**item, "output": [*result.blocks]}
+
+
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="OpenAILM",
+    takes=frozenset({NAME}),
+    strict=True,
+    in_results=result_block,
+    longest_id=64,
+)
 
 PROVIDER = Provider(
     name=NAME,
@@ -338,6 +409,7 @@ PROVIDER = Provider(
     tools=tools,
     own_turn=own_turn,
     put_turns=put_turns,
+    put_results=put_results,
     without_calls=without_calls,
     routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
 )

@@ -19,9 +19,9 @@ Every `read` follows these rules:
     `Choice.raw` (rule 3).
 
 Request -> wire: `tools` gives tools in the provider's own words. `own_turn` and `put_turns` give a turn of
-the model with all of its blocks, `put_results` results that are not text, and `state_to_chat` the state of a
-turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the canonical Request. A `Route`
-lists what they get wrong or cannot know.
+the model with all of its blocks, `in_results` and `put_results` results that are not text, and
+`state_to_chat` the state of a turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the
+canonical Request. A `Route` lists what they get wrong or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +123,20 @@ class OwnTurn(NamedTuple):
     blocks: list[Json]
 
 
+class OwnResult(NamedTuple):
+    """A result that is not only text, in the provider's own words.
+
+    Args:
+        blocks: the blocks inside the result, which replace its text; None leaves the text.
+        response: the result as an object, for providers that take one; None leaves lm15's.
+        after: the blocks that follow the last result of the turn, because no result can hold them.
+    """
+
+    blocks: Sequence[Json] | None = None
+    response: Json | None = None
+    after: Sequence[Json] = ()
+
+
 class Words(NamedTuple):
     """The parts of a request that leave in the provider's own words, because lm15's types cannot hold them.
 
@@ -131,11 +145,13 @@ class Words(NamedTuple):
         results: what each tool result of the conversation is replaced by, in order; None leaves lm15's. Empty
             if none is replaced.
         fields: fields of the body, which replace lm15's; None for none.
+        calls: fields to add to the blocks of calls, by the place of the call among all calls, from 0.
     """
 
     turns: tuple[OwnTurn, ...] = ()
-    results: tuple[Any, ...] = ()
+    results: tuple[OwnResult | None, ...] = ()
     fields: Json | None = None
+    calls: tuple[tuple[int, Json], ...] = ()
 
 
 NO_WORDS = Words()
@@ -145,6 +161,10 @@ NO_SUBSET = ALL_CHOICES - {"subset"}
 
 PLAIN = r"[a-zA-Z0-9_-]+"
 ANY = r"(?s).+"
+
+
+def _no_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +190,13 @@ class Route:
         strict: whether a strict flag on a tool reaches the provider.
         marks_failed_results: whether failed tool results have a flag; otherwise their text begins with
             `ERROR: `.
+        text_failures: whether a failed result with the flag can only hold text.
         results_as_objects: whether the provider requires a JSON object as a tool result.
+        in_results: returns the block that holds a part of a result (`signatures/content.py`) inside the
+            result, given the model's name; None if a result cannot hold it.
+        in_questions: the same for a message that follows the results.
+        stand_in: returns the fields that stand in for the missing provider state of a turn's first call,
+            given the turn's state and the model's name; None if the provider does not ask for any.
         replays_reasoning: whether an OpenAI-compatible server wants its `reasoning_content` back.
         tools_in_own_words: whether tools are always sent in the provider's own words; otherwise only if
             lm15's types cannot hold them.
@@ -195,7 +221,11 @@ class Route:
     formats_beside_tools: bool = True
     strict: bool = False
     marks_failed_results: bool = False
+    text_failures: bool = False
     results_as_objects: bool = False
+    in_results: Callable[[Json, str], Json | None] = _no_block
+    in_questions: Callable[[Json, str], Json | None] = _no_block
+    stand_in: Callable[[Json | None, str], Json | None] | None = None
     replays_reasoning: bool = False
     tools_in_own_words: bool = False
     names: str = PLAIN
@@ -205,10 +235,15 @@ class Route:
     losses: Callable[[Sequence[Json]], Iterable[Loss]] | None = None
 
 
+def _same_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    return part
+
+
 OWN_ENGINE = Route(
     "lm15",
     "engine",
     marks_failed_results=True,
+    in_results=_same_part,
     names=ANY,
     longest_name=1_000_000,
     longest_id=1_000_000,
@@ -232,7 +267,11 @@ def _no_error(body: Json) -> Any:  # noqa: ARG001
     return None
 
 
-def _no_results(body: Mapping[str, Any], results: Sequence[Any]) -> Json:  # noqa: ARG001
+def _no_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:  # noqa: ARG001
+    return {}
+
+
+def _no_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Json:  # noqa: ARG001
     return {}
 
 
@@ -262,6 +301,8 @@ class Provider:
         tools: returns canonical tools in this provider's own words.
         put_results: takes the body that lm15 wrote and `Words.results`, and returns the fields of the body
             that hold the results, with these in their places.
+        put_calls: takes the body and `Words.calls`, and returns the fields of the body that hold the calls,
+            with these fields added.
         put_turns: takes the body that lm15 wrote and `Words.turns`, and returns the fields of the body that
             hold the turns, with these in their places.
         own_turn: takes a turn's state and its calls as the canonical Request has them, and returns the turn
@@ -281,7 +322,8 @@ class Provider:
     assemble: Callable[[Iterable[Json]], Json]
     error_in: Callable[[Json], Any] = _no_error
     tools: Callable[[list[Json]], list[Json]] = _same_tools
-    put_results: Callable[[Mapping[str, Any], Sequence[Any]], Json] = _no_results
+    put_results: Callable[[Mapping[str, Any], Sequence[OwnResult | None]], Json] = _no_results
+    put_calls: Callable[[Mapping[str, Any], Sequence[tuple[int, Json]]], Json] = _no_calls
     put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
     own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
     without_calls: Callable[[Json], Json] = _same_body

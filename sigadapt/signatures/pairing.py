@@ -19,7 +19,7 @@ import dspy
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.sources.mcp import content, is_failure, is_mcp_result
+from sigadapt.signatures.content import is_content
 from sigadapt.signatures.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -27,7 +27,7 @@ AnyCall: TypeAlias = ToolCall | InvalidToolCall
 _MOST_NAMED = 8
 _RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
 _SAVED = (
-    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp"})),
+    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content"})),
     ("tool_call_id", "content", frozenset({"tool_call_id", "name", "content", "role"})),
 )
 """The shapes of a result as a mapping, saved by `model_dump` or a chat's tool message: where the id and the
@@ -40,8 +40,9 @@ class _Bearing(NamedTuple):
     call_id: str | None
     name: str | None
     value: Any
-    is_error: bool
-    is_mcp: bool
+    is_error: bool = False
+    is_mcp: bool = False
+    is_content: bool = False
 
 
 def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str, ToolResult]:
@@ -160,8 +161,8 @@ def _items(given: Any, what: str) -> list[Any]:
 def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
     """The value as one that bears a call id; None for a plain one."""
     if isinstance(item, _RESULTS):
-        is_mcp = isinstance(item, ToolResult) and item.is_mcp
-        return _Bearing(item.call_id, item.name, item.value, item.is_error, is_mcp)
+        flags = (item.is_mcp, item.is_content) if isinstance(item, ToolResult) else ()
+        return _Bearing(item.call_id, item.name, item.value, item.is_error, *flags)
     if not isinstance(item, Mapping):
         return None
     known = cast("Mapping[Any, Any]", item)
@@ -170,10 +171,10 @@ def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
         if not isinstance(call_id, str):
             continue
         if value_key in known and keys.issuperset(known):
-            flags = bool(known.get("is_error")), bool(known.get("is_mcp"))
+            flags = (bool(known.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
             return _Bearing(call_id, known.get("name"), known[value_key], *flags)
         if call_id in calls:  # a tool's own object, which says for which call it is
-            return _Bearing(call_id, None, item, is_error=False, is_mcp=False)
+            return _Bearing(call_id, None, item)
     return None
 
 
@@ -230,8 +231,21 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
         )
     outcome = _outcome(value, error)
     name = call.name or "unnamed"
+    if outcome.is_content and not is_content(outcome.value):
+        raise InvalidHistory(
+            f"the result of call {cut(repr(call.id))} says that it is content, and is not: "
+            f"{_shown(outcome.value)}",
+            code="unreadable_history",
+            tool=name,
+            fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
+        )
     return ToolResult(
-        call_id=call.id, name=name, value=outcome.value, is_error=outcome.is_error, is_mcp=outcome.is_mcp
+        call_id=call.id,
+        name=name,
+        value=outcome.value,
+        is_error=outcome.is_error,
+        is_mcp=outcome.is_mcp,
+        is_content=outcome.is_content,
     )
 
 
@@ -241,8 +255,6 @@ def _outcome(value: Any, error: Any) -> _Bearing:
     if error is True or (not error and isinstance(value, BaseException)):
         error = value
     elif not error:
-        if is_mcp_result(value):
-            return _Bearing(None, None, content(value), is_failure(value), is_mcp=True)
-        return _Bearing(None, None, value, is_error=False, is_mcp=False)
+        return _Bearing(None, None, value)
     reason = str(error) or type(error).__name__ if isinstance(error, BaseException) else error
-    return _Bearing(None, None, reason, is_error=True, is_mcp=False)
+    return _Bearing(None, None, reason, is_error=True)

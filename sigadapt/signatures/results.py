@@ -18,11 +18,11 @@ from typing_extensions import Self
 from sigadapt.schemas.half_pairs import restored
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.content import PLAIN, json_of, text_of
 from sigadapt.signatures.pairing import in_order, results_by_id
 from sigadapt.signatures.tool_result import ToolResult
 
 _MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
-_PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 class Round(pydantic.BaseModel):
@@ -81,10 +81,10 @@ class ToolResults(pydantic.BaseModel):
 
         Args:
             calls: the calls of one turn. Bad ones that were kept get a failed result by themselves.
-            values: one a good call, in order, or by call id. What bears a call id goes to that call wherever
-                it stands: a ToolResult, DSPy's ToolCallResult, or a mapping that was saved of one. An
-                exception is a failure that says its message, and an MCP result what it says, failed if it
-                says so.
+            values: one a good call, in order, or by call id: text, JSON, images, files and audio, as
+                ToolResult takes them. What bears a call id goes to that call wherever it stands: a
+                ToolResult, DSPy's ToolCallResult, or a mapping that was saved of one. An exception is a
+                failure that says its message, and an MCP result what it says, failed if it says so.
             errors: one a good call, or by call id: true where the value is the failure's reason, or the
                 reason itself (a text or an exception); false or None where the call succeeded.
 
@@ -138,9 +138,21 @@ def result_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return orjson.dumps(value, option=_PLAIN).decode()
+        return orjson.dumps(value, option=PLAIN).decode()
     except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
         return compact(utils.serialize_for_json(value))
+
+
+def text_of_result(result: ToolResult) -> str:
+    r"""Return a result as text; images, files and audio are named in their places, as in `[image 1]`.
+
+    Example:
+        >>> import dspy
+        >>> shot = dspy.Image("data:image/png;base64,aGk=")
+        >>> text_of_result(ToolResult(call_id="c", name="f", value=["A shot:", shot]))
+        'A shot:\n[image 1]'
+    """
+    return text_of(result.value) if result.is_content else result_text(result.value)
 
 
 def result_object(result: ToolResult) -> Json:
@@ -161,11 +173,12 @@ def result_object(result: ToolResult) -> Json:
         >>> result_object(ToolResult(call_id="c", name="f", value={"ok": True}))
         {'ok': True}
     """
-    value = (
-        result.value
-        if isinstance(result.value, str)
-        else jiter.from_json(as_unicode(result_text(result.value)).encode())
-    )
+    if result.is_content:
+        value = json_of(result.value)
+    elif isinstance(result.value, str):
+        value = result.value
+    else:
+        value = jiter.from_json(as_unicode(result_text(result.value)).encode())
     if result.is_error:
         return {"error": value}
     if result.is_mcp:

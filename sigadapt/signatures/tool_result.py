@@ -1,10 +1,12 @@
 """ToolResult: the result of one call, or the reason why it failed."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pydantic
 
 from sigadapt.schemas.half_pairs import restored, savable
+from sigadapt.signatures.content import content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 
 
 class _Named(Protocol):
@@ -21,9 +23,15 @@ class ToolResult(pydantic.BaseModel):
     Args:
         call_id: the id of the call that it answers.
         name: the tool's name.
-        value: text, or any value that has a JSON form.
+        value: text, or any value that has a JSON form; also images, files and audio (DSPy's types, an MCP
+            result, MCP content blocks), alone, in a list, or anywhere inside. These are kept as plain data.
         is_error: whether the call failed; `value` is then the reason.
         is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
+        is_content: whether `value` is content as plain data, in the form of `signatures/content.py`. It is
+            set by itself for values with images, files or audio.
+
+    Raises:
+        pydantic.ValidationError: if `is_content` is true and `value` is not content.
 
     Example:
         >>> ToolResult(call_id="call_1", name="search", value="No network.", is_error=True).value
@@ -37,11 +45,14 @@ class ToolResult(pydantic.BaseModel):
     value: Any
     is_error: bool = False
     is_mcp: bool = False
+    is_content: bool = False
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
-        return restored(data) if info.mode == "json" else data  # a Round restores its own
+        if info.mode == "json":  # a Round restores its own
+            data = restored(data)
+        return _with_content(cast("dict[str, Any]", data)) if isinstance(data, dict) else data
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
@@ -57,3 +68,17 @@ class ToolResult(pydantic.BaseModel):
             True
         """
         return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)
+
+
+def _with_content(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a result with its value as plain data if it has images, files or audio."""
+    value = data.get("value")
+    if data.get("is_content"):
+        if not is_content(value):
+            raise ValueError("the value of a result is not content, although it says so")
+        return data
+    parts = content_of(value)
+    if not is_mcp_result(value):
+        return data if parts is None else {**data, "value": parts, "is_content": True}
+    said = {"value": json_of(mcp_content(value))} if parts is None else {"value": parts, "is_content": True}
+    return {**data, **said, "is_error": data.get("is_error") or is_failure(value), "is_mcp": True}

@@ -8,7 +8,7 @@ import dspy
 import pytest
 from support import ENGINES
 from wire_bodies import part, serving
-from wire_matrix import COLUMNS
+from wire_matrix import COLUMNS, PNG
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -112,6 +112,28 @@ def test_a_conversation_on_every_wire(column: str):
     assert [said.count(city) for city in ("Paris", "Rome")] == [1, 1]
     assert results.index("sunny") < results.index("backend down")
     assert json.dumps(served.sent[1]).count("Where?") == 1
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_an_agent_sees_what_its_tool_saw(column: str):
+    """conversations: A result may hold images, files and audio."""
+
+    def get_weather(city: str) -> list[Any]:
+        """Weather for a city."""
+        return [f"The sky of {city}:", dspy.Image(f"data:image/png;base64,{PNG}")]
+
+    form = COLUMNS[column].form
+    first, last = heard(form, ("get_weather", PARIS)), heard(form, SUBMIT, first=2)
+    with serving(column, first, last) as served, under(served.lm()):
+        program: Any = dspy.ReActV2(TASK, tools=[get_weather])
+        out = program(question="Where?")
+        kept = dspy.History.model_validate_json(out.history.model_dump_json())
+        program(question="Where?", history=kept)
+    assert out.answer == "mixed"
+    for sent in served.sent[1:]:
+        assert PNG in json.dumps(sent)
+        assert "CUSTOM-TYPE" not in json.dumps(sent)
+        assert f'"{PNG}' in json.dumps(sent) or f"base64,{PNG}" in json.dumps(sent)
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -96,7 +96,12 @@ def is_result(row: Mapping[str, Any]) -> bool:
     parts: Any = row.get("content") or row.get("parts")
     if row.get("role") != "user" or not isinstance(parts, list):
         return False
-    return all(_carries_result(block) for block in cast("list[dict[str, Any]]", parts))
+    return any(_carries_result(block) for block in cast("list[dict[str, Any]]", parts))
+
+
+def is_attachment(row: Mapping[str, Any]) -> bool:
+    """Whether a row carries what a result could not hold."""
+    return row.get("role") == "user" and "Attachment 1: " in json.dumps(row)
 
 
 def _carries_result(block: Mapping[str, Any]) -> bool:
@@ -108,8 +113,8 @@ def part(scope: str, form: str, sent: Mapping[str, Any]) -> Any:
     """The part of a request that a row's scope is about; see `wire_matrix.Row`."""
     if scope in ("said", "results"):
         rows = turns(form, sent)
-        results = [row for row in rows if is_result(row)]
-        said = [row for row in rows if not is_result(row)]
+        results = [row for row in rows if is_result(row) or is_attachment(row)]
+        said = [row for row in rows if row not in results]
         assert rows == said + results, "nothing follows the results"
         return said if scope == "said" else results
     if scope == "format":

@@ -835,6 +835,132 @@ FAILED = Row(
     errors=(True,),
 )
 
+# ---- results that are not text ----
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_URI = f"data:image/png;base64,{PNG}"
+_MOVED = (("/messages/3/content", "lowered"),)
+_NAMED = "a shot\n[image 1, attachment 1 below]"
+_SHOT = "Attachment 1: image 1 of result 1 (get_weather)"
+_CHAT_SHOT = [
+    {"role": "tool", "tool_call_id": "call_1", "content": _NAMED},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": _SHOT}, {"type": "image_url", "image_url": {"url": _URI}}],
+    },
+]
+_CLAUDE_SHOT = [
+    {"type": "text", "text": "a shot"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+]
+_OUTPUT_SHOT = [
+    {
+        "type": "function_call_output",
+        "call_id": "call_1",
+        "output": [{"type": "input_text", "text": "a shot"}, {"type": "input_image", "image_url": _URI}],
+    }
+]
+
+IMAGE = Row(
+    "Result with an image",
+    "results",
+    "Text and an image: inside the result where it can hold both, else right after the results.",
+    {
+        "openai": Cell(_CHAT_SHOT, heard=_assistant(None, _CHAT_PARIS), changes=_MOVED),
+        "responses": Cell(_OUTPUT_SHOT, heard=[_RESPONSES_PARIS_HEARD]),
+        "anthropic": Cell(
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "toolu_1", "content": _CLAUDE_SHOT},
+                    ],
+                }
+            ],
+            heard=[_ANTHROPIC_PARIS],
+        ),
+        "gemini": Cell(
+            [
+                {
+                    "role": "user",
+                    "parts": [
+                        _function_response("call_1", {"output": _NAMED}),
+                        {"inlineData": {"mimeType": "image/png", "data": PNG}},
+                    ],
+                }
+            ],
+            heard=[_GEMINI_PARIS],
+            changes=_MOVED,
+            note="Since Gemini 3, the image is in `functionResponse.parts`.",
+        ),
+        "ollama": Cell(
+            [
+                {"role": "tool", "tool_call_id": "call_1", "content": _NAMED, "images": []},
+                {"role": "user", "content": _SHOT, "images": [PNG]},
+            ],
+            heard={"content": "", "tool_calls": [_OLLAMA_PARIS_HEARD]},
+            changes=_MOVED,
+        ),
+        "ollama-door": Cell(_CHAT_SHOT, heard=_assistant(None, _CHAT_PARIS), changes=_MOVED),
+        "bedrock": Cell(
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "toolResult": {
+                                "toolUseId": "tooluse_1",
+                                "content": [
+                                    {"text": "a shot"},
+                                    {"image": {"format": "png", "source": {"bytes": PNG}}},
+                                ],
+                            }
+                        }
+                    ],
+                }
+            ],
+            heard=[_BEDROCK_PARIS],
+        ),
+        "openai-litellm": Cell(_CHAT_SHOT, heard=_assistant(None, _CHAT_PARIS), changes=_MOVED),
+        "responses-litellm": Cell(_OUTPUT_SHOT, heard=[_RESPONSES_PARIS_HEARD]),
+        "anthropic-litellm": Cell(
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "toolu_1", "content": _CLAUDE_SHOT},
+                    ],
+                }
+            ],
+            heard=[_ANTHROPIC_PARIS],
+        ),
+        "gemini-litellm": Cell(
+            [
+                {
+                    "role": "user",
+                    "parts": [_function_response_litellm({"output": _NAMED})],
+                },
+                {
+                    "role": "user",
+                    "parts": [{"text": _SHOT}, {"inline_data": {"mime_type": "image/png", "data": PNG}}],
+                },
+            ],
+            heard=[_GEMINI_PARIS],
+            changes=_MOVED,
+        ),
+    },
+    values=(
+        CallToolResult.model_validate(
+            {
+                "content": [
+                    {"type": "text", "text": "a shot"},
+                    {"type": "image", "data": PNG, "mimeType": "image/png"},
+                ]
+            }
+        ),
+    ),
+)
+
 # ---- structured output ----
 
 ANSWER_SCHEMA = {
@@ -911,6 +1037,7 @@ ROWS: Mapping[str, Row] = {
     "result": RESULT,
     "result-object": RESULT_OBJECT,
     "failed": FAILED,
+    "image": IMAGE,
     "auto": CHOICE_AUTO,
     "required": CHOICE_REQUIRED,
     "none": CHOICE_NONE,

@@ -16,10 +16,11 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import provider_of
-from sigadapt.providers.provider import NO_WORDS, OwnTurn, Provider, Route, Words
+from sigadapt.providers.provider import NO_WORDS, OwnResult, OwnTurn, Provider, Route, Words
+from sigadapt.providers.result_blocks import text_in
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import as_unicode, compact, is_unicode
+from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
 
 
@@ -66,16 +67,21 @@ def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
 def _words(rows: list[dict[str, Any]], route: Route) -> Words:
     """Return the turns and results that lm15's types cannot hold."""
     turns: list[OwnTurn] = []
-    results: list[Any] = []
+    results: list[OwnResult | None] = []
+    signed: list[tuple[int, Json]] = []
     calls = 0
     for row in rows:
         if row["role"] == "assistant":
             if _goes_back_whole(row, route):
                 turns.append(_own_turn(row, route, calls))
+            if "stand_in" in row and not route.as_chat:
+                signed.append((calls, row["stand_in"]))
             calls += len(row.get("tool_calls", ()))
-        elif row["role"] == "tool" and route.results_as_objects and not route.as_chat:
-            results.append(_result_object(row))
-    return Words(tuple(turns), tuple(results)) if turns or results else NO_WORDS
+        elif row["role"] == "tool":
+            results.append(_own_result(row, route))
+    if turns or signed or any(results):
+        return Words(tuple(turns), tuple(results) if any(results) else (), None, tuple(signed))
+    return NO_WORDS
 
 
 def _goes_back_whole(row: dict[str, Any], route: Route) -> bool:
@@ -93,9 +99,18 @@ def _own_turn(row: dict[str, Any], route: Route, at: int) -> OwnTurn:
     return OwnTurn(at, len(row["tool_calls"]), blocks)
 
 
-def _result_object(row: dict[str, Any]) -> dict[str, Any]:
-    made = result_object(row["result"])
-    return made if is_unicode(row["content"]) else orjson.loads(as_unicode(compact(made)))
+def _own_result(row: dict[str, Any], route: Route) -> OwnResult | None:
+    """Return a result in the provider's own words; None if lm15's types hold it."""
+    as_object = route.results_as_objects and not route.as_chat
+    if not as_object and not row.get("blocks") and not row.get("after"):
+        return None
+    blocks = row.get("blocks")
+    if blocks and route.door == "engine":  # lm15's types go to the engine as they are
+        return None
+    if blocks and route.results_as_objects and route.as_chat:
+        blocks = [{"type": "text", "text": compact(result_object(row["result"]))}, *blocks]
+    made: list[Any] = [blocks, result_object(row["result"]) if as_object else None, row.get("after", ())]
+    return OwnResult(*(made if is_unicode(row["content"]) else orjson.loads(as_unicode(compact(made)))))
 
 
 def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
@@ -170,12 +185,31 @@ def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm
 
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
     failed, text = row["is_error"], as_unicode(row["content"])
+    if route.door == "engine" and row.get("blocks"):
+        parts = tuple(_content_part(part) for part in row["blocks"])
+        return lm15.ToolResultPart(
+            id=row["tool_call_id"], name=row.get("name"), content=parts, is_error=failed
+        )
     if route.results_as_objects and route.as_chat:  # LiteLLM sends JSON text of an object as that object
         failed, text = False, as_unicode(compact(result_object(row["result"])))
     elif failed and not route.marks_failed_results:
         failed, text = False, f"ERROR: {text}"
     return lm15.ToolResultPart(
         id=row["tool_call_id"], name=row.get("name"), content=(lm15.TextPart(text=text),), is_error=failed
+    )
+
+
+_MEDIA: dict[str, Any] = {"image": lm15.ImagePart, "audio": lm15.AudioPart, "file": lm15.DocumentPart}
+
+
+def _content_part(part: Json) -> Any:
+    """Return a part of a result (`signatures/content.py`) in lm15's types."""
+    text = text_in(part)
+    if text is not None:
+        return lm15.TextPart(text=as_unicode(text))
+    mime = {"media_type": part["mime_type"]} if "mime_type" in part else {}
+    return _MEDIA[part["type"]](
+        **mime, **{key: part[key] for key in ("data", "url", "file_id") if key in part}
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT
@@ -61,7 +62,8 @@ def lowered(request: Request, route: Route) -> Lowered:
         InvalidOption: for a forced tool choice without tools, or while thinking is on if the provider refuses
             this.
         InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
-        InvalidHistory: `unreadable_state`, for saved provider state that is none.
+        InvalidHistory: `unreadable_state`, for saved provider state that is none; `unsendable_content`, for a
+            result with something that the route cannot send.
 
     Example:
         >>> from sigadapt.providers import ollama
@@ -85,6 +87,11 @@ def lowered(request: Request, route: Route) -> Lowered:
     changes += _foreign(request, route)
     request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
     changes += map(_new_id, ids)
+    if has_content(request):
+        request, moved = with_content(request, route)
+        changes += (Change(where, "lowered", why) for where, why in moved)
+    if route.stand_in is not None:
+        request = _signed(request, route, changes)
     return Lowered(request, table, tuple(changes))
 
 
@@ -272,3 +279,24 @@ def _names(items: Iterable[dict[str, Any]]) -> str:
     """Return the names of the blocks and fields that only their own provider takes, each once."""
     named = (item.get("name") or ("reasoning" if item["type"] == "thinking" else None) for item in items)
     return listed(map(cut, dict.fromkeys(filter(None, named))), _MOST_NAMES, ", ")
+
+
+def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Add what the provider asks for in place of missing state, to the first calls of the running turn.
+
+    The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every turn.
+    """
+    rows = request["messages"]
+    asked = max((number for number, row in enumerate(rows) if row["role"] == "user"), default=-1)
+    sent = list(rows)
+    for number, row in enumerate(rows):
+        if not row.get("tool_calls") or (number < asked and not route.as_chat):
+            continue
+        state = row["turn"].state if row.get("turn") else None
+        fields = route.stand_in(state, request["model"]) if route.stand_in else None
+        if fields is not None:
+            sent[number] = {**row, "stand_in": fields}
+            why = f"the turn has no state of this provider, which asks for {fields} in its place"
+            changes.append(Change(f"/messages/{number}/tool_calls/0", "lowered", why))
+    changed: Request = {**request, "messages": sent}
+    return changed

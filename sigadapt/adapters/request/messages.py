@@ -20,7 +20,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.pairing import unanswered
-from sigadapt.signatures.results import Round, ToolResults, result_text
+from sigadapt.signatures.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_result import ToolResult
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
@@ -333,7 +333,7 @@ def result_message(result: ToolResult) -> Message:
         "role": "tool",
         "tool_call_id": result.call_id,
         "name": _named(result.name),
-        "content": result_text(result.value),
+        "content": text_of_result(result),
         "is_error": result.is_error,
         "result": result,
     }

@@ -73,20 +73,18 @@ def is_failure(value: object) -> bool:
     return is_mcp_result(value) and bool(failed)
 
 
-def content(result: Any) -> Any:
-    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks.
+_BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
+
+
+def block_of(value: Any) -> Json | None:
+    """Return a content block of an MCP result as JSON; None for any other value.
 
     Example:
         >>> import mcp.types
-        >>> content(mcp.types.CallToolResult(content=[mcp.types.TextContent(type="text", text="noon")]))
-        'noon'
+        >>> block_of(mcp.types.TextContent(type="text", text="noon"))
+        {'type': 'text', 'text': 'noon'}
     """
-    structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
-    if structured is not None:
-        return structured
-    blocks: list[Json] = [
-        block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
-    ]
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return blocks
+    kind = type(value).__name__
+    if kind not in _BLOCKS or not _is_a(kind, value):
+        return None
+    return cast("Json", value.model_dump(mode="json", by_alias=True, exclude_none=True))

@@ -18,7 +18,11 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
     (("openai-chat", "litellm", ""), {"model": "openai/gpt-4o-mini", "engine": "litellm"}),
     (("openai-chat", "litellm", ""), {"model": "mistral/mistral-large-latest", "engine": "litellm"}),
     (("openai-chat", "litellm", "deepseek"), {"model": "deepseek/deepseek-chat", "engine": "litellm"}),
-    (("openai-chat", "litellm", "deepseek"), {"model": "moonshot/kimi-k2", "engine": "litellm"}),
+    (("openai-chat", "litellm", "moonshot"), {"model": "moonshot/kimi-k2", "engine": "litellm"}),
+    (("openai-chat", "litellm", "heroku"), {"model": "heroku/claude-4-sonnet", "engine": "litellm"}),
+    (("openai-chat", "litellm", "heroku"), {"model": "sambanova/Meta-Llama-3.1-8B", "engine": "litellm"}),
+    (("openai-chat", "litellm", "heroku"), {"model": "docker_model_runner/llama", "engine": "litellm"}),
+    (("openai-chat", "litellm", "heroku"), {"model": "publicai/apertus", "engine": "litellm"}),
     (("openai-responses", "lm15", ""), {"model": "openai/gpt-5", "model_type": "responses"}),
     (
         ("openai-responses", "litellm", ""),

@@ -1,0 +1,157 @@
+"""Results with images, files or audio: decide for each of these where the route can send it (rules 3 and 8).
+
+ a. Inside the result, if the provider's results can hold it.
+ b. As text inside the result, if it is a file of text.
+ c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
+ d. Otherwise the request is refused, because the model would answer without what the tool found.
+
+All but the first are recorded.
+"""
+
+from typing import Any, NamedTuple
+
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers.provider import Route
+from sigadapt.providers.result_blocks import decoded_text, text_in
+from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.signatures.content import MEDIA, Part, name_of, text_of
+
+
+class Placed(NamedTuple):
+    """A Request whose results have what they hold in its places.
+
+    Args:
+        request: the Request. A tool message with content has two more keys: `blocks` with the blocks inside
+            the result (None for text alone), and `after` with the blocks that follow the turn's results.
+        changes: where something is sent in another place or form, and why.
+    """
+
+    request: Request
+    changes: list[tuple[str, str]]
+
+
+def has_content(request: Request) -> bool:
+    """Return whether any result holds an image, a file or audio."""
+    for row in request["messages"]:
+        if row["role"] == "tool" and row.get("result") is not None and row["result"].is_content:
+            return True
+    return False
+
+
+def with_content(request: Request, route: Route) -> Placed:
+    """Put what the results hold into its places.
+
+    Args:
+        request: the Request; not changed.
+        route: the route.
+
+    Raises:
+        InvalidHistory: `unsendable_content`, with the tool and what its result holds.
+    """
+    messages: list[dict[str, Any]] = []
+    changes: list[tuple[str, str]] = []
+    place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
+    for number, row in enumerate(request["messages"]):
+        place = place + 1 if row["role"] == "tool" else 0
+        below = below if place > 1 else 0
+        if place and row.get("result") is not None and row["result"].is_content:
+            placing = _Placing(row, route, request["model"], place, below)
+            changes += ((f"/messages/{number}/content", why) for why in placing.changes)
+            below, row = placing.below, placing.row()  # noqa: PLW2901
+        messages.append(row)
+    placed: Request = {**request, "messages": messages}
+    return Placed(placed, changes)
+
+
+def _parts_of(row: dict[str, Any]) -> list[Part]:
+    """Return the content of a result; with the text that a hook wrote, if one did."""
+    parts: list[Part] = row["result"].value
+    if row["content"] == text_of(parts):
+        return parts
+    return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in MEDIA)]
+
+
+class _Placing:
+    """One result, whose parts are put into their places."""
+
+    def __init__(self, row: dict[str, Any], route: Route, model: str, place: int, below: int) -> None:
+        self.below = below
+        self._place = place
+        self.changes: list[str] = []
+        self._row, self._route, self._model = row, route, model
+        self._parts: list[Part] = []
+        self._after: list[Json] = []
+        number = 0
+        for part in _parts_of(row):
+            number += part["type"] in MEDIA
+            self._parts += self._placed(part, number) if part["type"] in MEDIA else [part]
+
+    def row(self) -> dict[str, Any]:
+        """Return the tool message."""
+        text = text_of(self._parts)
+        result = self._row["result"].model_copy(update={"value": self._parts})
+        return {
+            **self._row,
+            "content": text,
+            "result": result,
+            "blocks": self._blocks(),
+            "after": self._after,
+        }
+
+    def _placed(self, part: Part, number: int) -> list[Part]:
+        """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
+        text_only = self._row["is_error"] and self._route.text_failures
+        block = None if text_only else self._route.in_results(part, self._model)
+        named = {"type": "text", "text": name_of(part, number)}
+        is_named = self._is_in_json(named["text"])
+        if block is not None:
+            says_name = is_named or "name" not in part or part["name"] in compact(block)
+            return [part] if says_name else [named, part]
+        where = "a failed result" if text_only else "a result"
+        text = decoded_text(part)
+        if text is not None:
+            self.changes.append(f"this route has no place for this file in {where}; its text is sent")
+            return [{"type": "text", "text": f"{named['text']}\n{text}"}]
+        self._follow(part, named["text"])
+        self.changes.append(
+            f"this route has no place for {part['type']} data in {where}; it follows the results"
+        )
+        if self._route.results_as_objects and is_named:
+            return []
+        return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
+
+    def _follow(self, part: Part, name: str) -> None:
+        block = self._route.in_questions(part, self._model)
+        if block is None:
+            raise self._refusal(part)
+        self.below += 1
+        result = f"result {self._place} ({self._row['name']})"
+        label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
+        named = self._route.in_questions(label, self._model)
+        self._after += [block] if named is None else [named, block]
+
+    def _is_in_json(self, name: str) -> bool:
+        return any(name in compact(part["value"]) for part in self._parts if part["type"] == "json")
+
+    def _blocks(self) -> list[Json] | None:
+        """Return the blocks inside the result; None if it holds only text."""
+        if not any(part["type"] in MEDIA for part in self._parts):
+            return None
+        parts = self._parts
+        if self._row["is_error"] and not self._route.marks_failed_results:
+            first = text_in(parts[0])
+            marked = {"type": "text", "text": "ERROR:" if first is None else f"ERROR: {first}"}
+            parts = [marked, *parts[first is not None :]]
+        blocks = (self._route.in_results(part, self._model) for part in parts)
+        return [block for block in blocks if block is not None]
+
+    def _refusal(self, part: Part) -> InvalidHistory:
+        kind = cut(part.get("mime_type") or next(key for key in ("url", "file_id", "data") if key in part))
+        return InvalidHistory(
+            f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data ({kind}), "
+            "which cannot be sent on this route",
+            code="unsendable_content",
+            tool=self._row["name"],
+            fix="Give the result as text, or ask a model that takes it.",
+        )

@@ -1,0 +1,147 @@
+"""The parts of a result as content blocks of a chat message, and what the providers' blocks have in common.
+
+A part has the form that `signatures/content.py` describes. Source: OpenAI's chat completions reference
+(content parts `text`, `image_url`, `input_audio` and `file` of a user message), read 2026-11-21. A tool
+message takes text alone there, so what is not text follows the results of the turn in a user message.
+"""
+
+import base64
+import mimetypes
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sigadapt.providers.provider import OwnResult
+from sigadapt.schemas.json_values import Json, compact
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+PDF = "application/pdf"
+
+_AUDIO = {"wav": "wav", "x-wav": "wav", "wave": "wav", "mp3": "mp3", "mpeg": "mp3"}
+_TEXTS = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "javascript", "csv", "x-ndjson", "sql"})
+
+
+def text_in(part: Json) -> str | None:
+    """Return the text of a part that is text or JSON; None for an image, a file or audio.
+
+    Example:
+        >>> text_in({"type": "json", "value": [1, 2]}), text_in({"type": "image", "url": "https://a.b/c"})
+        ('[1,2]', None)
+    """
+    if part["type"] == "json":
+        return compact(part["value"])
+    return part["text"] if part["type"] == "text" else None
+
+
+def decoded_text(part: Json) -> str | None:
+    """Return the text of a file that is a text by its MIME type; None for any other part.
+
+    Example:
+        >>> decoded_text({"type": "file", "mime_type": "text/csv", "data": "YSxi"})
+        'a,b'
+    """
+    family, _, kind = part.get("mime_type", "").partition(";")[0].strip().partition("/")
+    if family != "text" and kind not in _TEXTS and not kind.endswith(("+json", "+xml")):
+        return None
+    try:
+        return base64.b64decode(part.get("data", ""), validate=True).decode() or None
+    except ValueError:  # no base64, or no UTF-8
+        return None
+
+
+def data_uri(part: Json) -> str:
+    """Return a part with data as a data URI.
+
+    Example:
+        >>> data_uri({"type": "image", "mime_type": "image/png", "data": "aGk="})
+        'data:image/png;base64,aGk='
+    """
+    return f"data:{part['mime_type']};base64,{part['data']}"
+
+
+def file_name(part: Json) -> str:
+    """Return the name of a file; one by its MIME type if it has none.
+
+    Example:
+        >>> file_name({"type": "file", "mime_type": "application/pdf", "data": "aGk="})
+        'file.pdf'
+    """
+    name = part.get("name", "").rpartition("/")[2]
+    return name or f"file{mimetypes.guess_extension(part['mime_type']) or '.bin'}"
+
+
+def chat_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+    """Return a part as a content block of a user message; None if no such block can hold it.
+
+    Example:
+        >>> chat_block({"type": "image", "url": "https://a.b/c.png"}, "gpt-4o")
+        {'type': 'image_url', 'image_url': {'url': 'https://a.b/c.png'}}
+    """
+    text, has_data = text_in(part), "data" in part
+    if text is not None:
+        return {"type": "text", "text": text}
+    if part["type"] == "image" and "file_id" not in part:
+        return {"type": "image_url", "image_url": {"url": data_uri(part) if has_data else part["url"]}}
+    if part["type"] == "audio" and has_data:
+        form = _AUDIO.get(part["mime_type"].partition("/")[2].partition(";")[0])
+        if form is None:
+            return None
+        return {"type": "input_audio", "input_audio": {"data": part["data"], "format": form}}
+    if part["type"] == "file" and "url" not in part:
+        held = (
+            {"filename": file_name(part), "file_data": data_uri(part)}
+            if has_data
+            else {"file_id": part["file_id"]}
+        )
+        return {"type": "file", "file": held}
+    return None
+
+
+def chat_image(part: Json, model: str) -> Json | None:
+    """Return an image with data as a content block of a user message; None for any other part but text.
+
+    Example:
+        >>> chat_image({"type": "image", "url": "https://a.b/c.png"}, "llama3.2-vision")
+    """
+    has_place = part["type"] in ("text", "json") or (part["type"] == "image" and "data" in part)
+    return chat_block(part, model) if has_place else None
+
+
+def chat_text(part: Json, model: str) -> Json | None:
+    """Return text or JSON as a content block; None for any other part.
+
+    Example:
+        >>> chat_text({"type": "image", "url": "https://a.b/c.png"}, "deepseek-chat")
+    """
+    return None if text_in(part) is None else chat_block(part, model)
+
+
+def put_in_chat(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
+    """Return the `messages` of a request with content in its results, and what follows in a user message.
+
+    Args:
+        body: a chat completion request, or LiteLLM's arguments.
+        results: what replaces the tool messages, in order.
+
+    Example:
+        >>> image = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
+        >>> body = {"messages": [{"role": "tool", "tool_call_id": "c", "content": "[image 1]"}]}
+        >>> [message["role"] for message in put_in_chat(body, [OwnResult(after=[image])])["messages"]]
+        ['tool', 'user']
+    """
+    return {"messages": list(_with_results(body["messages"], iter(results)))}
+
+
+def _with_results(messages: Sequence[Json], results: Iterator[OwnResult | None]) -> Iterator[Json]:
+    after: list[Json] = []
+    for message in messages:
+        if message["role"] != "tool":
+            if after:
+                yield {"role": "user", "content": after}
+                after = []
+            yield message
+            continue
+        result = next(results, None) or OwnResult()
+        after = [*after, *result.after]
+        yield message if result.blocks is None else {**message, "content": [*result.blocks]}
+    if after:
+        yield {"role": "user", "content": after}

@@ -1,0 +1,323 @@
+"""Content: what a result holds beside text and JSON (images, files, audio), in order and as plain data.
+
+| part | keys beside `type` |
+|---|---|
+| `text` | `text` |
+| `json` | `value` |
+| `image`, `audio`, `file` | one of `data` (base64, with `mime_type`), `url`, `file_id`; maybe `name` |
+
+`[image 1]` or `[file 1: a.pdf]` in a text or in JSON names the first of these parts, whatever its type.
+
+A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
+from anywhere, so it is never read as an image at a URL: some routes would download that.
+"""
+
+import base64
+import mimetypes
+from collections.abc import Iterator
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote_to_bytes
+
+import jiter
+import orjson
+from dspy.adapters import utils
+from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
+from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as _START
+from dspy.adapters.types.base_type import Type
+
+from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.signatures.sources.mcp import block_of, is_mcp_result
+
+Part: TypeAlias = Json
+
+MEDIA = frozenset({"image", "audio", "file"})
+PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+_MARK = _START.encode()
+_SOURCES = ("data", "url", "file_id")
+
+
+def content_of(value: Any) -> list[Part] | None:
+    """Return the content of a tool's value; None if the value is only text or JSON.
+
+    Images, files and audio are DSPy's types (also as DSPy saves them, as marked text), content blocks of the
+    MCP SDK, and an MCP result. They may stand alone, in a list with texts, or anywhere inside a value.
+
+    Args:
+        value: what a tool returned.
+
+    Example:
+        >>> import dspy
+        >>> content_of(["A shot:", dspy.Image("data:image/png;base64,aGk=")])[1]
+        {'type': 'image', 'mime_type': 'image/png', 'data': 'aGk='}
+        >>> content_of({"ok": True})
+    """
+    if type(value) is str:
+        return _saved(value) if value.startswith(_START) else None
+    try:
+        if _MARK not in orjson.dumps(value, option=PLAIN):
+            return None
+    except TypeError:
+        pass  # not plain JSON: it may hold anything
+    parts = mcp_content(value) if is_mcp_result(value) else _parts(value)
+    return parts if _has_media(parts) else None
+
+
+def mcp_content(result: Any) -> list[Part]:
+    """Return the content of an MCP result: its blocks, and its structured content unless a text repeats it.
+
+    Source: the Model Context Protocol, "Tools" (2025-11-25): content blocks and `structuredContent`, of which
+    a server should also send the JSON as a text block.
+
+    Example:
+        >>> import mcp.types
+        >>> text = mcp.types.TextContent(type="text", text="noon")
+        >>> mcp_content(mcp.types.CallToolResult(content=[text], structuredContent={"result": "noon"}))
+        [{'type': 'json', 'value': {'result': 'noon'}}]
+    """
+    structured = getattr(result, "structured_content", getattr(result, "structuredContent", None))
+    blocks = [block_of(block) for block in result.content]
+    parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
+    if structured is None:
+        return parts
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts
+    return [{"type": "json", "value": structured}, *rest]
+
+
+def is_content(value: Any) -> bool:
+    """Return whether a value has the form of content, for values that were saved.
+
+    Example:
+        >>> is_content([{"type": "image", "url": "https://a.b/c.png"}]), is_content([{"type": "image"}])
+        (True, False)
+    """
+    return isinstance(value, (list, tuple)) and all(_is_part(part) for part in cast("list[Any]", value))
+
+
+def text_of(parts: list[Part]) -> str:
+    r"""Return content as text, with each image, file or audio named in its place.
+
+    Example:
+        >>> text_of([{"type": "text", "text": "A shot:"}, {"type": "image", "url": "https://a.b/c.png"}])
+        'A shot:\n[image 1]'
+    """
+    return "\n".join(text for text, _ in _named(parts))
+
+
+def json_of(parts: list[Part]) -> Any:
+    """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds.
+
+    Example:
+        >>> json_of([{"type": "json", "value": {"a": 1}}, {"type": "image", "url": "https://a.b/c.png"}])
+        {'a': 1}
+    """
+    said = [part["value"] if part["type"] == "json" else part["text"] for part in parts if not _media(part)]
+    if all(isinstance(each, str) for each in said):
+        return "\n".join(said) if said else text_of(parts)
+    return said[0] if len(said) == 1 else said
+
+
+def name_of(part: Part, number: int) -> str:
+    """Return how content names one of its images, files or audio, of which this is the `number`th.
+
+    Example:
+        >>> name_of({"type": "file", "file_id": "file_1", "name": "a.pdf"}, 2)
+        '[file 2: a.pdf]'
+    """
+    name = f": {part['name']}" if part.get("name") else ""
+    return f"[{part['type']} {number}{name}]"
+
+
+def _named(parts: list[Part]) -> Iterator[tuple[str, Part]]:
+    number = 0
+    for part in parts:
+        number += _media(part)
+        if part["type"] == "text":
+            yield part["text"], part
+        else:
+            yield (name_of(part, number) if _media(part) else compact(part["value"])), part
+
+
+def _media(part: Part) -> bool:
+    return part["type"] in MEDIA
+
+
+def _has_media(parts: list[Part]) -> bool:
+    return any(map(_media, parts))
+
+
+def _is_part(part: Any) -> bool:
+    if not is_object(part):
+        return False
+    if part.get("type") in MEDIA:
+        sources = [key for key in _SOURCES if key in part]
+        are_texts = all(isinstance(value, str) for value in part.values())
+        return are_texts and len(sources) == 1 and ("mime_type" in part or sources != ["data"])
+    return (part.get("type") == "text" and isinstance(part.get("text"), str)) or (
+        part.get("type") == "json" and "value" in part
+    )
+
+
+def _parts(value: Any) -> list[Part]:
+    """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
+    items = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [cast("Any", value)]
+    found = [_found(item) for item in items]
+    if not any(found):
+        items, found = [value], [None]
+    taken = _Taken()
+    parts: list[Part] = []
+    for item, own in zip(items, found, strict=True):
+        if own is not None:
+            taken.count += sum(map(_media, own))
+            parts += own
+        elif isinstance(item, str):
+            parts.append({"type": "text", "text": item})
+        else:
+            parts += [{"type": "json", "value": taken.out_of(item)}, *taken.flush()]
+    return parts
+
+
+def _found(item: Any) -> list[Part] | None:
+    """Return the parts that an item is by itself; None if it is a text or JSON, whatever it holds."""
+    if isinstance(item, str):
+        return _saved(item)
+    if isinstance(item, Type):
+        text = utils.serialize_for_json(item)
+        return _marked(text) if isinstance(text, str) else None
+    block = block_of(item)
+    return None if block is None else list(_of_mcp(block))
+
+
+class _Taken:
+    """The images, files and audio that were taken out of one value, in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._new: list[Part] = []
+
+    def flush(self) -> list[Part]:
+        """Return what was taken since the last time."""
+        new, self._new = self._new, []
+        return new
+
+    def out_of(self, value: Any) -> Any:
+        """Return a value as JSON with the name of each image, file or audio in its place."""
+        before = self.count
+        try:
+            value = self._named(value)
+        except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
+            self.count, self._new = before, []
+        return self._named(utils.serialize_for_json(value))
+
+    def _named(self, value: Any) -> Any:
+        parts = _found(value)
+        if parts is not None:
+            return " ".join(self._take(part) if _media(part) else text_of([part]) for part in parts)
+        if type(value) in (list, tuple):
+            return [self._named(item) for item in value]
+        if type(value) is dict:
+            return {key: self._named(member) for key, member in cast("dict[Any, Any]", value).items()}
+        return value
+
+    def _take(self, part: Part) -> str:
+        self.count += 1
+        self._new.append(part)
+        return name_of(part, self.count)
+
+
+def _saved(text: str) -> list[Part] | None:
+    """Return what a text is that DSPy saved of one of its types; None for any other text."""
+    parts = _marked(text)
+    if parts is None:
+        return None
+    return [{"type": "json", "value": part} if "url" in part else part for part in parts]
+
+
+def _marked(text: str) -> list[Part] | None:
+    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None."""
+    if not text.startswith(_START) or not text.endswith(_END) or text.count(_START) != 1:
+        return None
+    try:
+        blocks: Any = jiter.from_json(text[len(_START) : -len(_END)].encode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return [_of_chat(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else None
+
+
+def _of_chat(block: Any) -> Part:
+    """Return a content block of a chat message as a part; as JSON if it is of no known kind.
+
+    Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
+    """
+    kind = block.get("type") if is_object(block) else None
+    held = block.get(kind) if isinstance(kind, str) else None
+    part: Part | None = None
+    if kind == "text" and isinstance(held, str):
+        part = {"type": "text", "text": held}
+    elif kind == "image_url":
+        url = held.get("url") if is_object(held) else held
+        part = _addressed("image", url) if isinstance(url, str) else None
+    elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
+        part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
+    elif kind == "file" and is_object(held):
+        part = _file(held)
+    return {"type": "json", "value": block} if part is None else part
+
+
+def _file(held: Json) -> Part | None:
+    name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
+    if isinstance(held.get("file_data"), str):
+        return {**_addressed("file", held["file_data"], name.get("name")), **name}
+    return (
+        {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
+    )
+
+
+def _addressed(kind: str, url: str, name: str | None = None) -> Part:
+    """Return the part at an address: a URL, a data URI, or base64 alone."""
+    if not url.startswith("data:"):
+        return {"type": kind, "url": url} if "://" in url[:12] else _bytes(None, url, name)
+    head, _, data = url[len("data:") :].partition(",")
+    if not head.endswith(";base64"):
+        data = base64.b64encode(unquote_to_bytes(data)).decode()
+    return _bytes(head.partition(";")[0] or "text/plain", data, name)
+
+
+def _bytes(mime: str | None, data: str, name: str | None) -> Part:
+    mime = mime or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+    family = mime.partition("/")[0]
+    return {"type": family if family in MEDIA else "file", "mime_type": mime, "data": data}
+
+
+def _of_mcp(block: Json) -> Iterator[Part]:
+    """Yield the parts that a content block of an MCP result is."""
+    kind, mime = block.get("type"), block.get("mimeType")
+    if kind == "text":
+        yield {"type": "text", "text": block["text"]}
+    elif kind in ("image", "audio"):
+        yield _bytes(mime, block["data"], None)
+    elif kind == "resource" and "blob" in (resource := block["resource"]):
+        name = str(resource["uri"])
+        yield {**_bytes(resource.get("mimeType"), resource["blob"], name), "name": name}
+    elif kind == "resource" and "text" in (resource := block["resource"]):
+        yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
+    else:  # a link to a resource, and what comes
+        yield {"type": "json", "value": block}
+
+
+def _repeat(texts: list[str], structured: Any) -> bool:
+    """Return whether texts say only what the structured content says, as JSON or as the one value in it."""
+    values = [structured]
+    if is_object(structured) and structured.keys() == {"result"}:  # how servers wrap what is no object
+        values.append(structured["result"])
+    whole = ["\n".join(texts), _parsed("\n".join(texts))]
+    each = [[*texts], [_parsed(text) for text in texts]]
+    return not texts or any(said == value for value in values for said in (*whole, *each))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return jiter.from_json(text.encode("utf-8", "replace"))
+    except ValueError:
+        return text

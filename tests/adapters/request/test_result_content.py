@@ -1,0 +1,315 @@
+"""Where what results hold leaves: in the result, after the results, as text, or not at all."""
+
+import base64
+import json
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import LITELLM, NATIVE, get_weather
+from wire_bodies import Served, said_text, serving
+from wire_matrix import COLUMNS, ROWS
+
+import sigadapt
+from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.adapters.request.messages import assistant_message, result_message
+from sigadapt.errors import InvalidHistory
+from sigadapt.providers import ROUTES
+from sigadapt.providers.provider import OWN_ENGINE, Route
+from sigadapt.signatures.calls import Turn
+
+DATA = base64.b64encode(b"\x89PNG\r\n" * 3).decode()
+SHOT = dspy.Image(f"data:image/png;base64,{DATA}")
+PDF = dspy.File.from_bytes(b"%PDF", filename="a.pdf", mime_type="application/pdf")
+CSV = dspy.File.from_bytes(b"a,b", filename="a.csv", mime_type="text/csv")
+WAV = dspy.Audio(data="aGk=", audio_format="wav")
+GEMINI_3 = {"model": "gemini/gemini-3-pro-preview"}
+INLINE = {"inlineData": {"mimeType": "image/png", "data": DATA}}
+
+
+class Weather(dspy.Signature):
+    """Report the weather."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def asked(served: Served, results: Any, **changes: Any) -> tuple[Any, list[Any]]:
+    """The second request of a conversation, and what is on record of it."""
+    lm = served.lm(**changes)
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+        dspy.Predict(Weather)(question="Weather?", tools=[get_weather], results=results)
+    return served.sent[-1], list(lm.history[-1].get("changes") or ())
+
+
+def turn_of(served: Served, **changes: Any) -> Any:
+    with dspy.context(lm=served.lm(**changes), adapter=sigadapt.ChatAdapter(tool_calling="native")):
+        return dspy.Predict(Weather)(question="Weather?", tools=[get_weather]).calls
+
+
+def two_turns(column: str, values: Any, errors: Any = None, row: str = "failed", **changes: Any) -> Any:
+    heard = ROWS[row].cells[column].heard
+    with serving(column, heard, said_text(COLUMNS[column].form)) as served:
+        calls = turn_of(served, **changes)
+        return asked(served, ToolResults.of(calls, values, errors=errors), **changes)
+
+
+def results_in(column: str, sent: dict[str, Any]) -> Any:
+    """What follows the model's turn in a request."""
+    rows = sent.get("messages") or sent.get("input") or sent["contents"]
+    last = max(
+        n
+        for n, row in enumerate(rows)
+        if row.get("role") in ("assistant", "model") or row.get("type") == "function_call"
+    )
+    return rows[last + 1 :]
+
+
+def test_claude_gets_a_file_by_its_name():
+    """conversations: Content is inside the result where it has a place."""
+    sent, changes = two_turns("anthropic", [["see", PDF, CSV, SHOT]])
+    [block] = results_in("anthropic", sent)[0]["content"]
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}
+    assert block["content"] == [
+        {"type": "text", "text": "see"},
+        {"type": "document", "source": pdf, "title": "a.pdf"},
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "a,b"},
+            "title": "a.csv",
+        },
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+    ]
+    assert changes == []
+
+
+def test_a_failed_result_keeps_its_flag_beside_an_image():
+    """conversations: A failed result with an image stays a failure."""
+    sent, changes = two_turns("anthropic", [["down", SHOT]], [True])
+    [result, label, image] = results_in("anthropic", sent)[0]["content"]
+    assert (result["is_error"], result["content"]) == (True, "down\n[image 1, attachment 1 below]")
+    assert (label["type"], image["source"]["data"]) == ("text", DATA)
+    assert [change.where for change in changes] == ["/messages/3/content"]
+    sent, _ = two_turns("responses", [["down", SHOT]], [True])
+    [output] = results_in("responses", sent)
+    assert [part.get("text") for part in output["output"]] == ["ERROR: down", None]
+    sent, _ = two_turns("responses", [SHOT], [True])
+    [output] = results_in("responses", sent)
+    assert [part.get("text") for part in output["output"]] == ["ERROR:", None]
+
+
+def test_gemini_3_takes_an_image_inside_the_result():
+    """conversations: Content is inside the result where it has a place."""
+    sent, _ = two_turns("gemini", [{"shot": SHOT}], **GEMINI_3)
+    [part] = results_in("gemini", sent)[0]["parts"]
+    response = part["functionResponse"]
+    assert (response["response"], response["parts"]) == ({"shot": "[image 1]"}, [INLINE])
+    sent, _ = two_turns("gemini", [{"shot": SHOT}])  # an older model
+    [part, after] = results_in("gemini", sent)[0]["parts"]
+    assert (part["functionResponse"]["response"], after) == ({"shot": "[image 1]"}, INLINE)
+    assert "parts" not in part["functionResponse"]
+    sent, _ = two_turns("gemini-litellm", [[PDF]], [True], **GEMINI_3)
+    [part] = results_in("gemini", sent)[0]["parts"]
+    assert part["function_response"]["response"] == {"error": "[file 1: a.pdf]"}
+    assert part["function_response"]["parts"] == [
+        {"inline_data": {"mime_type": "application/pdf", "data": "JVBERg=="}}
+    ]
+
+
+def test_images_follow_all_results_of_the_turn():
+    """conversations: What a result cannot hold follows the results."""
+    sent, changes = two_turns("openai", [["one", SHOT], [SHOT, PDF]], row="parallel")
+    first, second, user = results_in("openai", sent)
+    assert first["content"] == "one\n[image 1, attachment 1 below]"
+    assert second["content"] == "[image 1, attachment 2 below]\n[file 2: a.pdf, attachment 3 below]"
+    assert [part.get("text") for part in user["content"]] == [
+        "Attachment 1: image 1 of result 1 (get_weather)",
+        None,
+        "Attachment 2: image 1 of result 2 (get_weather)",
+        None,
+        "Attachment 3: file 2: a.pdf of result 2 (get_weather)",
+        None,
+    ]
+    assert [change.where for change in changes] == ["/messages/3/content"] + 2 * ["/messages/4/content"]
+
+
+def test_a_file_of_text_is_sent_as_text():
+    """conversations: A file of text is sent as text where files have no place."""
+    sent, changes = two_turns("openai", [CSV])
+    assert [row["content"] for row in results_in("openai", sent)] == ["[file 1: a.csv]\na,b"]
+    assert len(changes) == 1
+
+
+REFUSED = [("anthropic", WAV), ("responses", WAV), ("ollama", PDF), ("ollama-door", WAV), ("bedrock", WAV)]
+
+
+@pytest.mark.parametrize(("column", "value"), REFUSED)
+def test_what_a_route_cannot_send_is_refused(column: str, value: Any):
+    """conversations: What no place takes is refused before the request."""
+    with pytest.raises(InvalidHistory, match="cannot be sent on this route") as refused:
+        two_turns(column, [value])
+    assert (refused.value.code, refused.value.tool) == ("unsendable_content", "get_weather")
+
+
+FLATTENING = [route for route in ROUTES if {"deepseek", "heroku"} & route.prefixes] + [LITELLM["cohere"]]
+
+
+@pytest.mark.parametrize("route", FLATTENING, ids=["deepseek", "heroku", "cohere"])
+def test_what_litellm_would_leave_out_is_refused(route: Route):
+    """conversations: What no place takes is refused before the request."""
+    with pytest.raises(InvalidHistory, match="image data"):
+        lowered(conversation(["a", SHOT]), route)
+
+
+def conversation(value: Any) -> Any:
+    calls = ToolCalls([{"id": "c", "name": "look", "args": {}}])
+    said = assistant_message(calls, Turn(), None)
+    results = ToolResults.of(calls, [value])
+    return {"model": "gemini-3-flash", "messages": [said, *map(result_message, results)]}
+
+
+def test_an_engine_of_ones_own_gets_types():
+    """conversations: Content is inside the result where it has a place."""
+    written = to_lm15(lowered(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
+    part: Any = written.request.messages[-1].parts[0]
+    assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
+    assert part.content[1].data == DATA
+
+
+def test_a_hook_changes_the_text_of_a_result():
+    """conversations: A result may hold images, files and audio."""
+    request = conversation(["secret", SHOT])
+    request["messages"][-1]["content"] = "gone"
+    sent = lowered(request, NATIVE["anthropic"]).request["messages"][-1]
+    assert [block.get("text") for block in sent["blocks"]] == ["gone", None]
+
+
+texts = st.text("abc", min_size=1, max_size=5)
+kinds = st.sampled_from(
+    [(dspy.Image, "image/png"), (dspy.File, "application/pdf"), (dspy.File, "text/csv"), (dspy.Audio, "wav")]
+)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> tuple[Any, list[str], list[str]]:
+    """A value, and the texts and base64 in it."""
+    said, held, items = list[str](), list[str](), list[Any]()
+    for number in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            said.append(f"{draw(texts)} {number}")
+            items.append(said[-1])
+            continue
+        kind, form = draw(kinds)
+        held.append(base64.b64encode(f"data {number} of {kind.__name__} in {form}".encode()).decode())
+        made = (
+            kind(data=held[-1], audio_format=form)
+            if kind is dspy.Audio
+            else kind(f"data:{form};base64,{held[-1]}")
+        )
+        items.append(made)
+    value = {"all": items} if draw(st.booleans()) else items
+    return value, said, held
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_any_mixture_leaves_whole_or_is_on_record(column: str):
+    """conversations: Nothing that a result holds is lost."""
+    heard = ROWS["failed"].cells[column].heard
+    with serving(column, heard, *[said_text(COLUMNS[column].form)] * 60) as served:
+        calls = turn_of(served)
+
+        @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(mixtures(), st.booleans())
+        def check(mixture: Any, failed: bool) -> None:
+            value, said, held = mixture
+            results = ToolResults.of(calls, [value], errors=[failed])
+            try:
+                sent, changes = asked(served, ToolResults.model_validate_json(results.model_dump_json()))
+            except InvalidHistory as refused:
+                if refused.code != "unsendable_content":
+                    raise
+                return
+            body = json.dumps(sent)
+            as_text = [base64.b64decode(each).decode() for each in held]
+            assert all(each in body or text in body for each, text in zip(held, as_text, strict=True))
+            assert all(text in body for text in said)
+            assert "CUSTOM-TYPE" not in body
+            inside = json.dumps(results_in(column, sent)[0])
+            pairs = zip(held, as_text, strict=True)
+            outside = [each for each, text in pairs if each not in inside and text not in inside]
+            assert len([change for change in changes if change.where.endswith("/content")]) >= len(outside)
+
+        check()
+
+
+def signatures_in(sent: dict[str, Any]) -> list[list[Any]]:
+    """The signatures of the calls of each of the model's turns."""
+    return [
+        [
+            part.get("thoughtSignature")
+            for part in content["parts"]
+            if {"functionCall", "function_call"} & set(part)
+        ]
+        for content in sent["contents"]
+        if content["role"] == "model"
+    ]
+
+
+DUMMY = "skip_thought_signature_validator"
+
+
+@pytest.mark.parametrize("column", ["gemini", "gemini-litellm"])
+def test_an_unsigned_turn_is_signed_for_gemini_3(column: str):
+    """conversations: An unsigned turn gets what the provider asks for."""
+    dummy = DUMMY if column == "gemini" else base64.b64encode(DUMMY.encode()).decode()
+    sent, changes = two_turns(column, ["sunny", "rainy"], row="parallel", **GEMINI_3)
+    assert signatures_in(sent) == [[dummy, None]]
+    [change] = [change for change in changes if change.where.startswith("/messages")]
+    assert (change.where, change.what) == ("/messages/2/tool_calls/0", "lowered")
+    assert DUMMY in change.why
+    sent, changes = two_turns(column, ["sunny", "rainy"], row="parallel")  # an older model
+    assert signatures_in(sent) == [[None, None]]
+    assert [change for change in changes if change.where.startswith("/messages")] == []
+
+
+def test_a_signed_turn_keeps_its_signature():
+    """conversations: An unsigned turn gets what the provider asks for."""
+    sent, changes = two_turns("gemini", ["sunny"], row="reasoning", **GEMINI_3)
+    [[signature]] = signatures_in(sent)
+    assert signature not in (None, DUMMY)
+    assert changes == []
+
+
+def test_only_the_running_turn_is_signed():
+    """conversations: An unsigned turn gets what the provider asks for."""
+    request = conversation("sunny")
+    asked = {"role": "user", "content": "And now?"}
+    later = [
+        {**row, "tool_calls": [{**row["tool_calls"][0], "id": "d"}]}
+        if row["role"] == "assistant"
+        else {**row, "tool_call_id": "d"}
+        for row in request["messages"]
+    ]
+    request["messages"] = [asked, *request["messages"], asked, *later]
+    signed = lowered(request, NATIVE["gemini"])
+    assert ["stand_in" in row for row in signed.request["messages"]] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert to_lm15(signed.request, NATIVE["gemini"]).words.calls == ((1, {"thoughtSignature": DUMMY}),)
+    over_litellm = lowered(request, LITELLM["gemini"])
+    assert [change.where for change in over_litellm.changes] == [
+        "/messages/1/tool_calls/0",
+        "/messages/4/tool_calls/0",
+    ]

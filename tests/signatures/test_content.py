@@ -1,0 +1,217 @@
+"""Results with images, files and audio: what they are kept as, saved as, and said as."""
+
+import pickle
+from typing import Any
+
+import dspy
+import mcp.types
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import json_values
+
+from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory
+from sigadapt.signatures.content import content_of, is_content, json_of, text_of
+from sigadapt.signatures.results import result_object, text_of_result
+
+CALLS = ToolCalls([ToolCall(id="c", name="look", args={})])
+SHOT = dspy.Image("data:image/png;base64,aGk=")
+PDF = dspy.File.from_bytes(b"%PDF", filename="a.pdf", mime_type="application/pdf")
+WAV = dspy.Audio(data="aGk=", audio_format="wav")
+SHOT_PART = {"type": "image", "mime_type": "image/png", "data": "aGk="}
+PDF_PART = {"type": "file", "mime_type": "application/pdf", "data": "JVBERg==", "name": "a.pdf"}
+WAV_PART = {"type": "audio", "mime_type": "audio/wav", "data": "aGk="}
+LINK_PART = {"type": "json", "value": {"type": "resource_link", "uri": "https://a.b/c", "name": "c"}}
+
+
+def mcp_result(*content: dict[str, Any], structured: Any = None, failed: bool = False) -> Any:
+    given = {"content": content, "structuredContent": structured, "isError": failed}
+    return mcp.types.CallToolResult.model_validate(given)
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+class Page(pydantic.BaseModel):
+    title: str
+    shot: dspy.Image
+
+
+MANY = mcp_result(
+    text("a shot"),
+    {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+    {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+    {"type": "resource", "resource": {"uri": "file:///a.md", "mimeType": "text/markdown", "text": "# A"}},
+    {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "application/pdf", "blob": "aGk="}},
+    {"type": "resource_link", "uri": "https://a.b/c", "name": "c"},
+    structured={"n": 1},
+)
+FORMS: list[tuple[Any, list[dict[str, Any]]]] = [
+    (SHOT, [SHOT_PART]),
+    (str(SHOT), [SHOT_PART]),
+    (PDF, [PDF_PART]),
+    (WAV, [WAV_PART]),
+    (dspy.Image("https://a.b/c.png"), [{"type": "image", "url": "https://a.b/c.png"}]),
+    (dspy.File.from_file_id("file_1"), [{"type": "file", "file_id": "file_1"}]),
+    (dspy.File.from_bytes(b"hi", mime_type="image/png"), [SHOT_PART]),
+    (["a shot", SHOT, {"n": 1}], [text("a shot"), SHOT_PART, {"type": "json", "value": {"n": 1}}]),
+    ((SHOT, PDF), [SHOT_PART, PDF_PART]),
+    (
+        {"n": [SHOT], "f": PDF},
+        [{"type": "json", "value": {"n": ["[image 1]"], "f": "[file 2: a.pdf]"}}, SHOT_PART, PDF_PART],
+    ),
+    (Page(title="A", shot=SHOT), [{"type": "json", "value": {"title": "A", "shot": "[image 1]"}}, SHOT_PART]),
+    ([mcp.types.ImageContent(type="image", data="aGk=", mimeType="image/png")], [SHOT_PART]),
+    (
+        MANY,
+        [
+            {"type": "json", "value": {"n": 1}},
+            text("a shot"),
+            SHOT_PART,
+            WAV_PART,
+            text("file:///a.md:\n# A"),
+            {"type": "file", "mime_type": "application/pdf", "data": "aGk=", "name": "file:///b"},
+            LINK_PART,
+        ],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "parts"), FORMS, ids=[str(number) for number in range(len(FORMS))])
+def test_images_files_and_audio_are_kept_as_plain_data(value: Any, parts: list[Any]):
+    """conversations: A result may hold images, files and audio."""
+    result = ToolResult(call_id="c", name="look", value=value)
+    assert result.is_content
+    assert result.value == parts
+    assert [*ToolResults.of(CALLS, [value])] == [result]
+    assert [*ToolResults.of(CALLS, {"c": result})] == [result]
+
+
+@pytest.mark.parametrize("value", [value for value, _ in FORMS], ids=[str(n) for n in range(len(FORMS))])
+def test_a_result_with_content_is_saved(value: Any):
+    """conversations: A result with content survives JSON and pickle."""
+    results = ToolResults.of(CALLS, [value], errors=[True])
+    assert ToolResults.model_validate_json(results.model_dump_json()) == results
+    assert ToolResults.model_validate(results.model_dump()) == results
+    assert pickle.loads(pickle.dumps(results)) == results  # noqa: S301  (its own)
+    saved = next(iter(results)).model_dump()
+    assert [*ToolResults.of(CALLS, [saved])] == [*results]
+
+
+media = st.sampled_from([SHOT, PDF, WAV])
+mixtures = st.recursive(
+    json_values | media,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def count(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(count(member) for member in value.values())
+    return sum(map(count, value)) if isinstance(value, list) else isinstance(value, dspy.Type)
+
+
+@given(mixtures)
+def test_any_mixture_is_kept_and_saved(value: Any):
+    """conversations: A result with content survives JSON and pickle."""
+    parts = content_of(value)
+    assert (parts is not None) == bool(count(value))
+    result = ToolResult(call_id="c", name="look", value=value)
+    assert ToolResult.model_validate_json(result.model_dump_json()) == result
+    if parts is not None:
+        assert is_content(parts)
+        assert sum(part["type"] in ("image", "file", "audio") for part in parts) == count(value)
+        assert "CUSTOM-TYPE" not in text_of(parts)
+
+
+@given(json_values)
+def test_json_is_no_content(value: Any):
+    """conversations: A value is sent as text or compact JSON."""
+    assert content_of(value) is None
+    assert not ToolResult(call_id="c", name="look", value=value).is_content
+
+
+def test_a_circle_is_no_content():
+    circle: list[Any] = [SHOT]
+    circle.append({"again": circle})
+    assert content_of(circle) is not None
+
+
+def test_a_saved_type_at_a_url_is_not_fetched():
+    """conversations: A text that names an image at a URL stays JSON."""
+    said = str(dspy.Image("https://a.b/c.png"))
+    block = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
+    assert content_of(said) == [{"type": "json", "value": {"type": "image", "url": "https://a.b/c.png"}}]
+    assert block["type"] not in text_of(content_of(said) or [])
+    assert content_of(f"see {said}") is None
+
+
+@pytest.mark.parametrize("said", ["{}", "[1]", "[", '[{"type": "text"}]', '[{"type": "file", "file": {}}]'])
+def test_a_text_with_the_marks_of_a_type_is_read_or_stays_text(said: str):
+    start, end = str(SHOT).split("[")[0], str(SHOT).split("]")[-1]
+    result = ToolResult(call_id="c", name="look", value=f"{start}{said}{end}")
+    assert ToolResult.model_validate_json(result.model_dump_json()) == result
+    assert isinstance(text_of_result(result), str)
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        (mcp_result(text("noon")), "noon"),
+        (mcp_result(text("a"), text("b")), "a\nb"),
+        (mcp_result(text('{"n":1}'), structured={"n": 1}), {"n": 1}),
+        (mcp_result(text("noon"), structured={"result": "noon"}), {"result": "noon"}),
+        (mcp_result(text("1"), text("2"), structured={"result": [1, 2]}), {"result": [1, 2]}),
+        (mcp_result(text("It is noon."), structured={"n": 1}), [{"n": 1}, "It is noon."]),
+        (mcp_result(structured={}), {}),
+        (mcp_result(text("see"), LINK_PART["value"]), ["see", LINK_PART["value"]]),
+    ],
+    ids=str,
+)
+def test_an_mcp_result_loses_nothing(given: Any, value: Any):
+    """conversations: An MCP result says everything once."""
+    result = ToolResult(call_id="c", name="look", value=given)
+    assert (result.value, result.is_mcp, result.is_error) == (value, True, False)
+
+
+def test_a_failed_mcp_result_with_an_image_is_failed():
+    """conversations: A failed MCP result is a failed result."""
+    failed = mcp_result(text("down"), {"type": "image", "data": "aGk=", "mimeType": "image/png"}, failed=True)
+    [result] = ToolResults.of(CALLS, [failed])
+    assert (result.is_error, result.value) == (True, [text("down"), SHOT_PART])
+    assert result_object(result) == {"error": "down"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "plain"),
+    [
+        (SHOT, "[image 1]", "[image 1]"),
+        (["a", SHOT, "b", PDF], "a\n[image 1]\nb\n[file 2: a.pdf]", "a\nb"),
+        ({"shot": SHOT}, '{"shot":"[image 1]"}\n[image 1]', {"shot": "[image 1]"}),
+    ],
+    ids=["image", "list", "object"],
+)
+def test_content_is_named_in_text(value: Any, said: str, plain: Any):
+    """conversations: A result may hold images, files and audio."""
+    parts = content_of(value) or []
+    assert (text_of(parts), json_of(parts)) == (said, plain)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a", {}, [1], [{"type": "image"}], [{"type": "image", "data": "a"}], [{"type": "image", "url": 1}],
+     [{"type": "text"}], [{"type": "json"}], [{"type": "video", "url": "a"}],
+     [{"type": "file", "url": "a", "file_id": "b"}]],
+    ids=str,
+)  # fmt: skip
+def test_content_made_up_is_refused(value: Any):
+    """conversations: A saved turn is read, or refused with the reason."""
+    made_up = {"call_id": "c", "name": "look", "value": value, "is_content": True}
+    with pytest.raises(pydantic.ValidationError, match="not content"):
+        ToolResult.model_validate(made_up)
+    with pytest.raises(InvalidHistory, match="is content, and is not"):
+        ToolResults.of(CALLS, [made_up])
