@@ -9,8 +9,9 @@ from typing import Any, cast
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
-# Version 2 of the SDK has its types in `mcp_types`, version 1 in `mcp.types`.
-_MODULES = ("mcp_types", "mcp.types")
+MODULES = ("mcp_types", "mcp.types")
+"""Where the SDK has its types: version 2 in the first, version 1 in the second."""
+
 _FUNCTION = {"name", "description", "input_schema", "output_schema", "inputSchema", "outputSchema"}
 
 
@@ -57,7 +58,7 @@ def is_mcp_result(value: object) -> bool:
 
 
 def _is_a(kind: str, value: object) -> bool:
-    loaded = (sys.modules.get(name) for name in _MODULES)
+    loaded = (sys.modules.get(name) for name in MODULES)
     return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
 
 
