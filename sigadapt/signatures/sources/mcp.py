@@ -9,15 +9,25 @@ from typing import Any, cast
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
-MODULES = ("mcp_types", "mcp.types")
-"""Where the SDK has its types: version 2 in the first, version 1 in the second."""
-
+# Version 2 of the SDK has its types in `mcp_types`, version 1 in `mcp.types`.
+_MODULES = ("mcp_types", "mcp.types")
 _FUNCTION = {"name", "description", "input_schema", "output_schema", "inputSchema", "outputSchema"}
 
 
 def accepts(source: object) -> bool:
     """Return whether the source is an MCP tool."""
     return _is_a("Tool", source)
+
+
+def is_the_sdks(source: object) -> bool:
+    """Return whether the source is an MCP tool of the SDK's own class, which is data and nothing else.
+
+    Example:
+        >>> import mcp.types
+        >>> is_the_sdks(mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}}))
+        True
+    """
+    return any(type(source) is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES)
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
@@ -58,7 +68,7 @@ def is_mcp_result(value: object) -> bool:
 
 
 def _is_a(kind: str, value: object) -> bool:
-    loaded = (sys.modules.get(name) for name in MODULES)
+    loaded = (sys.modules.get(name) for name in _MODULES)
     return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
 
 

@@ -84,7 +84,7 @@ def stamp_of(source: object) -> Stamp | None:
     if isinstance(source, (FunctionType, MethodType)):
         function: Any = owner_of(source)
         return _parts(function, type(source) is MethodType) if type(function) is FunctionType else None
-    return _bytes(source) if mcp.accepts(source) and type(source).__module__ in mcp.MODULES else None
+    return _bytes(source) if mcp.is_the_sdks(source) else None
 
 
 def is_unchanged(source: Any, stamp: Stamp) -> bool:
