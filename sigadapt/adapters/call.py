@@ -31,7 +31,7 @@ from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declared
+from sigadapt.adapters.request.declared import declared, declared_before
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
 from sigadapt.adapters.response.typed_calls import (
@@ -147,8 +147,8 @@ class Prepared(NamedTuple):
         choice = choice_of(reading, raw, ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice
-        calls = with_declared_names(choice.tool_calls, self.lowered.names)
-        return replace(choice, tool_calls=self.setup.checked(calls))
+        calls = self.setup.checked(with_declared_names(choice.tool_calls, self.lowered.names))
+        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     def _news(self, reading: Reading, raw: Any) -> Choice:
         """The same without the calls that were accepted before."""
@@ -213,7 +213,9 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     """
     options = adapter.options
     refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings))
-    decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
+    decls = declared_before(call.plan, call.inputs)
+    if decls is None:
+        decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
     plan = _without_native_fields(adapter, call)
     controls, generation = controls_of(call.lm, call.settings)
     form = adapter.response_format(call.lm, plan.rest) if plan.texts else None

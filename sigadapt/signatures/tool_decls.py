@@ -131,13 +131,9 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         decls = _before(sources)
         entries = tuple(_flat(sources)) if decls is None else decls
         tools = tuple([entry for entry in entries if isinstance(entry, ToolDecl)]) if decls is None else decls
-        if len({decl.name for decl in tools}) != len(tools):
+        by_name = _fill(self, tools, entries)
+        if len(by_name) != len(tools):
             _refuse_duplicate(tools)
-        _fill(self, tools, entries)
-
-    @cached_property
-    def _by_name(self) -> dict[str, ToolDecl]:
-        return {decl.name: decl for decl in self.tools}
 
     def __len__(self) -> int:
         return len(self.tools)
@@ -146,10 +142,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return iter(self.tools)
 
     def __getitem__(self, name: str) -> ToolDecl:
-        return self._by_name[name]
+        return self.__dict__["by_name"][name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return name in self.__dict__["by_name"]
 
     def to_openai(self) -> list[Json]:
         """Return the tools as `request["tools"]`: each as from `ToolDecl.to_openai`, native ones as given.
@@ -199,9 +195,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
             >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
             "no tool 'serach' is declared, only 'search'. Did the model mean 'search'?"
         """
-        decl = self._by_name.get(name)
+        by_name = self.__dict__["by_name"]
+        decl = by_name.get(name)
         if decl is None:
-            return Flaw("unknown_tool", _unknown(name, list(self._by_name)))
+            return Flaw("unknown_tool", _unknown(name, list(by_name)))
         return decl.flaw_of(args)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
@@ -301,12 +298,17 @@ _put_values, _put_fields_set, _put_extra, _put_private = (
 _FIELDS = {"tools", "entries"}
 
 
-def _fill(decls: ToolDecls, tools: Any, entries: Any) -> None:
-    """Set the fields; BaseModel's own constructor would validate and copy the declarations that are given."""
-    _put_values(decls, {"tools": tools, "entries": entries})
+def _fill(decls: ToolDecls, tools: Any, entries: Any) -> dict[str, ToolDecl]:
+    """Set the fields, and return the tools by name.
+
+    BaseModel's own constructor would validate and copy the declarations that are given.
+    """
+    by_name = {decl.name: decl for decl in tools}
+    _put_values(decls, {"tools": tools, "entries": entries, "by_name": by_name})
     _put_fields_set(decls, _FIELDS)
     _put_extra(decls, None)
     _put_private(decls, None)
+    return by_name
 
 
 def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:

@@ -18,9 +18,9 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnTurn, Provider, Route, Words
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 
 class Written(NamedTuple):
@@ -186,17 +186,19 @@ class _Tools(NamedTuple):
     worded: list[dict[str, Any]] | None
 
 
-_TOOLS: WeakCache[dict[str, _Tools]] = WeakCache()
-"""The tools for lm15, by the list of canonical tools, and by door and dialect."""
+_NO_TOOLS = _Tools((), None)
 
 
 def _tools(tools: Sequence[dict[str, Any]], route: Route) -> _Tools:
     if not tools:
-        return _Tools((), None)
-    known, key = _TOOLS.of(tools, dict), f"{route.door}/{route.dialect}"
-    if key not in known:
-        known[key] = _made_tools(list(tools), route)
-    return known[key]
+        return _NO_TOOLS
+    if type(tools) is not CanonicalTools:
+        return _made_tools(list(tools), route)
+    key = route.door, route.dialect
+    known = tools.kept.get(key)
+    if known is None:
+        known = tools.kept[key] = _made_tools(list(tools), route)
+    return known
 
 
 def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
