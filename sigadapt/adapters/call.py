@@ -23,7 +23,7 @@ from sigadapt.adapters.hooks import HookContext, after_choice, before_request, o
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import legacy_output
-from sigadapt.adapters.lm.routes import calls_functions, route_of
+from sigadapt.adapters.lm.routes import Known, calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
@@ -52,7 +52,7 @@ _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
 
 class AdapterCall(NamedTuple):
-    """The arguments of one adapter call, and the Plan of its signature."""
+    """The arguments of one adapter call, the Plan of its signature, and what is known of its model."""
 
     lm: BaseLM
     settings: dict[str, Any]
@@ -60,6 +60,7 @@ class AdapterCall(NamedTuple):
     plan: Plan
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
+    known: Known
 
 
 class CallSetup(NamedTuple):
@@ -212,7 +213,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings))
+    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings, call.known))
     decls = declared_before(call.plan, call.inputs)
     if decls is None:
         decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
@@ -224,7 +225,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings), controls, call.plan.calls)
+    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):

@@ -75,11 +75,11 @@ class _Compiled(NamedTuple):
 
 
 def _follows_from(signature: type[Signature]) -> tuple[Any, ...]:
-    fields = signature.model_fields
+    fields: dict[str, Any] = signature.model_fields
     return (
         signature.__doc__,
         *[
-            (name, field.annotation, field.default, *cast("Any", field.json_schema_extra or {}).values())
+            (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
             for name, field in fields.items()
         ],
     )

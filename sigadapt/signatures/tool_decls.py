@@ -258,10 +258,12 @@ def known_decls(sources: object) -> ToolDecls | None:
         (True, True)
     """
     decls = _before(sources)
-    if decls is None or _canonical(decls) is None:
+    canonical = None if decls is None else _canonical(decls)
+    if canonical is None:
         return None
     known = object.__new__(ToolDecls)
     _fill(known, decls, decls)
+    known.__dict__["canonical"] = canonical
     return known
 
 

@@ -6,7 +6,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | name | why |
 |---|---|
 | `planned` | makes DSPy ask for a model's capabilities once per adapter call, with the call's settings |
-| `fallback_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
+| `shown_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine` | the engine that DSPy would use for a request |
@@ -61,7 +61,6 @@ __all__ = [
     "closing",
     "copy_of",
     "engines_of",
-    "fallback_scope",
     "get_litellm",
     "has_static_credential",
     "inner_of",
@@ -72,6 +71,7 @@ __all__ = [
     "plain",
     "planned",
     "select_backend",
+    "shown_scope",
     "stream_now",
     "streaming_to",
     "sync_send_to_stream",
@@ -89,7 +89,6 @@ settings: Any = _settings
 
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
 planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
-fallback_scope: Any = call_context.adapter_fallback_scope
 select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
 legacy_output: Any = call_result.legacy_output
 
@@ -104,6 +103,26 @@ aclosing: Any = cast("Any", lifecycle).aclosing_stream
 plain: Any = cast("Any", legacy_outputs).plain
 
 TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
+
+
+class _NothingShown:
+    """What `shown_scope` gives where nothing is streamed."""
+
+    emitted = False
+
+    def __enter__(self) -> "_NothingShown":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_NOTHING_SHOWN = _NothingShown()
+
+
+def shown_scope() -> Any:
+    """Return a context whose `emitted` says whether a stream has shown output of what runs in it."""
+    return _NOTHING_SHOWN if settings.send_stream is None else call_context.adapter_fallback_scope()
 
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 
 class Change(NamedTuple):
@@ -64,6 +65,8 @@ def lowered(request: Request, route: Route) -> Lowered:
         >>> lowered(request, ollama.PROVIDER.routes[0]).changes[0].what
         'lowered'
     """
+    if _goes_as_it_is(request, route):
+        return Lowered(request, {}, ())
     changes: list[Change] = []
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
@@ -80,6 +83,35 @@ def lowered(request: Request, route: Route) -> Lowered:
     request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
     changes += map(_new_id, ids)
     return Lowered(request, table, tuple(changes))
+
+
+_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
+
+
+def _goes_as_it_is(request: Request, route: Route) -> bool:
+    """Return whether one look shows that nothing has to be changed, as in most requests: questions and tools."""
+    if not _SETTINGS.isdisjoint(request):
+        return False
+    for row in request["messages"]:
+        content = row.get("content")
+        if row["role"] not in ("user", "system") or type(content) is not str or not is_unicode(content):
+            return False
+    tools: Any = request.get("tools")
+    if not tools:
+        return True
+    return type(tools) is CanonicalTools and route.losses is None and _are_sendable(tools, route)
+
+
+def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
+    """Return whether tools have names that the route takes, and no strict flag."""
+    key = route.names, route.longest_name
+    known = tools.kept.get(key)
+    if known is None:
+        request: Request = {"model": "", "messages": [], "tools": tools}
+        is_strict = any(tool.get("function", {}).get("strict") for tool in tools)
+        known = not is_strict and not aliases(names_in(request), *key)
+        tools.kept[key] = known
+    return known
 
 
 def _has_turns(request: Request) -> bool:
