@@ -23,7 +23,7 @@ from sigadapt.adapters.hooks import HookContext, after_choice, before_request, o
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import legacy_output
-from sigadapt.adapters.lm.routes import calls_functions, route_of
+from sigadapt.adapters.lm.routes import Known, calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
@@ -31,7 +31,7 @@ from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declared
+from sigadapt.adapters.request.declared import declared, declared_before
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
 from sigadapt.adapters.response.typed_calls import (
@@ -52,7 +52,7 @@ _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
 
 class AdapterCall(NamedTuple):
-    """The arguments of one adapter call, and the Plan of its signature."""
+    """The arguments of one adapter call, the Plan of its signature, and what is known of its model."""
 
     lm: BaseLM
     settings: dict[str, Any]
@@ -60,6 +60,7 @@ class AdapterCall(NamedTuple):
     plan: Plan
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
+    known: Known
 
 
 class CallSetup(NamedTuple):
@@ -157,8 +158,8 @@ class Prepared(NamedTuple):
         choice = choice_of(reading, raw, ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice
-        calls = with_declared_names(choice.tool_calls, self.lowered.names)
-        return replace(choice, tool_calls=self.setup.checked(calls))
+        calls = self.setup.checked(with_declared_names(choice.tool_calls, self.lowered.names))
+        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     def _news(self, reading: Reading, raw: Any) -> Choice:
         """The same without the calls that were accepted before."""
@@ -224,8 +225,10 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings))
-    decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
+    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings, call.known))
+    decls = declared_before(call.plan, call.inputs)
+    if decls is None:
+        decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
     plan = _without_native_fields(adapter, call)
     controls, generation = controls_of(call.lm, call.settings)
     form = adapter.response_format(call.lm, plan.rest) if plan.texts else None
@@ -234,7 +237,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings), controls, call.plan.calls)
+    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):

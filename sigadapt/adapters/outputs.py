@@ -92,7 +92,7 @@ def outputs_of(
         lost = choice.text if not plan.texts else None
         turn = Turn(text=lost, reasoning=choice.reasoning)
         calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
-    if plan.texts:
+    if plan.texts and (values or plan.has_defaults):
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 

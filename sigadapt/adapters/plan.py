@@ -49,6 +49,7 @@ class Plan:
         turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
         texts: the names of the output fields that the model writes as text.
+        has_defaults: whether any of them has a default, for a text that does not hold it.
         typed: name and type of each output field of a DSPy type, which the provider may fill natively.
         rest: the signature without its tool fields, for the prompt and for parsing text.
     """
@@ -61,6 +62,7 @@ class Plan:
     turns: Turns
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
+    has_defaults: bool
     typed: tuple[tuple[str, Any], ...]
     rest: type[Signature]
 
@@ -73,11 +75,11 @@ class _Compiled(NamedTuple):
 
 
 def _follows_from(signature: type[Signature]) -> tuple[Any, ...]:
-    fields = signature.model_fields
+    fields: dict[str, Any] = signature.model_fields
     return (
         signature.__doc__,
         *[
-            (name, field.annotation, field.default, *cast("Any", field.json_schema_extra or {}).values())
+            (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
             for name, field in fields.items()
         ],
     )
@@ -160,6 +162,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         turns=turns,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
+        has_defaults=not all(field.is_required() for field in rest.output_fields.values()),
         typed=tuple(
             (name, field.annotation)
             for name, field in signature.output_fields.items()

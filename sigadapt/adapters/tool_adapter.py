@@ -15,8 +15,8 @@ from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.hooks import check_hooks
-from sigadapt.adapters.lm.dspy_internals import fallback_scope, planned
-from sigadapt.adapters.lm.settings import asks_capabilities
+from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
+from sigadapt.adapters.lm.routes import known_of
 from sigadapt.adapters.options import Options, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, turns_of
 from sigadapt.adapters.request.messages import messages_of
@@ -86,10 +86,11 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
-        call = AdapterCall(lm, dict(lm_kwargs), signature, plan, demos, inputs)
-        if asks_capabilities(self.options, plan):
-            return self._run(lm, lm_kwargs, call)
-        return run(steps(self, call))
+        settings = dict(lm_kwargs)
+        call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
+        if self._asks_capabilities(call):
+            return self._planned(lm, lm_kwargs, call)
+        return self._run(lm, lm_kwargs, call)
 
     async def acall(  # noqa: D102
         self,
@@ -102,14 +103,30 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
-        call = AdapterCall(lm, dict(lm_kwargs), signature, plan, demos, inputs)
-        if asks_capabilities(self.options, plan):
-            return await self._arun(lm, lm_kwargs, call)
-        return await arun(steps(self, call))
+        settings = dict(lm_kwargs)
+        call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
+        if self._asks_capabilities(call):
+            return await self._aplanned(lm, lm_kwargs, call)
+        return await self._arun(lm, lm_kwargs, call)
+
+    def _asks_capabilities(self, call: AdapterCall) -> bool:
+        """Return whether this call asks DSPy what its model can do; planning that costs async calls a thread."""
+        if self.options.tool_calling == "auto" and call.known.calls_functions is None:
+            return True
+        if not call.plan.texts:
+            return False
+        return bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
 
     @planned
+    def _planned(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
+        return self._run(lm, lm_kwargs, call)
+
+    @planned
+    async def _aplanned(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
+        return await self._arun(lm, lm_kwargs, call)
+
     def _run(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
-        with fallback_scope() as progress:
+        with shown_scope() as progress:
             try:
                 return run(steps(self, call))
             except AdapterParseError as error:
@@ -118,9 +135,8 @@ class ToolAdapter:
                     raise
                 return fallback(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
-    @planned
     async def _arun(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
-        with fallback_scope() as progress:
+        with shown_scope() as progress:
             try:
                 return await arun(steps(self, call))
             except AdapterParseError as error:

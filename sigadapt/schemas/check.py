@@ -207,7 +207,11 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
         'the arguments do not fit f: /n: "x" is not of type "integer"'
     """
     try:
-        flaw = _unfit_to_judge(args, checked, tool)
+        is_small = len(orjson.dumps(args)) <= checked.effort.free_bytes
+    except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
+        is_small = False
+    try:
+        flaw = None if is_small else _unfit_to_judge(args, checked, tool)
         if flaw is None and not checked.validator.is_valid(args):
             flaw = _told(args, checked, tool)
     except ValueError as error:  # text that is no Unicode

@@ -6,27 +6,61 @@ changes when somebody edits the author's schema, `parameters`, or what `to_opena
 """
 
 import pickle
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from inspect import currentframe
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.check import Checked, check, check_json, check_text, flaw_in, judgements_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.stamps import Stamp, is_unchanged, owner_of, stamp_of
 
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
 
 
 def _no_arguments() -> Json:
     return {"type": "object", "properties": {}}
+
+
+def _nothing() -> Json | None:
+    return None
+
+
+class Text:
+    """The JSON text of a declaration, which all declarations of one snapshot share, with what is made of it.
+
+    Args:
+        parts: `parameters`, and if they are not None, `returns` and `extras`, as compact JSON.
+        checked: the compiled `parameters`; None to compile them when they are first needed.
+    """
+
+    __slots__ = ("__weakref__", "checked", "followed", "parts")
+
+    def __init__(self, parts: dict[str, bytes], checked: Checked | None = None) -> None:
+        self.parts = parts
+        self.checked = checked
+        self.followed: tuple[tuple[weakref.ref[Text], ...], Any] | None = None
+        """The tools after this one in the last list that it was the first of, and that list as it is sent."""
+
+    def part(self, name: str) -> Any:
+        """Return a part as a new object."""
+        return jiter.from_json(self.parts[name])
+
+    def compiled(self, tool: str) -> Checked:
+        """Return the compiled `parameters`."""
+        checked = self.checked
+        if checked is None:
+            checked = self.checked = check_text(self.parts["parameters"].decode(), tool=tool)
+        return checked
 
 
 @dataclass(frozen=True)
@@ -61,22 +95,34 @@ class ToolDecl:
     name: str
     description: str = ""
     parameters: Json = field(default_factory=_no_arguments)
-    returns: Json | None = None
+    returns: Json | None = field(default_factory=_nothing)
     strict: bool | None = None
     long_running: bool = False
     requires_confirmation: bool | Callable[..., Any] = False
-    extras: Json | None = None
+    extras: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    if TYPE_CHECKING:
+        text: Text
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a part of a declaration that was made of its text, when it is first asked for."""
+            text = self.__dict__.get("text")
+            if text is None or name not in text.parts:
+                raise AttributeError(name)
+            part = self.__dict__[name] = text.part(name)
+            return part
 
     def __post_init__(self) -> None:
         _check_fields(self)
         if self.parameters in (None, {}):
             object.__setattr__(self, "parameters", _no_arguments())
-        self.__dict__["_validator"] = check(self.parameters, tool=self.name)
-        self.__dict__["_schema"] = compact(self.parameters).encode()
-        object.__setattr__(self, "parameters", self._parameters())
+        checked = check(self.parameters, tool=self.name)
         for part in (self.returns, self.extras):
             check_json(part, tool=self.name)
+        text = Text(_written(self.__dict__), checked)
+        self.__dict__.update(text=text, parameters=text.part("parameters"))
 
     @classmethod
     def of(
@@ -148,7 +194,7 @@ class ToolDecl:
         function: Json = {
             "name": self.name,
             "description": self.model_description,
-            "parameters": self._parameters(),
+            "parameters": self.text.part("parameters"),
         }
         if self.strict is not None:
             function["strict"] = self.strict
@@ -185,7 +231,7 @@ class ToolDecl:
             >>> ToolDecl("f", parameters={"type": "object", "required": ["a"]}).flaw_of({}).message
             'the arguments do not fit f: "a" is a required property'
         """
-        return flaw_in(args, self._validator, self.name)
+        return flaw_in(args, self.text.compiled(self.name), self.name)
 
     def misfits(self, args: Json) -> frozenset[str]:
         """Return the names of arguments whose value does not fit. Missing and extra arguments are not named.
@@ -195,22 +241,14 @@ class ToolDecl:
             >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
             ['b']
         """
-        return misfitting(args, self._validator)
+        return misfitting(args, self.text.compiled(self.name))
 
     def judgements(self, args: Json, most: int) -> int:
         """Count how often a reader without memory judges the arguments and their parts, up to `most`.
 
         Zero where it is certain to be fewer.
         """
-        return judgements_in(args, self._validator, most)
-
-    def _parameters(self) -> Json:
-        """A new copy of the schema, from the text that the snapshot is."""
-        return jiter.from_json(self.__dict__["_schema"])
-
-    @cached_property
-    def _validator(self) -> Checked:
-        return check_text(self.__dict__["_schema"].decode(), tool=self.name)
+        return judgements_in(args, self.text.compiled(self.name), most)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
@@ -309,9 +347,58 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
         'fs_read'
     """
     copy = object.__new__(ToolDecl)
-    copy.__dict__.update(decl.__dict__, **fields)
+    text = Text(decl.text.parts, decl.text.checked)
+    copy.__dict__.update({**decl.__dict__, "text": text, **fields})
     _check_fields(copy)
     return copy
+
+
+_DECLARED: WeakCache[tuple[Stamp, dict[str, Any]]] = WeakCache()
+"""The fields of a declaration, without its function, by the function or MCP tool that was declared."""
+
+
+def declared_before(source: object) -> ToolDecl | None:
+    """Return a new declaration of a source that was declared before, if the source has not changed since.
+
+    Returns:
+        The declaration, for half the price of reading the source; None if the source has to be read.
+
+    Example:
+        >>> def now(): ...
+        >>> declared_before(now), [decl.name for decl in declared(now)], declared_before(now).name
+        (None, ['now'], 'now')
+    """
+    known = _DECLARED.get(owner_of(source))
+    if known is None or not is_unchanged(source, known[0]):
+        return None
+    decl = object.__new__(ToolDecl)
+    values = decl.__dict__
+    values.update(known[1])
+    if type(known[0]) is not bytes:
+        values["func"] = source
+    return decl
+
+
+def declared(source: object) -> list[ToolDecl] | None:
+    """Return the declarations of a source; None for a value that is no source.
+
+    Raises:
+        InvalidToolDecl: as ToolDecl and ToolDecl.of.
+
+    Example:
+        >>> [decl.name for decl in declared({"name": "now"})], declared("now")
+        (['now'], None)
+    """
+    stamp = stamp_of(source)
+    raw = describe_source(source)
+    if raw is None:
+        return None
+    decls = list(map(declare, raw))
+    if stamp is not None:
+        values = decls[0].__dict__
+        made = {key: value for key, value in values.items() if key != "func" and not isinstance(value, dict)}
+        _DECLARED.put(owner_of(source), (stamp, made))
+    return decls
 
 
 def declare(raw: RawDecl) -> ToolDecl:
@@ -330,9 +417,14 @@ def declare(raw: RawDecl) -> ToolDecl:
     if not fields.pop("derived") or fields["extras"] is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
-    decl.__dict__.update(fields, _schema=compact(fields["parameters"]).encode())
+    decl.__dict__.update(fields, text=Text(_written(fields)))
     _check_fields(decl)
     return decl
+
+
+def _written(fields: dict[str, Any]) -> dict[str, bytes]:
+    parts = {name: fields[name] for name in ("parameters", "returns", "extras")}
+    return {name: compact(part).encode() for name, part in parts.items() if part is not None}
 
 
 def saved(decl: ToolDecl) -> Json:

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
+from weakref import ref
 
 import pydantic
 from pydantic_core import core_schema
@@ -17,9 +18,9 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
 from sigadapt.signatures.native_tools import NativeTool, is_native
-from sigadapt.signatures.sources import describe_source, is_source, unknown_source
+from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
-from sigadapt.signatures.tool_decl import ToolDecl, declare, saved
+from sigadapt.signatures.tool_decl import Text, ToolDecl, declared, declared_before, saved
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -80,7 +81,18 @@ def is_iterable(value: object) -> bool:
 
 
 class CanonicalTools(list[Json]):
-    """The tools of one ToolDecls as a request holds them: always the same object, so that caches know it."""
+    """The tools of a list as a request holds them, with what the floors above make of them. Not changed.
+
+    The list of the same unchanged tools is the same object in each request. A copy is a plain list.
+    """
+
+    def __init__(self, tools: Iterable[Json]) -> None:
+        super().__init__(tools)
+        self.kept: dict[Any, Any] = {}
+        """What was made of these tools alone, by who made it and for which route."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
@@ -118,19 +130,12 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
     """The declarations and the provider's own tools, in order."""
 
     def __init__(self, sources: object = (), /) -> None:
-        entries = tuple(_flat(sources))
-        tools = tuple(entry for entry in entries if isinstance(entry, ToolDecl))
-        if len({decl.name for decl in tools}) != len(tools):
+        decls = _before(sources)
+        entries = tuple(_flat(sources)) if decls is None else decls
+        tools = tuple([entry for entry in entries if isinstance(entry, ToolDecl)]) if decls is None else decls
+        by_name = _fill(self, tools, entries)
+        if len(by_name) != len(tools):
             _refuse_duplicate(tools)
-        # BaseModel's own constructor would validate and copy the declarations that were just made.
-        object.__setattr__(self, "__dict__", {"tools": tools, "entries": entries})
-        object.__setattr__(self, "__pydantic_fields_set__", {"tools", "entries"})
-        object.__setattr__(self, "__pydantic_extra__", None)
-        object.__setattr__(self, "__pydantic_private__", None)
-
-    @cached_property
-    def _by_name(self) -> dict[str, ToolDecl]:
-        return {decl.name: decl for decl in self.tools}
 
     def __len__(self) -> int:
         return len(self.tools)
@@ -139,10 +144,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         return iter(self.tools)
 
     def __getitem__(self, name: str) -> ToolDecl:
-        return self._by_name[name]
+        return self.__dict__["by_name"][name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return name in self.__dict__["by_name"]
 
     def to_openai(self) -> list[Json]:
         """Return the tools as `request["tools"]`: each as from `ToolDecl.to_openai`, native ones as given.
@@ -169,7 +174,13 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
     @cached_property
     def canonical(self) -> "CanonicalTools":
         """The result of `to_openai()`, made only once. Requests share it and must not change it."""
-        return CanonicalTools(self.to_openai())
+        if not self.tools or len(self.tools) != len(self.entries):
+            return CanonicalTools(self.to_openai())
+        known = _canonical(self.tools)
+        if known is None:
+            known = CanonicalTools(self.to_openai())
+            self.tools[0].text.followed = _others(self.tools), known
+        return known
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call against these declarations, without running anything.
@@ -186,9 +197,10 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
             >>> ToolDecls([{"name": "search"}]).flaw_of("serach", {}).message
             "no tool 'serach' is declared, only 'search'. Did the model mean 'search'?"
         """
-        decl = self._by_name.get(name)
+        by_name = self.__dict__["by_name"]
+        decl = by_name.get(name)
         if decl is None:
-            return Flaw("unknown_tool", _unknown(name, list(self._by_name)))
+            return Flaw("unknown_tool", _unknown(name, list(by_name)))
         return decl.flaw_of(args)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
@@ -236,6 +248,73 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         )
 
 
+def known_decls(sources: object) -> ToolDecls | None:
+    """Return the declarations of a list of functions or MCP tools that was declared before, as they are now.
+
+    Returns:
+        The declarations; None if any source is something else, or new, or changed, so that it has to be read.
+
+    Example:
+        >>> def now(): ...
+        >>> known_decls([now]) is None, ToolDecls([now]).canonical is known_decls([now]).canonical
+        (True, True)
+    """
+    decls = _before(sources)
+    canonical = None if decls is None else _canonical(decls)
+    if canonical is None:
+        return None
+    known = object.__new__(ToolDecls)
+    _fill(known, decls, decls)
+    known.__dict__["canonical"] = canonical
+    return known
+
+
+def _before(sources: object) -> tuple[ToolDecl, ...] | None:
+    """Return a declaration of each source of a list, if all were declared before and none has changed."""
+    if not sources or (type(sources) is not list and type(sources) is not tuple):
+        return None
+    decls: list[ToolDecl] = []
+    for source in cast("list[object]", sources):
+        decl = declared_before(source)
+        if decl is None:
+            return None
+        decls.append(decl)
+    return tuple(decls)
+
+
+def _canonical(decls: tuple[ToolDecl, ...]) -> CanonicalTools | None:
+    """Return these declarations as a request holds them, if the first was last declared before the same ones."""
+    followed = decls[0].text.followed
+    if followed is None or followed[0] != _others(decls):
+        return None
+    return followed[1]
+
+
+def _others(decls: tuple[ToolDecl, ...]) -> tuple[ref[Text], ...]:
+    return tuple([ref(decl.text) for decl in decls[1:]])
+
+
+# The setters of a pydantic model's slots; `object.__setattr__` would look each up by name.
+_put_values, _put_fields_set, _put_extra, _put_private = (
+    vars(pydantic.BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+_FIELDS = {"tools", "entries"}
+
+
+def _fill(decls: ToolDecls, tools: Any, entries: Any) -> dict[str, ToolDecl]:
+    """Set the fields, and return the tools by name.
+
+    BaseModel's own constructor would validate and copy the declarations that are given.
+    """
+    by_name = {decl.name: decl for decl in tools}
+    _put_values(decls, {"tools": tools, "entries": entries, "by_name": by_name})
+    _put_fields_set(decls, _FIELDS)
+    _put_extra(decls, None)
+    _put_private(decls, None)
+    return by_name
+
+
 def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
     pending: list[Iterator[object]] = [iter((sources,))]
     while pending:
@@ -250,8 +329,8 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
             yield NativeTool(item)
         elif is_json_text(item):
             pending.append(iter((decode(item),)))
-        elif (raw := describe_source(item)) is not None:
-            yield from map(declare, raw)
+        elif (decls := declared(item)) is not None:
+            yield from decls
         elif not is_iterable(item):
             yield from _resolved(item)
         elif len(pending) > MOST_NESTED:

@@ -6,12 +6,13 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | name | why |
 |---|---|
 | `planned` | makes DSPy ask for a model's capabilities once per adapter call, with the call's settings |
-| `fallback_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
+| `shown_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
+| `copy_of` | a copy of lm15's provider, whose fields are slots |
 | `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
 | `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
@@ -44,6 +45,7 @@ from dspy.clients import (
 from dspy.clients.base_lm import BaseLM
 from dspy.clients.engines import lifecycle, litellm_engine, streaming
 from dspy.clients.engines import litellm_errors as _errors
+from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
@@ -57,8 +59,8 @@ __all__ = [
     "StreamResponse",
     "aclosing",
     "closing",
+    "copy_of",
     "engines_of",
-    "fallback_scope",
     "get_litellm",
     "has_static_credential",
     "inner_of",
@@ -69,6 +71,7 @@ __all__ = [
     "plain",
     "planned",
     "select_backend",
+    "shown_scope",
     "stream_now",
     "streaming_to",
     "sync_send_to_stream",
@@ -86,7 +89,6 @@ settings: Any = _settings
 
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
 planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
-fallback_scope: Any = call_context.adapter_fallback_scope
 select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
 legacy_output: Any = call_result.legacy_output
 
@@ -101,6 +103,26 @@ aclosing: Any = cast("Any", lifecycle).aclosing_stream
 plain: Any = cast("Any", legacy_outputs).plain
 
 TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
+
+
+class _NothingShown:
+    """What `shown_scope` gives where nothing is streamed."""
+
+    emitted = False
+
+    def __enter__(self) -> "_NothingShown":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_NOTHING_SHOWN = _NothingShown()
+
+
+def shown_scope() -> Any:
+    """Return a context whose `emitted` says whether a stream has shown output of what runs in it."""
+    return _NOTHING_SHOWN if settings.send_stream is None else call_context.adapter_fallback_scope()
 
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
@@ -158,8 +180,23 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
         lm: the model.
         engine_of: returns the engine for one of DSPy's keys.
     """
-    copied: Any = copy.copy(lm)
-    copied._engine_store = _EnginesFrom(engine_of)  # noqa: SLF001
+    copied: Any
+    if type(lm) is LM:  # whose own `__copy__` does this and then looks for slots, which it has not
+        copied = object.__new__(LM)
+        copied.__dict__.update(lm.__dict__)
+    else:
+        copied = copy.copy(lm)
+    copied.__dict__["_engine_store"] = _EnginesFrom(engine_of)
+    return copied
+
+
+def copy_of(provider: Any) -> Any:
+    """Return a copy of an lm15 provider, as `copy.copy` makes it, but in a third of its time."""
+    held, slots = provider.__reduce_ex__(4)[2]
+    copied = object.__new__(type(provider))
+    copied.__dict__.update(held or {})
+    for name, value in slots.items():
+        setattr(copied, name, value)
     return copied
 
 
@@ -196,12 +233,8 @@ def inner_of(provider: Any) -> Any:
     return getattr(provider, "_inner", None)
 
 
-class _EnginesFrom(dict[Any, Any]):
+class _EnginesFrom:
     """A store of engines that asks a function for each."""
 
     def __init__(self, engine_of: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._engine_of = engine_of
-
-    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ARG002
-        return self._engine_of(key)
+        self.get = engine_of

@@ -14,7 +14,6 @@ Streams are recorded (`stream_recorder.py`).
 """
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import replace
@@ -25,6 +24,7 @@ import orjson
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.dspy_internals import (
+    copy_of,
     engines_of,
     has_static_credential,
     inner_of,
@@ -156,7 +156,7 @@ class _Wrapped:
 
     def _tapped(self, provider: Any) -> Any:
         """Return a copy of lm15's provider that writes our words and believes the body."""
-        copied = copy.copy(provider)
+        copied = copy_of(provider)
         inner = inner_of(provider)
         if inner is not None:
             copied._inner = self._tapped(inner)  # noqa: SLF001

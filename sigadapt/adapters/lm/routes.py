@@ -6,7 +6,7 @@ that change a provider's server.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +19,53 @@ from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
-_KNOWN: WeakCache[tuple[Any, dict[str, Any]]] = WeakCache()
-"""By language model: what the results depend on, and the results by name."""
+class Known:
+    """What is known of a language model with the settings of a call; each part is worked out when it is needed.
+
+    Args:
+        follows_from: what it follows from.
+        route: the route, if it is known.
+    """
+
+    __slots__ = ("calls_functions", "follows_from", "route")
+
+    def __init__(self, follows_from: tuple[Any, ...], route: Route | None = None) -> None:
+        self.follows_from = follows_from
+        self.route = route
+        self.calls_functions: bool | None = None
 
 
-def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
-    """Return the Route of a language model, from the table of providers.
+_KNOWN: WeakCache[Known] = WeakCache()
+"""What is known, by language model."""
+
+
+def known_of(lm: BaseLM, settings: Mapping[str, Any]) -> Known:
+    """Return what is known of a language model, as it is now.
 
     Args:
         lm: the language model.
         settings: the call's own settings; connection settings among them can change the server.
+    """
+    engine: Any = getattr(lm, "engine", None)
+    if not isinstance(engine, str):
+        return Known((), OWN_ENGINE)
+    if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
+        return Known(())
+    follows_from = _follows_from(lm, engine, settings)
+    known = _KNOWN.get(lm)
+    if known is None or known.follows_from != follows_from:
+        known = Known(follows_from)
+        _KNOWN.put(lm, known)
+    return known
+
+
+def route_of(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> Route:
+    """Return the Route of a language model, from the table of providers.
+
+    Args:
+        lm: the language model.
+        settings: the call's own settings.
+        known: what `known_of` returned for both, if that was asked before.
 
     Returns:
         The route of its server; for an unknown server, the first route of the door; for an engine that the
@@ -39,12 +76,13 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         >>> route.dialect, route.door
         ('anthropic', 'lm15')
     """
-    if not isinstance(getattr(lm, "engine", None), str):
-        return OWN_ENGINE
-    return _known(lm, settings, "route", lambda: _route_of(lm, settings))
+    known = known or known_of(lm, settings)
+    if known.route is None:
+        known.route = _route_of(lm, settings)
+    return known.route
 
 
-def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
+def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
     """Return whether DSPy knows that a language model supports function calling.
 
     Takes the same arguments as `route_of`.
@@ -53,29 +91,17 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
         >>> calls_functions(dspy.LM("openai/gpt-4o-mini"), {})
         True
     """
-    if not isinstance(getattr(lm, "engine", None), str):
-        return lm.supports_function_calling
-    return _known(lm, settings, "calls functions", lambda: lm.supports_function_calling)
+    known = known or known_of(lm, settings)
+    if known.calls_functions is None:
+        known.calls_functions = lm.supports_function_calling
+    return known.calls_functions
 
 
-def _known(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callable[[], Any]) -> Any:
-    if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
-        return work_out()
-    follows_from = _follows_from(lm, settings)
-    known = _KNOWN.get(lm)
-    if known is None or known[0] != follows_from:
-        known = follows_from, dict[str, Any]()
-        _KNOWN.put(lm, known)
-    if what not in known[1]:
-        known[1][what] = work_out()
-    return known[1][what]
-
-
-def _follows_from(lm: Any, settings: Mapping[str, Any]) -> tuple[Any, ...]:
+def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
     prefix = lm.model.partition("/")[0].upper()
     elsewhere = os.getenv(f"{prefix}_API_BASE"), os.getenv(f"{prefix}_BASE_URL")
     clients = [repr(held[key]) for held in (lm.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
-    return lm.model, lm.model_type, lm.engine, *elsewhere, *clients
+    return lm.model, lm.model_type, engine, *elsewhere, *clients
 
 
 def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:

@@ -10,7 +10,6 @@ from dspy import BaseLM
 
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidOption
 
 _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})
@@ -83,11 +82,6 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
             generation[key] = value
     rollout_id, prompt_cache = merged.get("rollout_id"), merged.get("prompt_cache")
     return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
-
-
-def asks_capabilities(options: Options, plan: Plan) -> bool:
-    """Return whether a call needs the model's capabilities from DSPy, which costs async calls a thread."""
-    return options.tool_calling == "auto" or bool(plan.texts)
 
 
 def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[], bool]) -> None:

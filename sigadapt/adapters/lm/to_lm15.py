@@ -19,9 +19,9 @@ from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnResult, OwnTurn, Provider, Route, Words
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 
 class Written(NamedTuple):
@@ -220,17 +220,19 @@ class _Tools(NamedTuple):
     worded: list[dict[str, Any]] | None
 
 
-_TOOLS: WeakCache[dict[str, _Tools]] = WeakCache()
-"""The tools for lm15, by the list of canonical tools, and by door and dialect."""
+_NO_TOOLS = _Tools((), None)
 
 
 def _tools(tools: Sequence[dict[str, Any]], route: Route) -> _Tools:
     if not tools:
-        return _Tools((), None)
-    known, key = _TOOLS.of(tools, dict), f"{route.door}/{route.dialect}"
-    if key not in known:
-        known[key] = _made_tools(list(tools), route)
-    return known[key]
+        return _NO_TOOLS
+    if type(tools) is not CanonicalTools:
+        return _made_tools(list(tools), route)
+    key = route.door, route.dialect
+    known = tools.kept.get(key)
+    if known is None:
+        known = tools.kept[key] = _made_tools(list(tools), route)
+    return known
 
 
 def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:

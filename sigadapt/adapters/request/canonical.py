@@ -79,7 +79,8 @@ def build_request(
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
-        is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
+        hooks = options.hooks
+        is_changeable = bool(hooks) and any(hasattr(hook, "before_request") for hook in hooks)
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:

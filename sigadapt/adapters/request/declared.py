@@ -8,8 +8,20 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
+
+
+def declared_before(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls | None:
+    """Return the declarations of a call, if they are declared already; None if `declared` has to read them.
+
+    Args:
+        plan: the signature's Plan.
+        inputs: the values of the signature's input fields.
+    """
+    given = inputs.get(plan.tools)
+    decls = given if type(given) is ToolDecls else known_decls(given)
+    return decls if decls is not None and decls.tools else None
 
 
 def declared(

@@ -19,6 +19,7 @@ from sigadapt.providers.provider import Route
 from sigadapt.providers.writing import loose_thinking
 from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
@@ -72,6 +73,8 @@ def lowered(request: Request, route: Route) -> Lowered:
         >>> lowered(request, ollama.PROVIDER.routes[0]).changes[0].what
         'lowered'
     """
+    if _goes_as_it_is(request, route):
+        return Lowered(request, {}, ())
     changes: list[Change] = []
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
@@ -93,6 +96,35 @@ def lowered(request: Request, route: Route) -> Lowered:
     if route.stand_in is not None:
         request = _signed(request, route, changes)
     return Lowered(request, table, tuple(changes))
+
+
+_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
+
+
+def _goes_as_it_is(request: Request, route: Route) -> bool:
+    """Return whether one look shows that nothing has to be changed, as in most requests: questions and tools."""
+    if not _SETTINGS.isdisjoint(request):
+        return False
+    for row in request["messages"]:
+        content = row.get("content")
+        if row["role"] not in ("user", "system") or type(content) is not str or not is_unicode(content):
+            return False
+    tools: Any = request.get("tools")
+    if not tools:
+        return True
+    return type(tools) is CanonicalTools and route.losses is None and _are_sendable(tools, route)
+
+
+def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
+    """Return whether tools have names that the route takes, and no strict flag."""
+    key = route.names, route.longest_name
+    known = tools.kept.get(key)
+    if known is None:
+        request: Request = {"model": "", "messages": [], "tools": tools}
+        is_strict = any(tool.get("function", {}).get("strict") for tool in tools)
+        known = not is_strict and not aliases(names_in(request), *key)
+        tools.kept[key] = known
+    return known
 
 
 def _has_turns(request: Request) -> bool:

@@ -23,6 +23,8 @@ from sigadapt.signatures.pairing import unanswered
 from sigadapt.signatures.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_result import ToolResult
 
+_NO_TURNS = Turns(None, None)
+_NO_ROUNDS: tuple[list[dict[str, Any]], list[list[Round]]] = [], [[]]
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 
 Message = dict[str, Any]
@@ -56,7 +58,7 @@ def messages_of(
     system_only = len(messages)
     if demos:
         messages += _demos(adapter, rest, demos, prompt.turns.results)
-    events, rounds = _turns(prompt.turns, inputs)
+    events, rounds = _turns(prompt.turns, inputs) if prompt.turns != _NO_TURNS else _NO_ROUNDS
     for number, event in enumerate(events):
         messages += _event(adapter, rest, prompt, event, rounds[number:])
     user = question(adapter, rest, prompt, inputs)

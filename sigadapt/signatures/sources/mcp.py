@@ -19,6 +19,17 @@ def accepts(source: object) -> bool:
     return _is_a("Tool", source)
 
 
+def is_the_sdks(source: object) -> bool:
+    """Return whether the source is an MCP tool of the SDK's own class, which is data and nothing else.
+
+    Example:
+        >>> import mcp.types
+        >>> is_the_sdks(mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}}))
+        True
+    """
+    return any(type(source) is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES)
+
+
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
     """Describe an MCP tool.
 

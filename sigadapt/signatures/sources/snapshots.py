@@ -23,8 +23,10 @@ Snapshot: TypeAlias = tuple[Any, ...]
 _V = TypeVar("_V")
 
 _NAMES = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_VALUES = frozenset((str, int, float, bool, bytes, NoneType))
-_FIXED = frozenset((str, int, float, bool, bytes, list, dict, set, tuple, object, NoneType, type))
+VALUES = frozenset((str, int, float, bool, bytes, NoneType))
+"""The types of plain values, which nobody can change."""
+FIXED = frozenset((str, int, float, bool, bytes, list, dict, set, tuple, object, NoneType, type))
+"""The types that mean the same for ever."""
 _NEVER: Any = object()
 
 
@@ -36,7 +38,7 @@ def same(one: Snapshot, other: Snapshot) -> bool:
         (True, False, False)
     """
     return len(one) == len(other) and all(
-        a is b or (type(a) in _VALUES and type(a) is type(b) and a == b)
+        a is b or (type(a) in VALUES and type(a) is type(b) and a == b)
         for a, b in zip(one, other, strict=True)
     )
 
@@ -118,7 +120,7 @@ def of_fields(fields: Mapping[str, FieldInfo]) -> Snapshot:
 
 def _weak(part: Any) -> Any:
     """A part that keeps nothing alive: two weak references to one object are the same reference."""
-    if type(part) in _VALUES:
+    if type(part) in VALUES:
         return part
     try:
         return weakref.ref(part)
@@ -159,7 +161,7 @@ def _default_parts(defaults: tuple[Any, ...]) -> Iterator[Any]:
 def _annotation_parts(annotation: Any, names: Mapping[str, Any], seen: set[int]) -> Iterator[Any]:
     if isinstance(annotation, type) and get_origin(annotation) is None:
         yield annotation
-        if annotation not in _FIXED:
+        if annotation not in FIXED:
             yield from _class_parts(annotation, seen)
     elif type(annotation) is str:
         yield annotation
@@ -200,7 +202,7 @@ def _class_parts(kind: type[Any], seen: set[int]) -> Iterator[Any]:
             yield name
             yield from _annotation_parts(annotation, {}, seen)
     for base in kind.__bases__:
-        if base not in _FIXED and base.__module__.partition(".")[0] not in ("pydantic", "dspy", "enum"):
+        if base not in FIXED and base.__module__.partition(".")[0] not in ("pydantic", "dspy", "enum"):
             yield from _class_parts(base, seen)
 
 
