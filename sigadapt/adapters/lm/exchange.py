@@ -208,15 +208,19 @@ class _Exchange(_Wrapped):
         if planned is None:
             provider, routed = target_of(self._engine, request, streaming=False)
             planned = self._tapped(provider), routed
-        return planned[0].complete(planned[1])
+        if not request.config.stop:
+            return planned[0].complete(planned[1])
+        recorder = Recorder(self._provider, request.model)
+        return recorder.whole(recorder.attached_to(planned[0]).complete(planned[1]))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = target_of(self._engine, request, streaming=True)
-        recorder = Recorder()
+        recorder = Recorder(self._provider, request.model)
         with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             for event in events:
                 yield recorder.with_events(event)
+        yield from recorder.rest()
 
 
 class _AsyncExchange(_Wrapped):
@@ -227,12 +231,17 @@ class _AsyncExchange(_Wrapped):
             # In a thread, as in DSPy, because this may fetch credentials.
             provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=False)
             planned = self._tapped(provider), routed
-        return await planned[0].complete(planned[1])
+        if not request.config.stop:
+            return await planned[0].complete(planned[1])
+        recorder = Recorder(self._provider, request.model)
+        return recorder.whole(await recorder.attached_to(planned[0]).complete(planned[1]))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=True)
-        recorder = Recorder()
+        recorder = Recorder(self._provider, request.model)
         async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             async for event in events:
                 yield recorder.with_events(event)
+        for event in recorder.rest():
+            yield event
