@@ -3,8 +3,9 @@
 Sending: DSPy's engine writes a request from lm15's types, which have no place for provider state and for the
 parts in the provider's own words (`Words`). The subclasses put both into what LiteLLM gets.
 
-Reading: lm15 refuses a whole answer because of one call that its types cannot hold. The subclasses keep the
-body of such an answer, as `exchange.py` does.
+Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The subclasses
+keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one that LiteLLM
+logs (`logger_fn`) before it reads it.
 
 Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
 Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
@@ -33,7 +34,7 @@ from sigadapt.adapters.lm.dspy_internals import (
     native_engine,
     plain,
 )
-from sigadapt.adapters.lm.exchange import believed, spoken
+from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
 from sigadapt.adapters.request.states import replaying
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
@@ -170,6 +171,7 @@ class _WithState:
     def __init__(self, sent: Sent, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
         self._sent = sent
+        self._bodies: list[str] = []
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
@@ -180,7 +182,30 @@ class _WithState:
                 message.update(extra.message)
                 for call in message.get("tool_calls", ()):
                     call.update(extra.calls.get(call["id"], {}))
+        if not streaming and "logger_fn" not in data:
+            self._bodies = []
+            data["logger_fn"] = self._hear
         return spoken(self._sent.provider, data, self._sent.words)
+
+    def _hear(self, details: Json) -> None:
+        """Keep the provider's body, which LiteLLM logs before it reads it."""
+        if details.get("log_event_type") == "post_api_call":
+            self._bodies.append(str(details.get("original_response")))
+
+    def _kept(self, request: lm15.Request, error: Exception) -> lm15.Response:
+        """Return the provider's answer, if LiteLLM got one and could not read it.
+
+        Raises:
+            Exception: the same error, if there is no answer.
+        """
+        parse = cast("Any", super())._response  # noqa: SLF001
+        for text in self._bodies:
+            provider = provider_in(text)
+            if provider is not None:
+                kept = believed(provider, text, lambda body: parse(body, request), error)
+                if kept is not None:
+                    return kept
+        raise error
 
     def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
         # Overrides DSPy's own method, the only place where the body is at hand.
@@ -197,6 +222,13 @@ class _WithState:
 
 class Engine(_WithState, LiteLLMEngine):
     """DSPy's sync LiteLLM engine, with provider state."""
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        try:
+            return super().complete(request)
+        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+            return self._kept(request, error)
 
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
@@ -217,6 +249,13 @@ class Engine(_WithState, LiteLLMEngine):
 
 class AsyncEngine(_WithState, AsyncLiteLLMEngine):
     """DSPy's async LiteLLM engine, with provider state."""
+
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        try:
+            return await super().complete(request)
+        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+            return self._kept(request, error)
 
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""

@@ -22,11 +22,12 @@ from sigadapt.adapters.lm.call_deltas import CallDeltas
 from sigadapt.adapters.lm.dspy_internals import inner_of
 from sigadapt.adapters.lm.from_lm15 import body_of_parts
 from sigadapt.adapters.lm.long_events import LongEvents
-from sigadapt.adapters.response.stream_events import EVENTS, events_of, server_sent
+from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.deep_json import without_depths
 
 _Parse = Callable[[Any, Any], Iterator[Any]]
 
@@ -44,10 +45,10 @@ def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
     body: Json = response.provider_data or {}
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
-    if EVENTS in body or not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
+    if BODY in body or EVENTS in body or not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
         return response
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
-    return replace(response, provider_data={**body, EVENTS: server_sent([orjson.dumps(whole).decode()])})
+    return replace(response, provider_data={**body, BODY: orjson.dumps(whole).decode()})
 
 
 @contextmanager
@@ -120,7 +121,7 @@ class Recorder:
                 for each in parse(request, self._known(replace(event, data=text))):
                     yield from self._deltas.taken(each)
             except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
-                return
+                self._texts[-1:] = [without_depths(text)]
 
         return parse_and_record
 

@@ -241,6 +241,16 @@ def test_a_stream_is_read_from_its_recording(case: str, is_async: bool) -> None:
     assert got.calls.text == want.text
 
 
+def test_brackets_in_an_event_cost_no_good_call() -> None:
+    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    deep = {"functionCall": {"name": "get_weather", "args": {"city": "@"}}}
+    text = gemini([{"text": "Hm."}], [GEMINI_CALL], [deep]).replace(b'"@"', b"[" * 50_000 + b"]" * 50_000)
+    got = streamed("gemini", text)
+    assert [each.args for each in got.calls] == [{"city": "Paris"}]
+    assert [(each.name, each.code) for each in got.calls.invalid] == [("get_weather", "invalid_json")]
+    assert got.calls.text == "Hm."
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("case", ["custom_tool_call", "a long Responses event"])
 def test_an_answer_that_lm15_streams_to_cut_it_is_whole(case: str, is_async: bool) -> None:
