@@ -18,12 +18,14 @@ engine. LiteLLM would give it the finish reason `stop`, and half an answer would
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import orjson
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
+from sigadapt.adapters.lm.call_deltas import CallDeltas
 from sigadapt.adapters.lm.dspy_internals import (
     CLIENT_KEYS,
     ChatStream,
@@ -35,8 +37,11 @@ from sigadapt.adapters.lm.dspy_internals import (
     plain,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
+from sigadapt.adapters.lm.stream_recorder import with_calls
 from sigadapt.adapters.request.states import replaying
-from sigadapt.providers import provider_of
+from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json
@@ -122,21 +127,58 @@ class _Chunks:
 
     def __init__(self, request: lm15.Request) -> None:
         self._codec = ChatStream(request)
+        self._deltas = CallDeltas()
+        self._own: set[Any] = set()
         self._came: list[Any] = []
 
     def events(self, chunk: Any) -> Iterator[Any]:
+        """Yield the events of a chunk, as far as lm15 can read it."""
         self._came.append(chunk)
-        yield from self._codec.feed(shown_of(plain(chunk)))
+        try:
+            for event in self._codec.feed(self._for_the_caller(shown_of(plain(chunk)))):
+                yield from self._deltas.taken(event)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return
 
-    def end(self, litellm: Any, source: Any) -> Any:
-        """Return the end event of a stream that has run out.
+    def _for_the_caller(self, chunk: Json) -> Json:
+        """Return the chunk without calls of tools that the provider ran itself."""
+        for choice in objects(chunk["choices"]):
+            if choice["delta"].get("tool_calls"):
+                kept = [call for call in objects(choice["delta"]["tool_calls"]) if not self._is_own(call)]
+                choice["delta"]["tool_calls"] = kept
+        return chunk
+
+    def _is_own(self, call: Json) -> bool:
+        if call.get("id"):
+            (self._own.add if ran_itself(call["id"]) else self._own.discard)(call.get("index"))
+        return call.get("index") in self._own
+
+    def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
+        """Yield the end event of a stream that has run out.
 
         Raises:
             lm15.StreamAssemblyError: if the provider never said why the answer ended.
         """
         self._codec.chunks = self._came
         self._codec.terminal = self._codec.terminal and _came_to_its_end(source)
-        return self._codec.finish(litellm)
+        try:
+            end = self._codec.finish(litellm)
+        except lm15.StreamAssemblyError:
+            raise
+        except Exception:  # noqa: BLE001  (whatever LiteLLM or lm15 refuses; the chunks are read)
+            body = json.dumps(self._body())
+            end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
+        else:
+            end = replace(end, provider_data=with_calls(end.provider_data or {}, self._calls()))
+        yield from self._deltas.taken(end)
+
+    def _body(self) -> Json:
+        return CHAT.assemble(map(plain, self._came))
+
+    def _calls(self) -> list[Json]:
+        """Return the calls that the chunks make, as the `tool_calls` of a chat message."""
+        choice = an_object(next(iter(objects(self._body().get("choices"))), None))
+        return objects(an_object(choice.get("message")).get("tool_calls"))
 
 
 def _came_to_its_end(source: Any) -> bool:
@@ -244,7 +286,7 @@ class Engine(_WithState, LiteLLMEngine):
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
-        yield chunks.end(litellm, source)
+        yield from chunks.ends(litellm, source)
 
 
 class AsyncEngine(_WithState, AsyncLiteLLMEngine):
@@ -272,4 +314,5 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                     break
                 for event in chunks.events(chunk):
                     yield event
-        yield chunks.end(litellm, source)
+        for event in chunks.ends(litellm, source):
+            yield event

@@ -32,23 +32,22 @@ from sigadapt.schemas.deep_json import without_depths
 _Parse = Callable[[Any, Any], Iterator[Any]]
 
 
-def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
-    """Return the response with the calls that were streamed, if LiteLLM put other calls together.
+def with_calls(body: Json, calls: list[Json]) -> Json:
+    """Return the `provider_data` of a streamed answer with the calls of its chunks, if LiteLLM made others.
 
     LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills in
     empty arguments.
 
     Args:
-        response: the response of a streamed answer.
-        calls: the calls that its fragments make, as the `tool_calls` of a chat message.
+        body: the chat completion that LiteLLM made.
+        calls: the calls that the fragments make, as the `tool_calls` of a chat message.
     """
-    body: Json = response.provider_data or {}
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
-    if BODY in body or EVENTS in body or not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
-        return response
+    if not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
+        return body
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
-    return replace(response, provider_data={**body, BODY: orjson.dumps(whole).decode()})
+    return {**body, BODY: orjson.dumps(whole).decode()}
 
 
 @contextmanager
@@ -77,8 +76,7 @@ def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, No
 
 
 def _sent(calls: list[Json]) -> list[Any]:
-    functions = [an_object(call.get("function")) for call in calls]
-    return [(function.get("name"), function.get("arguments")) for function in functions]
+    return [(call.get("id"), call.get("function"), call.get("custom")) for call in calls]
 
 
 class Recorder:

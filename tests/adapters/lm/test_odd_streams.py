@@ -60,8 +60,8 @@ USE = (
 
 def ran(kind: str, name: str, result: str, **more: Any) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """A tool that Claude ran itself, and its result."""
-    called = {"type": kind, "id": "srv_1", "name": name, "input": {}, **more}
-    answered = {"type": result, "tool_use_id": "srv_1", "content": []}
+    called = {"type": kind, "id": "srvtoolu_1", "name": name, "input": {}, **more}
+    answered = {"type": result, "tool_use_id": "srvtoolu_1", "content": []}
     return [(called, [piece('{"query":'), piece('"q"}')]), (answered, [])]
 
 
