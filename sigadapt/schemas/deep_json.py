@@ -16,7 +16,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def without_depths(text: str, levels: int = _LEVELS) -> str:
-    """Return JSON text in which a value below a level is a string with the value's text.
+    r"""Return JSON text in which a value below a level is a string with the value's text.
 
     Args:
         text: the text; it is not checked whether it is JSON.
@@ -24,7 +24,7 @@ def without_depths(text: str, levels: int = _LEVELS) -> str:
 
     Example:
         >>> without_depths('{"a": [[1, "]"]], "b": []}', 2)
-        '{"a": ["[1, \\\\"]\\\\"]"], "b": []}'
+        '{"a": ["[1, \\"]\\"]"], "b": []}'
     """
     pieces: list[str] = []
     done = 0

@@ -1,7 +1,7 @@
 """JSON that is nested deeper than a decoder goes."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from support import json_values
@@ -10,8 +10,10 @@ from sigadapt.schemas.deep_json import without_depths
 
 
 def depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+    if not isinstance(value, (dict, list)):
+        return 0
+    inner = list(cast("Any", value).values() if isinstance(value, dict) else cast("list[Any]", value))
+    return 1 + max(map(depth, inner), default=0)
 
 
 @given(json_values)

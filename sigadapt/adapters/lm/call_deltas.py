@@ -17,7 +17,7 @@ NOT_JSON = "\0 no JSON"
 
 
 class CallDeltas:
-    """The deltas of one stream's calls.
+    r"""The deltas of one stream's calls.
 
     Example:
         >>> deltas = CallDeltas()
@@ -25,7 +25,7 @@ class CallDeltas:
         >>> [event.delta.input for event in deltas.taken(lm15.StreamDeltaEvent(delta=delta))]
         ['{"n":1e999}']
         >>> [event.delta.input for event in deltas.last()]
-        ['\\x00 no JSON']
+        ['\x00 no JSON']
     """
 
     def __init__(self) -> None:
@@ -34,13 +34,14 @@ class CallDeltas:
 
     def taken(self, event: Any) -> Iterator[Any]:
         """Yield an event of lm15; the arguments of a call only when it has got its name."""
-        delta = event.delta if isinstance(event, lm15.StreamDeltaEvent) else None
+        delta: Any = event.delta if isinstance(event, lm15.StreamDeltaEvent) else None
         if delta is None or delta.type != "tool_call":
             if isinstance(event, lm15.StreamEndEvent):
                 yield from self.last()
             yield event
         elif delta.name or delta.part_index in self._pieces:
-            for each in (*self._unnamed.pop(delta.part_index, ()), event):
+            waiting: list[Any] = self._unnamed.pop(delta.part_index, [])
+            for each in (*waiting, event):
                 self._pieces.setdefault(delta.part_index, []).append(each.delta.input)
                 yield each
         else:

@@ -3,32 +3,24 @@
 Sending: DSPy's engine writes a request from lm15's types, which have no place for provider state and for the
 parts in the provider's own words (`Words`). The subclasses put both into what LiteLLM gets.
 
-Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The subclasses
-keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one that LiteLLM
-logs (`logger_fn`) before it reads it.
+Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The
+subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
+that LiteLLM logs (`logger_fn`) before it reads it.
 
-Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
-Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
-lost: the Choice is read from the body that LiteLLM builds from the original chunks.
-
-A stream that just ends, because a server or a proxy closed the connection, is an error, as on DSPy's native
-engine. LiteLLM would give it the finish reason `stop`, and half an answer would pass for a whole one.
+Streaming: `litellm_chunks.py`.
 """
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, NamedTuple, cast
 
 import orjson
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.call_deltas import CallDeltas
 from sigadapt.adapters.lm.dspy_internals import (
     CLIENT_KEYS,
-    ChatStream,
     aclosing,
     closing,
     get_litellm,
@@ -37,18 +29,11 @@ from sigadapt.adapters.lm.dspy_internals import (
     plain,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
-from sigadapt.adapters.lm.stream_recorder import with_calls
+from sigadapt.adapters.lm.litellm_chunks import Chunks
 from sigadapt.adapters.request.states import replaying
-from sigadapt.adapters.response.stream_events import BODY
-from sigadapt.providers import CHAT, provider_of
-from sigadapt.providers.openai_chat import ran_itself
+from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
-from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json
-
-_PROVIDERS_REASONS = ("received_finish_reason", "intermittent_finish_reason")
-_UNKNOWN = object()
-_KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
 def fields_of(row: Json, route: Route) -> ChatFields | None:
@@ -104,95 +89,6 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
     return copied
 
 
-def shown_of(chunk: Json) -> Json:
-    """Return the chunk with only those fields in its deltas that lm15 has events for.
-
-    Example:
-        >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
-        {'choices': [{'delta': {'content': 'Hm.'}}]}
-    """
-    choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
-    return {**chunk, "choices": choices}
-
-
-def _shown(delta: Any) -> Json:
-    fields = cast("Json", delta or {})
-    shown = {key: fields[key] for key in _KNOWN if key in fields}
-    citation = an_object(fields.get("provider_specific_fields")).get("citation")
-    return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
-
-
-class _Chunks:
-    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from."""
-
-    def __init__(self, request: lm15.Request) -> None:
-        self._codec = ChatStream(request)
-        self._deltas = CallDeltas()
-        self._own: set[Any] = set()
-        self._came: list[Any] = []
-
-    def events(self, chunk: Any) -> Iterator[Any]:
-        """Yield the events of a chunk, as far as lm15 can read it."""
-        self._came.append(chunk)
-        try:
-            for event in self._codec.feed(self._for_the_caller(shown_of(plain(chunk)))):
-                yield from self._deltas.taken(event)
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            return
-
-    def _for_the_caller(self, chunk: Json) -> Json:
-        """Return the chunk without calls of tools that the provider ran itself."""
-        for choice in objects(chunk["choices"]):
-            if choice["delta"].get("tool_calls"):
-                kept = [call for call in objects(choice["delta"]["tool_calls"]) if not self._is_own(call)]
-                choice["delta"]["tool_calls"] = kept
-        return chunk
-
-    def _is_own(self, call: Json) -> bool:
-        if call.get("id"):
-            (self._own.add if ran_itself(call["id"]) else self._own.discard)(call.get("index"))
-        return call.get("index") in self._own
-
-    def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
-        """Yield the end event of a stream that has run out.
-
-        Raises:
-            lm15.StreamAssemblyError: if the provider never said why the answer ended.
-        """
-        self._codec.chunks = self._came
-        self._codec.terminal = self._codec.terminal and _came_to_its_end(source)
-        try:
-            end = self._codec.finish(litellm)
-        except lm15.StreamAssemblyError:
-            raise
-        except Exception:  # noqa: BLE001  (whatever LiteLLM or lm15 refuses; the chunks are read)
-            body = json.dumps(self._body())
-            end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
-        else:
-            end = replace(end, provider_data=with_calls(end.provider_data or {}, self._calls()))
-        yield from self._deltas.taken(end)
-
-    def _body(self) -> Json:
-        return CHAT.assemble(map(plain, self._came))
-
-    def _calls(self) -> list[Json]:
-        """Return the calls that the chunks make, as the `tool_calls` of a chat message."""
-        choice = an_object(next(iter(objects(self._body().get("choices"))), None))
-        return objects(an_object(choice.get("message")).get("tool_calls"))
-
-
-def _came_to_its_end(source: Any) -> bool:
-    """Return whether the provider said why the answer ended.
-
-    For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks like a
-    provider's. Only LiteLLM's stream object tells (measured on litellm 1.106): it keeps the finish reasons
-    that the provider sent. A stream of another type is believed, and so are providers for which LiteLLM
-    itself gives each chunk the reason `stop`.
-    """
-    kept = [getattr(source, name, _UNKNOWN) for name in _PROVIDERS_REASONS]
-    return any(reason is not None for reason in kept)
-
-
 class Sent(NamedTuple):
     """What these engines add to the request that DSPy's write.
 
@@ -200,11 +96,13 @@ class Sent(NamedTuple):
         provider: whose form the request has on its way to LiteLLM.
         fields: the provider state to add, one entry per message; empty for none.
         words: the parts in the provider's own words.
+        wire: the provider that LiteLLM asks, if it is known.
     """
 
     provider: Provider
     fields: Sequence[ChatFields | None] = ()
     words: Words = NO_WORDS
+    wire: Provider | None = None
 
 
 class _WithState:
@@ -262,6 +160,18 @@ class _WithState:
             return kept
 
 
+def _events(response: lm15.Response) -> list[Any]:
+    """Return a whole answer as a stream: DSPy does not stream OpenAI's Responses over LiteLLM."""
+    try:
+        return list(lm15.response_to_events(response))
+    except TypeError:  # a part that lm15 has no event for; the answer is read from `provider_data`
+        start = lm15.StreamStartEvent(id=response.id, model=response.model)
+        end = lm15.StreamEndEvent(
+            finish_reason=response.finish_reason, usage=response.usage, provider_data=response.provider_data
+        )
+        return [start, end]
+
+
 class Engine(_WithState, LiteLLMEngine):
     """DSPy's sync LiteLLM engine, with provider state."""
 
@@ -274,10 +184,13 @@ class Engine(_WithState, LiteLLMEngine):
 
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
+        if self.model_type == "responses":
+            yield from _events(self.complete(request))
+            return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), _Chunks(request)
+        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
         with litellm_errors(model=request.model):
-            source = litellm.completion(**data)
+            source = chunks.heard(litellm.completion(**data))
         with closing(source):
             came = iter(source)
             while True:
@@ -301,10 +214,14 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
 
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""
+        if self.model_type == "responses":
+            for event in _events(await self.complete(request)):
+                yield event
+            return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), _Chunks(request)
+        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
         with litellm_errors(model=request.model):
-            source = await litellm.acompletion(**data)
+            source = chunks.heard(await litellm.acompletion(**data))
         async with aclosing(source):
             came = source.__aiter__()
             while True:

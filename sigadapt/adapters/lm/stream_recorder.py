@@ -26,8 +26,8 @@ from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, se
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, objects
-from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.deep_json import without_depths
+from sigadapt.schemas.json_values import Json
 
 _Parse = Callable[[Any, Any], Iterator[Any]]
 

@@ -35,8 +35,8 @@ class _Ready(NamedTuple):
             return self.lm
         if self.route.door == "lm15":
             return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
-        provider = CHAT if self.route.as_chat else cast("Provider", provider_of(self.route.dialect))
-        sent = Sent(provider, self.fields, self.words)
+        wire = cast("Provider", provider_of(self.route.dialect))
+        sent = Sent(CHAT if self.route.as_chat else wire, self.fields, self.words, wire)
         return over_litellm(self.lm, self.request, sent, is_async=is_async)
 
 

@@ -111,13 +111,19 @@ ODD: list[tuple[str, bytes]] = [
     ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": 5, "input": "text"})),
     ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2"})),
     ("anthropic", messages(SAID, USE, {"type": "news", "of": [1]})),
-    ("anthropic", with_brackets(messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": "a", "input": "@"}))),
+    (
+        "anthropic",
+        with_brackets(messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": "a", "input": "@"})),
+    ),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"args": [1]}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": [1]}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather"}}, {"news": 1})),
     ("ollama", ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"arguments": [1]})),
-    ("ollama", ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": None, "arguments": {}})),
+    (
+        "ollama",
+        ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": None, "arguments": {}}),
+    ),
     (
         "responses",
         responses(
@@ -134,7 +140,7 @@ ODD: list[tuple[str, bytes]] = [
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 @pytest.mark.parametrize(("wire", "body"), ODD, ids=map(str, range(len(ODD))))
 def test_what_a_reader_before_us_refuses_is_read(wire: str, body: bytes, engine: str, is_async: bool) -> None:
-    """response-choice: What DSPy's reader or LiteLLM refuses is read from the provider's body."""
+    """response-choice: What LiteLLM refuses is read from the provider's body."""
     want = choice_from_response(json.loads(body)) if len(body) < 100_000 else None
     out, _ = asked(body, wire, engine, is_async=is_async)
     good, bad = list(out.calls), list(out.calls.invalid)
@@ -150,6 +156,20 @@ def test_what_a_reader_before_us_refuses_is_read(wire: str, body: bytes, engine:
     )
     assert {"Paris"} >= {each.args["city"] for each in good}
     assert bool(good) == any('"Paris"' in each.arguments for each in want.tool_calls)
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
+    """response-choice: Claude's own tools over LiteLLM are no calls."""
+    own = {"type": kind, "id": "srvtoolu_1", "name": "search", "input": {"query": "q"}}
+    result: Any = {"type": f"{kind.partition('_')[0]}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    out, lm = asked(messages(own, result, SAID, USE), "anthropic", engine)
+    assert [each.id for each in out.calls] == ["t1"]
+    assert not out.calls.invalid
+    assert out.calls.text == "Let me look."
+    if kind == "server_tool_use":  # LiteLLM itself leaves out the other kind
+        assert "srvtoolu_1" in str(lm.history[-1]["response"][0].provider_data)
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:
