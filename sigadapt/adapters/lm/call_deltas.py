@@ -41,7 +41,8 @@ class CallDeltas:
             yield event
         elif delta.name or delta.part_index in self._pieces:
             waiting: list[Any] = self._unnamed.pop(delta.part_index, [])
-            for each in (*waiting, event):
+            waiting.append(event)
+            for each in waiting:
                 self._pieces.setdefault(delta.part_index, []).append(each.delta.input)
                 yield each
         else:
