@@ -237,7 +237,9 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls)
+    setup = CallSetup(
+        call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls
+    )
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):

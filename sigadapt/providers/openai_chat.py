@@ -8,6 +8,8 @@ the texts of `reasoning_details` (OpenRouter, Snowflake), else Mistral's `thinki
 tool call is a call whose arguments are free text instead of JSON. The deprecated `function_call` is a call
 without an id. Legacy text completions have a `text` instead of a message.
 
+LiteLLM writes Claude's server tools as calls. These are left out, as in `anthropic.py`.
+
 Servers that bend the format are read too: calls as one object or as JSON text (`reading.calls_of`), a call
 without `function` around its name and arguments, content as one part or with texts among its parts.
 
@@ -67,6 +69,7 @@ _REASONED = frozenset(
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _USUAL_FIELDS = 3  # id, type and function
 _CALLS = frozenset(("tool_calls", "function_call"))
+_OWN_IDS = ("srvtoolu_", "mcptoolu_")  # Anthropic's ids of server tools and of MCP tools
 _HEAD = {"id", "type", "index"}
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
@@ -115,6 +118,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
         calls = cut_last(calls, finish)
     if _REASONED.isdisjoint(message) and not (thinking or _holds_more(message, sent)):
         return Reading(text, thinking, calls, finish)
+    calls = [call for call in calls if not ran_itself(call[0])]
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
 
 
@@ -126,6 +130,16 @@ def _holds_more(message: Json, calls: list[Json]) -> bool:
         if len(call) > _USUAL_FIELDS or "function" not in call:
             return True
     return False
+
+
+def ran_itself(id: Any) -> bool:  # noqa: A002
+    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
+
+    Example:
+        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
+        (True, False, False)
+    """
+    return isinstance(id, str) and id.startswith(_OWN_IDS)
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:

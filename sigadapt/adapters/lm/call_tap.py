@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from dspy import lm15
 
+from sigadapt.adapters.lm.call_deltas import NOT_JSON
 from sigadapt.adapters.lm.dspy_internals import EngineChunk
-from sigadapt.providers.reading import objects
+from sigadapt.providers.reading import an_object, objects
 from sigadapt.providers.stream_parts import Call, Fold
 from sigadapt.schemas.json_values import Json
 
@@ -54,11 +55,13 @@ class CallTap:
 
     async def send(self, item: Any) -> None:
         """Send a chunk to DSPy's stream, then what the subscription makes of the fragments in it."""
+        fragments = list(_fragments(cast("Json", item))) if isinstance(item, EngineChunk) else []
+        if any(_is_not_json(fragment) for fragment in fragments):
+            return
         await self._stream.send(item)
-        if isinstance(item, EngineChunk):
-            for fragment in _fragments(cast("Json", item)):
-                for response in self._responses(fragment):
-                    await self._stream.send(response)
+        for fragment in fragments:
+            for response in self._responses(fragment):
+                await self._stream.send(response)
 
     def calls(self) -> list[Json]:
         """Return the calls that were streamed, as the `tool_calls` of an unstreamed chat message."""
@@ -79,3 +82,7 @@ class CallTap:
 def _fragments(chunk: Json) -> Iterator[Json]:
     for choice in objects(chunk.get("choices")):
         yield from objects((choice.get("delta") or {}).get("tool_calls"))
+
+
+def _is_not_json(fragment: Json) -> bool:
+    return an_object(fragment.get("function")).get("arguments") == NOT_JSON

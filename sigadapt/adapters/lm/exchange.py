@@ -35,9 +35,10 @@ from sigadapt.adapters.lm.dspy_internals import (
     write_request,
 )
 from sigadapt.adapters.lm.stream_recorder import Recorder
-from sigadapt.adapters.response.stream_events import EVENTS, server_sent
-from sigadapt.providers import provider_of
+from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import NO_WORDS, Provider, Route, Words
+from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import decode
 
@@ -86,6 +87,20 @@ def spoken(provider: Provider, body: Json, words: Words) -> Json:
     return {**body, **words.fields} if words.fields else body
 
 
+def provider_in(text: str) -> Provider | None:
+    """Return the provider whose format a body has; None if the text is not a body of any.
+
+    Example:
+        >>> provider_in('{"choices": []}').name, provider_in("<html>")
+        ('openai-chat', None)
+    """
+    try:
+        body = _decoded(text)[0]
+    except ValueError:
+        return None
+    return next((each for each in PROVIDERS if each.is_body(body)), None) if is_object(body) else None
+
+
 def believed(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response], error: Exception | None
 ) -> lm15.Response | None:
@@ -102,7 +117,7 @@ def believed(
         body holds no answer, so that lm15's error stands.
     """
     try:
-        body = decode(text)
+        body, text = _decoded(text)
         if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
             return None
     except (ValueError, RecursionError, lm15.LM15Error):
@@ -117,7 +132,16 @@ def believed(
             id=None, model=str(body.get("model") or "unknown"), message=message, finish_reason="stop",
             usage=lm15.Usage(),
         )  # fmt: skip
-    return replace(response, provider_data={**(response.provider_data or {}), EVENTS: server_sent([text])})
+    return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
+
+
+def _decoded(text: str) -> tuple[Any, str]:
+    """Return the body in a text, and the text of the same body."""
+    try:
+        return decode(text), text
+    except ValueError:
+        text = without_depths(text)
+        return decode(text), text
 
 
 class _Wrapped:
@@ -210,15 +234,19 @@ class _Exchange(_Wrapped):
         if planned is None:
             provider, routed = target_of(self._engine, request, streaming=False)
             planned = self._tapped(provider), routed
-        return planned[0].complete(planned[1])
+        if not request.config.stop:
+            return planned[0].complete(planned[1])
+        recorder = Recorder(self._provider, request.model)
+        return recorder.whole(recorder.attached_to(planned[0]).complete(planned[1]))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = target_of(self._engine, request, streaming=True)
-        recorder = Recorder()
+        recorder = Recorder(self._provider, request.model)
         with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             for event in events:
                 yield recorder.with_events(event)
+        yield from recorder.rest()
 
 
 class _AsyncExchange(_Wrapped):
@@ -229,12 +257,17 @@ class _AsyncExchange(_Wrapped):
             # In a thread, as in DSPy, because this may fetch credentials.
             provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=False)
             planned = self._tapped(provider), routed
-        return await planned[0].complete(planned[1])
+        if not request.config.stop:
+            return await planned[0].complete(planned[1])
+        recorder = Recorder(self._provider, request.model)
+        return recorder.whole(await recorder.attached_to(planned[0]).complete(planned[1]))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=True)
-        recorder = Recorder()
+        recorder = Recorder(self._provider, request.model)
         async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             async for event in events:
                 yield recorder.with_events(event)
+        for event in recorder.rest():
+            yield event

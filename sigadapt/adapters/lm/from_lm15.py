@@ -42,8 +42,11 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
 
 
 def _is_part_of(names: list[str], read: list[Any]) -> bool:
-    """Return whether all names are among those that were read, in order: lm15 has no place for some calls."""
-    rest = iter(read)
+    """Return whether all names are among those that were read, in order: lm15 has no place for some calls.
+
+    It writes a name as text that is none.
+    """
+    rest = map(str, read)
     return all(name in rest for name in names)
 
 

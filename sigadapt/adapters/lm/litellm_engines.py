@@ -3,20 +3,16 @@
 Sending: DSPy's engine writes a request from lm15's types, which have no place for provider state and for the
 parts in the provider's own words (`Words`). The subclasses put both into what LiteLLM gets.
 
-Reading: lm15 refuses a whole answer because of one call that its types cannot hold. The subclasses keep the
-body of such an answer, as `exchange.py` does.
+Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The
+subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
+that LiteLLM logs (`logger_fn`) before it reads it.
 
-Streaming: DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks,
-Gemini's thought signatures). The subclasses remove these fields from the chunks that lm15 gets. Nothing is
-lost: the Choice is read from the body that LiteLLM builds from the original chunks.
-
-A stream that just ends, because a server or a proxy closed the connection, is an error, as on DSPy's native
-engine. LiteLLM would give it the finish reason `stop`, and half an answer would pass for a whole one.
+Streaming: `litellm_chunks.py`.
 """
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -27,7 +23,6 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 
 from sigadapt.adapters.lm.dspy_internals import (
     CLIENT_KEYS,
-    ChatStream,
     aclosing,
     closing,
     get_litellm,
@@ -35,17 +30,13 @@ from sigadapt.adapters.lm.dspy_internals import (
     native_engine,
     plain,
 )
-from sigadapt.adapters.lm.exchange import believed, spoken
+from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
+from sigadapt.adapters.lm.litellm_chunks import Chunks
 from sigadapt.adapters.request.states import replaying
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
-from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.json_values import Json, compact
-
-_PROVIDERS_REASONS = ("received_finish_reason", "intermittent_finish_reason")
-_UNKNOWN = object()
-_KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
 def fields_of(row: Json, route: Route) -> ChatFields | None:
@@ -101,58 +92,6 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
     return copied
 
 
-def shown_of(chunk: Json) -> Json:
-    """Return the chunk with only those fields in its deltas that lm15 has events for.
-
-    Example:
-        >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
-        {'choices': [{'delta': {'content': 'Hm.'}}]}
-    """
-    choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
-    return {**chunk, "choices": choices}
-
-
-def _shown(delta: Any) -> Json:
-    fields = cast("Json", delta or {})
-    shown = {key: fields[key] for key in _KNOWN if key in fields}
-    citation = an_object(fields.get("provider_specific_fields")).get("citation")
-    return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
-
-
-class _Chunks:
-    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from."""
-
-    def __init__(self, request: lm15.Request) -> None:
-        self._codec = ChatStream(request)
-        self._came: list[Any] = []
-
-    def events(self, chunk: Any) -> Iterator[Any]:
-        self._came.append(chunk)
-        yield from self._codec.feed(shown_of(plain(chunk)))
-
-    def end(self, litellm: Any, source: Any) -> Any:
-        """Return the end event of a stream that has run out.
-
-        Raises:
-            lm15.StreamAssemblyError: if the provider never said why the answer ended.
-        """
-        self._codec.chunks = self._came
-        self._codec.terminal = self._codec.terminal and _came_to_its_end(source)
-        return self._codec.finish(litellm)
-
-
-def _came_to_its_end(source: Any) -> bool:
-    """Return whether the provider said why the answer ended.
-
-    For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks like a
-    provider's. Only LiteLLM's stream object tells (measured on litellm 1.106): it keeps the finish reasons
-    that the provider sent. A stream of another type is believed, and so are providers for which LiteLLM
-    itself gives each chunk the reason `stop`.
-    """
-    kept = [getattr(source, name, _UNKNOWN) for name in _PROVIDERS_REASONS]
-    return any(reason is not None for reason in kept)
-
-
 def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
     """Return a response with the output items of a Responses body as they were sent.
 
@@ -171,11 +110,13 @@ class Sent(NamedTuple):
         provider: whose form the request has on its way to LiteLLM.
         fields: the provider state to add, one entry per message; empty for none.
         words: the parts in the provider's own words.
+        wire: the provider that LiteLLM asks, if it is known.
     """
 
     provider: Provider
     fields: Sequence[ChatFields | None] = ()
     words: Words = NO_WORDS
+    wire: Provider | None = None
 
 
 class _WithState:
@@ -184,6 +125,7 @@ class _WithState:
     def __init__(self, sent: Sent, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
         self._sent = sent
+        self._bodies: list[str] = []
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
@@ -194,7 +136,30 @@ class _WithState:
                 message.update(extra.message)
                 for call in message.get("tool_calls", ()):
                     call.update(extra.calls.get(call["id"], {}))
+        if not streaming and "logger_fn" not in data:
+            self._bodies = []
+            data["logger_fn"] = self._hear
         return spoken(self._sent.provider, data, self._sent.words)
+
+    def _hear(self, details: Json) -> None:
+        """Keep the provider's body, which LiteLLM logs before it reads it."""
+        if details.get("log_event_type") == "post_api_call":
+            self._bodies.append(str(details.get("original_response")))
+
+    def _kept(self, request: lm15.Request, error: Exception) -> lm15.Response:
+        """Return the provider's answer, if LiteLLM got one and could not read it.
+
+        Raises:
+            Exception: the same error, if there is no answer.
+        """
+        parse = cast("Any", super())._response  # noqa: SLF001
+        for text in self._bodies:
+            provider = provider_in(text)
+            if provider is not None:
+                kept = believed(provider, text, lambda body: parse(body, request), error)
+                if kept is not None:
+                    return kept
+        raise error
 
     def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
         # Overrides DSPy's own method, the only place where the body is at hand.
@@ -209,15 +174,37 @@ class _WithState:
             return kept
 
 
+def _events(response: lm15.Response) -> list[Any]:
+    """Return a whole answer as a stream: DSPy does not stream OpenAI's Responses over LiteLLM."""
+    try:
+        return list(lm15.response_to_events(response))
+    except TypeError:  # a part that lm15 has no event for; the answer is read from `provider_data`
+        start = lm15.StreamStartEvent(id=response.id, model=response.model)
+        end = lm15.StreamEndEvent(
+            finish_reason=response.finish_reason, usage=response.usage, provider_data=response.provider_data
+        )
+        return [start, end]
+
+
 class Engine(_WithState, LiteLLMEngine):
     """DSPy's sync LiteLLM engine, with provider state."""
 
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        try:
+            return super().complete(request)
+        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+            return self._kept(request, error)
+
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
+        if self.model_type == "responses":
+            yield from _events(self.complete(request))
+            return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), _Chunks(request)
+        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
         with litellm_errors(model=request.model):
-            source = litellm.completion(**data)
+            source = chunks.heard(litellm.completion(**data))
         with closing(source):
             came = iter(source)
             while True:
@@ -226,18 +213,29 @@ class Engine(_WithState, LiteLLMEngine):
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
-        yield chunks.end(litellm, source)
+        yield from chunks.ends(litellm, source)
 
 
 class AsyncEngine(_WithState, AsyncLiteLLMEngine):
     """DSPy's async LiteLLM engine, with provider state."""
 
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        """Send the request and return the whole answer."""
+        try:
+            return await super().complete(request)
+        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+            return self._kept(request, error)
+
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""
+        if self.model_type == "responses":
+            for event in _events(await self.complete(request)):
+                yield event
+            return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), _Chunks(request)
+        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
         with litellm_errors(model=request.model):
-            source = await litellm.acompletion(**data)
+            source = chunks.heard(await litellm.acompletion(**data))
         async with aclosing(source):
             came = source.__aiter__()
             while True:
@@ -247,4 +245,5 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                     break
                 for event in chunks.events(chunk):
                     yield event
-        yield chunks.end(litellm, source)
+        for event in chunks.ends(litellm, source):
+            yield event

@@ -19,6 +19,7 @@ from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
+
 class Known:
     """What is known of a language model with the settings of a call; each part is worked out when it is needed.
 

@@ -3,7 +3,8 @@
 Of a streamed answer, DSPy's engine keeps only the last event. The message that it assembles has lost
 arguments that it could not decode, refusals, and the calls and signatures that Gemini sends in an event each.
 Therefore every event is recorded. The end event's `provider_data` holds the recording, which DSPy's cache
-keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream.
+keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream. Whatever lm15 cannot read
+costs nothing but its place in the live stream.
 
 `exchange.py` attaches a Recorder to the provider of one request.
 """
@@ -17,32 +18,36 @@ from typing import Any
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
+from sigadapt.adapters.lm.call_deltas import CallDeltas
 from sigadapt.adapters.lm.dspy_internals import inner_of
 from sigadapt.adapters.lm.from_lm15 import body_of_parts
-from sigadapt.adapters.response.stream_events import EVENTS, server_sent
+from sigadapt.adapters.lm.long_events import LongEvents
+from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
+from sigadapt.errors import UnreadableResponse
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, objects
+from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json
 
 _Parse = Callable[[Any, Any], Iterator[Any]]
 
 
-def with_calls(response: lm15.Response, calls: list[Json]) -> lm15.Response:
-    """Return the response with the calls that were streamed, if LiteLLM put other calls together.
+def with_calls(body: Json, calls: list[Json]) -> Json:
+    """Return the `provider_data` of a streamed answer with the calls of its chunks, if LiteLLM made others.
 
     LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills in
     empty arguments.
 
     Args:
-        response: the response of a streamed answer.
-        calls: the calls that its fragments make, as the `tool_calls` of a chat message.
+        body: the chat completion that LiteLLM made.
+        calls: the calls that the fragments make, as the `tool_calls` of a chat message.
     """
-    body: Json = response.provider_data or {}
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
-    if EVENTS in body or not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
-        return response
+    if not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
+        return body
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
-    return replace(response, provider_data={**body, EVENTS: server_sent([orjson.dumps(whole).decode()])})
+    return {**body, BODY: orjson.dumps(whole).decode()}
 
 
 @contextmanager
@@ -71,32 +76,50 @@ def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, No
 
 
 def _sent(calls: list[Json]) -> list[Any]:
-    functions = [an_object(call.get("function")) for call in calls]
-    return [(function.get("name"), function.get("arguments")) for function in functions]
+    return [(call.get("id"), call.get("function"), call.get("custom")) for call in calls]
 
 
 class Recorder:
-    """The recorded events of one stream, and the finish reason if lm15 cannot read it from the last event."""
+    """The recorded events of one stream, and what lm15 gets of them.
 
-    def __init__(self) -> None:
+    An event that lm15 cannot read is recorded and passed over. So are the arguments of a call without a
+    name (`call_deltas.py`): of a tool that the provider ran itself, of a custom tool, or of a bad call.
+
+    Args:
+        provider: the provider whose stream it is.
+        model: the model's name, for the Response of a stream of which lm15 reads nothing.
+    """
+
+    def __init__(self, provider: Provider, model: str) -> None:
+        self._provider = provider
+        self._model = model
         self._texts: list[str] = []
         self._finish: str | None = None
+        self._deltas = CallDeltas()
+        self._is_started = self._is_ended = False
 
     def attached_to(self, provider: Any) -> Any:
-        """Return a copy of the provider that records each event; an async one parses with its inner one."""
+        """Return a copy of lm15's provider that records each event."""
         recorded = copy.copy(provider)
+        recorded.transport = long = LongEvents(provider.transport)
         inner = inner_of(provider)
-        if inner is not None:
-            recorded._inner = self.attached_to(inner)  # noqa: SLF001
-        else:
-            recorded.parse_stream_events = self._around(provider.parse_stream_events)
+        if inner is None:
+            recorded.parse_stream_events = self._around(provider.parse_stream_events, long)
+        else:  # an async provider parses with its inner one
+            recorded._inner = copy.copy(inner)  # noqa: SLF001
+            recorded._inner.parse_stream_events = self._around(inner.parse_stream_events, long)  # noqa: SLF001
         return recorded
 
-    def _around(self, parse: _Parse) -> _Parse:
+    def _around(self, parse: _Parse, long: LongEvents) -> _Parse:
         def parse_and_record(request: Any, event: Any) -> Iterator[Any]:
-            if event.data:
-                self._texts.append(event.data)
-            return parse(request, self._known(event))
+            text = long.text_of(event.data)
+            if text:
+                self._texts.append(text)
+            try:
+                for each in parse(request, self._known(replace(event, data=text))):
+                    yield from self._deltas.taken(each)
+            except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
+                self._texts[-1:] = [without_depths(text)]
 
         return parse_and_record
 
@@ -113,8 +136,35 @@ class Recorder:
 
     def with_events(self, event: Any) -> Any:
         """Return the event; the end event with the recording in its `provider_data`."""
+        self._is_started = self._is_started or event.type == "start"
         if not isinstance(event, lm15.StreamEndEvent):
             return event
-        data = {**(event.provider_data or {}), EVENTS: server_sent(self._texts)}
+        self._is_ended = True
         finish: Any = self._finish or event.finish_reason
-        return replace(event, finish_reason=finish, provider_data=data)
+        return replace(event, finish_reason=finish, provider_data=self._recorded_in(event.provider_data))
+
+    def whole(self, response: lm15.Response) -> lm15.Response:
+        """Return the Response of a request that lm15 streams of its own accord, to cut the text at a stop."""
+        if not self._texts or not self._came_to_its_end():
+            return response
+        return replace(response, provider_data=self._recorded_in(response.provider_data))
+
+    def _recorded_in(self, data: Any) -> Json:
+        return {**(data or {}), EVENTS: server_sent(self._texts)}
+
+    def rest(self) -> Iterator[Any]:
+        """Yield the end event of a stream that has ended, where lm15 did not see that."""
+        if self._is_ended or not self._came_to_its_end():
+            return
+        if not self._is_started:
+            yield lm15.StreamStartEvent(model=self._model)
+        yield from self._deltas.last()
+        yield self.with_events(lm15.StreamEndEvent(finish_reason="stop"))
+
+    def _came_to_its_end(self) -> bool:
+        try:
+            events = [body for body in events_of(server_sent(self._texts)) if self._provider.is_event(body)]
+        except UnreadableResponse:  # lm15's error stands
+            return False
+        readings = self._provider.read(self._provider.assemble(events)) if events else []
+        return any(reading.finish not in (None, "error") for reading in readings)

@@ -14,7 +14,7 @@ from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_s
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.litellm_engines import Sent, fields_of, fingerprint, over_litellm
 from sigadapt.adapters.lm.settings import Controls
-from sigadapt.adapters.lm.stream_recorder import unended_is_said, with_calls
+from sigadapt.adapters.lm.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.providers import CHAT, provider_of
@@ -35,8 +35,8 @@ class _Ready(NamedTuple):
             return self.lm
         if self.route.door == "lm15":
             return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
-        provider = CHAT if self.route.as_chat else cast("Provider", provider_of(self.route.dialect))
-        sent = Sent(provider, self.fields, self.words)
+        wire = cast("Provider", provider_of(self.route.dialect))
+        sent = Sent(CHAT if self.route.as_chat else wire, self.fields, self.words, wire)
         return over_litellm(self.lm, self.request, sent, is_async=is_async)
 
 
@@ -81,7 +81,7 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.
         return lm(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls):
-        response = with_calls(lm(ready.request, **keywords), tap.calls())
+        response = lm(ready.request, **keywords)
     for item in tap.rest(response):
         sync_send_to_stream(stream, item)
     return response
@@ -93,7 +93,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
         return await lm.acall(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls):
-        response = with_calls(await lm.acall(ready.request, **keywords), tap.calls())
+        response = await lm.acall(ready.request, **keywords)
     for item in tap.rest(response):
         await stream.send(item)
     return response

@@ -19,7 +19,7 @@ from typing import Any
 from sigadapt.adapters.lm.from_lm15 import as_shown, body_of_parts, if_whole, is_lm15
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
 from sigadapt.adapters.response.response_bodies import body_of, chat_body
-from sigadapt.adapters.response.stream_events import EVENTS, events_of
+from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
@@ -192,6 +192,8 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
 
 def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     body: Json = response.provider_data or {}
+    if BODY in body:
+        return as_shown(readings_of(events_of(body[BODY])[0], dialect)[0], response)
     if EVENTS in body:
         return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
     provider = _provider_of(body, dialect)

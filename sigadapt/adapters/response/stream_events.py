@@ -25,7 +25,10 @@ from sigadapt.schemas.json_values import as_unicode, cut
 from sigadapt.schemas.repeated_keys import decode_at, decoded_if_plain
 
 EVENTS = "sigadapt_events"
-"""The key of `provider_data` under which a stream's events are kept as text, or a body that lm15 refuses."""
+"""The key of `provider_data` under which a stream's events are kept as text."""
+
+BODY = "sigadapt_body"
+"""The key of `provider_data` under which a body is kept as text that lm15 or LiteLLM cannot read."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BETWEEN = re.compile(r"[\s,\[\]]*")

@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from operator import is_
 from types import FunctionType, GenericAlias, MethodType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias, Union, cast, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 import pydantic
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("closed_streams")
 
 ROUTES = [
     *((wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")),
-    *((wire, "litellm") for wire in ("openai", "anthropic")),
+    *((wire, "litellm") for wire in ("openai", "anthropic", "gemini")),
 ]
 
 
@@ -81,12 +81,13 @@ def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) ->
     assert streamed(wire, engine, b"".join(sent)).calls[0].args == {"city": "Paris"}
 
 
-async def test_an_awaited_stream_that_just_ends_is_no_answer() -> None:
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+async def test_an_awaited_stream_that_just_ends_is_no_answer(wire: str) -> None:
     """streaming: A stream that just ends is an error"""
-    sent = events("openai", Answer(text="It is sunny today."))
-    for end, fails in ((3, True), (len(sent), False)):
+    sent = events(wire, Answer(text="It is sunny today."))
+    for end, fails in ((len(sent) // 2, True), (len(sent), False)):
         with LoopbackProvider(lambda _, end=end: b"".join(sent[:end])) as provider:
-            lm = lm_of(provider, "openai", "litellm", cache=False, num_retries=0)
+            lm = lm_of(provider, wire, "litellm", cache=False, num_retries=0)
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
                 program: Any = dspy.streamify(dspy.Predict(May), is_async_program=True)
                 got: Any = None

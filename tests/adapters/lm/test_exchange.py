@@ -10,7 +10,7 @@ from dspy.utils.exceptions import LMError
 from support import May, get_weather, lm_of
 
 import sigadapt
-from sigadapt import ToolDecls
+from sigadapt import ToolDecls, choice_from_response
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.providers.provider import NO_WORDS, Words
@@ -70,11 +70,106 @@ def test_a_call_that_lm15_refuses_costs_no_good_call(
     assert lm.history[-1]["usage"]["total_tokens"] == 12
 
 
-def test_a_hundred_thousand_brackets_cost_no_good_call() -> None:
-    """response-choice: A call that DSPy's reader refuses costs no good call."""
-    out, _ = asked(chat(call(PARIS), call("[" * 100_000, id="t2"), content="Let me look."))
+def messages(*blocks: Any) -> bytes:
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "tool_use"}
+    return json.dumps({**body, "usage": usage, "content": list(blocks)}).encode()
+
+
+def gemini(*parts: Any) -> bytes:
+    content = {"role": "model", "parts": list(parts)}
+    return json.dumps({"candidates": [{"content": content, "finishReason": "STOP"}]}).encode()
+
+
+def ollama(*calls: Any) -> bytes:
+    message = {"role": "assistant", "content": "Let me look.", "tool_calls": [{"function": c} for c in calls]}
+    return json.dumps({"model": "m", "message": message, "done": True, "done_reason": "stop"}).encode()
+
+
+def responses(*items: Any) -> bytes:
+    body = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
+    return json.dumps({**body, "output": list(items)}).encode()
+
+
+SAID = {"type": "text", "text": "Let me look."}
+USE = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Paris"}}
+BRACKETS = "[" * 100_000
+
+
+def with_brackets(body: bytes) -> bytes:
+    """The body, where a value is a hundred thousand lists in each other."""
+    return body.replace(b'"@"', BRACKETS.encode() + b"]" * 100_000)
+
+
+ODD: list[tuple[str, bytes]] = [
+    ("openai", chat(call(PARIS), call(BRACKETS, id="t2"), content="Let me look.")),
+    ("openai", chat(call(PARIS), {"id": "c2", "type": "custom", "custom": {"name": "code", "input": "1"}})),
+    ("openai", chat(call(PARIS), {"id": 7, "function": 3})),
+    ("openai", chat(call(PARIS), {"id": "t2", "type": "function", "function": None})),
+    ("openai", chat(call(PARIS), 5, None)),
+    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": None, "input": [1]})),
+    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": 5, "input": "text"})),
+    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2"})),
+    ("anthropic", messages(SAID, USE, {"type": "news", "of": [1]})),
+    (
+        "anthropic",
+        with_brackets(messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": "a", "input": "@"})),
+    ),
+    ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}})),
+    ("gemini", gemini({"text": "Hm."}, {"functionCall": {"args": [1]}})),
+    ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": [1]}})),
+    ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather"}}, {"news": 1})),
+    ("ollama", ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"arguments": [1]})),
+    (
+        "ollama",
+        ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": None, "arguments": {}}),
+    ),
+    (
+        "responses",
+        responses(
+            {"type": "function_call", "id": "f", "call_id": "t1", "name": "get_weather", "arguments": PARIS},
+            {"type": "custom_tool_call", "id": "c", "call_id": "c2", "name": "code", "input": "print(1)"},
+        ),
+    ),
+    ("responses", responses({"type": "function_call", "id": "f", "call_id": "t1", "name": "get_weather"})),
+    ("responses", responses({"type": "function_call", "id": "f", "call_id": "t1", "arguments": BRACKETS})),
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize(("wire", "body"), ODD, ids=map(str, range(len(ODD))))
+def test_what_a_reader_before_us_refuses_is_read(wire: str, body: bytes, engine: str, is_async: bool) -> None:
+    """response-choice: What LiteLLM refuses is read from the provider's body."""
+    want = choice_from_response(json.loads(body)) if len(body) < 100_000 else None
+    out, _ = asked(body, wire, engine, is_async=is_async)
+    good, bad = list(out.calls), list(out.calls.invalid)
+    if want is None:
+        assert len(bad) == 1
+        assert [each.args for each in good] == ([{"city": "Paris"}] if wire != "responses" else [])
+        return
+    assert want.tool_calls is not None
+    assert out.calls.text == want.text
+    sent = [*want.tool_calls, *want.tool_calls.invalid]
+    assert sorted((each.index, each.name or "") for each in [*good, *bad]) == sorted(
+        (each.index, each.name or "") for each in sent
+    )
+    assert {"Paris"} >= {each.args["city"] for each in good}
+    assert bool(good) == any('"Paris"' in each.arguments for each in want.tool_calls)
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
+    """response-choice: Claude's own tools over LiteLLM are no calls."""
+    own = {"type": kind, "id": "srvtoolu_1", "name": "search", "input": {"query": "q"}}
+    result: Any = {"type": f"{kind.partition('_')[0]}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    out, lm = asked(messages(own, result, SAID, USE), "anthropic", engine)
     assert [each.id for each in out.calls] == ["t1"]
-    assert [each.code for each in out.calls.invalid] == ["invalid_json"]
+    assert not out.calls.invalid
+    assert out.calls.text == "Let me look."
+    if kind == "server_tool_use":  # LiteLLM itself leaves out the other kind
+        assert "srvtoolu_1" in repr(dict(lm.history[-1]["response"].provider_data))
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:

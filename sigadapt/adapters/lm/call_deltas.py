@@ -1,0 +1,56 @@
+"""Streamed calls as far as lm15 can put them together.
+
+lm15 refuses a whole answer because of one call without a name, or with a number that JSON has not (`1e999`).
+`CallDeltas` passes on what lm15 takes. The calls themselves are read elsewhere: from the recorded events, or
+from LiteLLM's chunks.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dspy import lm15
+
+from sigadapt.schemas.arguments import parse_arguments
+
+NOT_JSON = "\0 no JSON"
+"""A last fragment that makes lm15 keep the arguments as text. `CallTap` passes it over."""
+
+
+class CallDeltas:
+    r"""The deltas of one stream's calls.
+
+    Example:
+        >>> deltas = CallDeltas()
+        >>> delta = lm15.ToolCallDelta(input='{"n":1e999}', part_index=0, id="c1", name="pay")
+        >>> [event.delta.input for event in deltas.taken(lm15.StreamDeltaEvent(delta=delta))]
+        ['{"n":1e999}']
+        >>> [event.delta.input for event in deltas.last()]
+        ['\x00 no JSON']
+    """
+
+    def __init__(self) -> None:
+        self._unnamed: dict[int, list[Any]] = {}
+        self._pieces: dict[int, list[str]] = {}
+
+    def taken(self, event: Any) -> Iterator[Any]:
+        """Yield an event of lm15; the arguments of a call only when it has got its name."""
+        delta: Any = event.delta if isinstance(event, lm15.StreamDeltaEvent) else None
+        if delta is None or delta.type != "tool_call":
+            if isinstance(event, lm15.StreamEndEvent):
+                yield from self.last()
+            yield event
+        elif delta.name or delta.part_index in self._pieces:
+            waiting: list[Any] = self._unnamed.pop(delta.part_index, [])
+            waiting.append(event)
+            for each in waiting:
+                self._pieces.setdefault(delta.part_index, []).append(each.delta.input)
+                yield each
+        else:
+            self._unnamed.setdefault(delta.part_index, []).append(event)
+
+    def last(self) -> Iterator[Any]:
+        """Yield what has to come before the end event, once."""
+        pieces, self._pieces = self._pieces, {}
+        for index, texts in pieces.items():
+            if any(texts) and not isinstance(parse_arguments("".join(texts)), dict):
+                yield lm15.StreamDeltaEvent(delta=lm15.ToolCallDelta(input=NOT_JSON, part_index=index))

@@ -1,0 +1,196 @@
+"""The chunks of a stream over LiteLLM.
+
+DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks, Gemini's
+thought signatures). These fields are removed from the chunks that lm15 gets. Nothing is lost: the Choice is
+read from the body that LiteLLM builds from the original chunks, with the calls that the chunks make.
+
+A stream that just ends, because a server or a proxy closed the connection, is an error, as on DSPy's native
+engine. LiteLLM would give it the finish reason `stop`, and half an answer would pass for a whole one.
+"""
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from dspy import lm15
+
+from sigadapt.adapters.lm.call_deltas import CallDeltas
+from sigadapt.adapters.lm.dspy_internals import ChatStream, plain
+from sigadapt.adapters.lm.stream_recorder import with_calls
+from sigadapt.adapters.response.stream_events import BODY, events_of
+from sigadapt.errors import UnreadableResponse
+from sigadapt.providers import CHAT
+from sigadapt.providers.openai_chat import ran_itself
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.reading import an_object, objects
+from sigadapt.schemas.json_values import Json
+
+_UNKNOWN = object()
+_KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
+
+
+def shown_of(chunk: Json) -> Json:
+    """Return the chunk with only those fields in its deltas that lm15 has events for.
+
+    Example:
+        >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
+        {'choices': [{'delta': {'content': 'Hm.'}}]}
+    """
+    choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
+    return {**chunk, "choices": choices}
+
+
+def _shown(delta: Any) -> Json:
+    fields = cast("Json", delta or {})
+    shown = {key: fields[key] for key in _KNOWN if key in fields}
+    citation = an_object(fields.get("provider_specific_fields")).get("citation")
+    return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
+
+
+class Chunks:
+    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from.
+
+    Args:
+        request: the request that the stream answers.
+        wire: the provider that LiteLLM asked, if it is known.
+    """
+
+    def __init__(self, request: lm15.Request, wire: Provider | None) -> None:
+        self._codec = ChatStream(request)
+        self._deltas = CallDeltas()
+        self._own: set[Any] = set()
+        self._came: list[Any] = []
+        self._wire = wire
+        self._lines: list[str] = []
+
+    def heard(self, source: Any) -> Any:
+        """Return LiteLLM's stream, of which the provider's own lines are kept where LiteLLM reads lines.
+
+        LiteLLM opens some streams only when the first chunk is asked for, with `make_call`.
+        """
+        opened = getattr(source, "completion_stream", None)
+        if opened is not None:
+            self._listen(opened)
+        elif getattr(source, "make_call", None) is not None:
+            source.make_call = self._listening(source.make_call)
+        return source
+
+    def _listening(self, make_call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **given: Any) -> Any:
+            made = make_call(*args, **given)
+            return self._awaited(made) if inspect.isawaitable(made) else self._listen(made)
+
+        return called
+
+    async def _awaited(self, made: Awaitable[Any]) -> Any:
+        return self._listen(await made)
+
+    def _listen(self, stream: Any) -> Any:
+        if hasattr(stream, "streaming_response"):
+            stream.streaming_response = _Lines(stream.streaming_response, self._lines)
+        return stream
+
+    def events(self, chunk: Any) -> Iterator[Any]:
+        """Yield the events of a chunk, as far as lm15 can read it."""
+        self._came.append(chunk)
+        try:
+            for event in self._codec.feed(self._for_the_caller(shown_of(plain(chunk)))):
+                yield from self._deltas.taken(event)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return
+
+    def _for_the_caller(self, chunk: Json) -> Json:
+        """Return the chunk without calls of tools that the provider ran itself."""
+        for choice in objects(chunk["choices"]):
+            if choice["delta"].get("tool_calls"):
+                kept = [call for call in objects(choice["delta"]["tool_calls"]) if not self._is_own(call)]
+                choice["delta"]["tool_calls"] = kept
+        return chunk
+
+    def _is_own(self, call: Json) -> bool:
+        if call.get("id"):
+            (self._own.add if ran_itself(call["id"]) else self._own.discard)(call.get("index"))
+        return call.get("index") in self._own
+
+    def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
+        """Yield the end event of a stream that has run out.
+
+        Raises:
+            lm15.StreamAssemblyError: if the provider never said why the answer ended.
+        """
+        self._codec.chunks = self._came
+        self._codec.terminal = self._codec.terminal and self._came_to_its_end(source)
+        try:
+            end = self._codec.finish(litellm)
+        except lm15.StreamAssemblyError:
+            raise
+        except Exception:  # noqa: BLE001  (whatever LiteLLM or lm15 refuses; the chunks are read)
+            body = json.dumps(self._body())
+            end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
+        else:
+            end = replace(end, provider_data=with_calls(end.provider_data or {}, self._calls()))
+        yield from self._deltas.taken(end)
+
+    def _body(self) -> Json:
+        return CHAT.assemble(map(plain, self._came))
+
+    def _calls(self) -> list[Json]:
+        """Return the calls that the chunks make, as the `tool_calls` of a chat message."""
+        choice = an_object(next(iter(objects(self._body().get("choices"))), None))
+        return objects(an_object(choice.get("message")).get("tool_calls"))
+
+    def _came_to_its_end(self, source: Any) -> bool:
+        """Return whether the provider said why the answer ended.
+
+        For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks
+        like a provider's. LiteLLM's stream object keeps the finish reasons that the provider sent (measured
+        on litellm 1.106). For some providers LiteLLM itself gives each chunk the reason `stop`. Then the
+        provider's own lines are read. A stream of another type is believed.
+        """
+        if getattr(source, "received_finish_reason", None) is not None:
+            return True
+        kept = getattr(source, "intermittent_finish_reason", _UNKNOWN)
+        events = self._own_events() if kept is not None and self._wire else []
+        if self._wire and events:
+            return any(reading.finish is not None for reading in self._wire.read(self._wire.assemble(events)))
+        return kept is not None
+
+    def _own_events(self) -> list[Json]:
+        """Return the events in the provider's lines; none if there are no lines, or they are not events."""
+        try:
+            events = events_of("\n\n".join(self._lines))
+        except UnreadableResponse:
+            return []
+        return [event for event in events if self._wire and self._wire.is_event(event)]
+
+
+class _Lines:
+    """The lines of a stream, kept as LiteLLM reads them."""
+
+    def __init__(self, lines: Any, kept: list[str]) -> None:
+        self._lines = lines
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lines, name)
+
+    def __iter__(self) -> "_Lines":
+        self._lines = iter(self._lines)
+        return self
+
+    def __next__(self) -> Any:
+        return self._keep(next(self._lines))
+
+    def __aiter__(self) -> "_Lines":
+        self._lines = aiter(self._lines)
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._keep(await anext(self._lines))
+
+    def _keep(self, line: Any) -> Any:
+        if isinstance(line, str):
+            self._kept.append(line)
+        return line

@@ -1,0 +1,419 @@
+"""Streams that DSPy's reader cannot read, over HTTP: each is read as `choice_from_stream` reads its text."""
+
+import asyncio
+import json
+from typing import Any
+
+import dspy
+import pytest
+from dspy.streaming import StreamListener
+from dspy.utils.exceptions import LMProviderError
+from support import PARIS as PARIS_CALL
+from support import ROME, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt import ToolDecls, UnreadableResponse, choice_from_stream
+from sigadapt.adapters.lm import long_events
+from sigadapt.adapters.lm.call_deltas import NOT_JSON
+from sigadapt.testing import Answer, LoopbackProvider
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+Json = dict[str, Any]
+Events = list[Json]
+Block = tuple[Json, Events]
+LONG = "x" * 200_000
+PARIS = '{"city":"Paris"}'
+
+
+def sse(events: Events, *, named: bool = False, done: bool = False) -> bytes:
+    """The text of a stream."""
+    texts = [
+        (f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events
+    ]
+    return "".join([*texts, "data: [DONE]\n\n" if done else ""]).encode()
+
+
+def messages(*blocks: Block) -> bytes:
+    """A Messages stream of blocks, each with its deltas."""
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    start: Json = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [],
+        "usage": usage,
+    }
+    events: Events = [{"type": "message_start", "message": start}]
+    for index, (block, deltas) in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage})
+    return sse([*events, {"type": "message_stop"}], named=True)
+
+
+def piece(text: str) -> dict[str, Any]:
+    return {"type": "input_json_delta", "partial_json": text}
+
+
+def said(text: str) -> Block:
+    return {"type": "text", "text": ""}, [{"type": "text_delta", "text": text}]
+
+
+USE: Block = (
+    {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {}},
+    [piece('{"city":'), piece('"Paris"}')],
+)
+
+
+def ran(kind: str, name: str, result: str, **more: Any) -> list[Block]:
+    """A tool that Claude ran itself, and its result."""
+    called: Json = {"type": kind, "id": "srvtoolu_1", "name": name, "input": {}, **more}
+    answered: Json = {"type": result, "tool_use_id": "srvtoolu_1", "content": []}
+    return [(called, [piece('{"query":'), piece('"q"}')]), (answered, [])]
+
+
+def chat(*deltas: dict[str, Any]) -> bytes:
+    """A chat stream."""
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    events: Events = [{**base, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    last: Json = {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    return sse([*events, last], done=True)
+
+
+def call(arguments: str, name: str = "get_weather", index: int = 0) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"tool_calls": [{"index": index, "id": f"t{index + 1}", "type": "function", "function": function}]}
+
+
+def custom(index: int, **fields: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"index": index, "type": "custom", **fields}]}
+
+
+def responses(*items: dict[str, Any], between: Events | None = None) -> bytes:
+    """A Responses stream of items."""
+    response: Json = {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "status": "in_progress",
+        "model": "m",
+        "output": [],
+    }
+    events: Events = [{"type": "response.created", "response": response}]
+    for index, item in enumerate(items):
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    whole = {**response, "status": "completed", "output": list(items), "usage": usage}
+    return sse([*events, *(between or []), {"type": "response.completed", "response": whole}], named=True)
+
+
+FUNCTION_CALL = {
+    "id": "fc_1",
+    "type": "function_call",
+    "call_id": "t1",
+    "name": "get_weather",
+    "arguments": PARIS,
+    "status": "completed",
+}
+CUSTOM_CALL = {
+    "id": "ctc_1",
+    "type": "custom_tool_call",
+    "call_id": "c2",
+    "name": "code",
+    "input": "print(1)",
+    "status": "completed",
+}
+
+
+def gemini(*parts: list[dict[str, Any]]) -> bytes:
+    """A Gemini stream, one event for each list of parts."""
+    events: Events = [{"candidates": [{"content": {"role": "model", "parts": each}}]} for each in parts]
+    return sse([*events, {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}])
+
+
+GEMINI_CALL = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
+
+NATIVE: dict[str, tuple[str, bytes]] = {
+    "server_tool_use": (
+        "anthropic",
+        messages(*ran("server_tool_use", "web_search", "web_search_tool_result"), said("Cited."), USE),
+    ),
+    "server_tool_use alone": (
+        "anthropic",
+        messages(*ran("server_tool_use", "web_search", "web_search_tool_result"), said("Cited.")),
+    ),
+    "mcp_tool_use": (
+        "anthropic",
+        messages(*ran("mcp_tool_use", "list", "mcp_tool_result", server_name="s"), said("Ok."), USE),
+    ),
+    "an unknown event": (
+        "anthropic",
+        messages(said("Hm."), USE).replace(
+            b"event: message_delta", b'data: {"type":"news","index":[]}\n\nevent: x'
+        ),
+    ),
+    "an event that is no object": ("anthropic", b"data: [1]\n\n" + messages(said("Hm."), USE)),
+    "an index that is none": (
+        "anthropic",
+        messages(said("Hm."), USE).replace(
+            b'"content_block_stop", "index": 1', b'"content_block_stop", "index": {}'
+        ),
+    ),
+    "a long Messages event": ("anthropic", messages(said(LONG), USE)),
+    "a custom call": (
+        "openai",
+        chat(
+            call(PARIS),
+            custom(1, id="c2", custom={"name": "code", "input": "print"}),
+            custom(1, custom={"input": "(1)"}),
+        ),
+    ),
+    "a custom call alone": ("openai", chat(custom(0, id="c2", custom={"name": "code", "input": "print(1)"}))),
+    "a call without a name": ("openai", chat(call(PARIS), call("{}", name="", index=1))),
+    "a name that comes late": (
+        "openai",
+        chat(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "t1", "type": "function", "function": {"arguments": '{"city":'}}
+                ]
+            },
+            {"tool_calls": [{"index": 0, "function": {"name": "get_weather", "arguments": '"Paris"}'}}]},
+        ),
+    ),
+    "100,000 brackets": ("openai", chat({"content": "Hm."}, call(PARIS), call("[" * 100_000, index=1))),
+    "1e999": ("openai", chat({"content": "Hm."}, call(PARIS), call('{"city":"Rome","days":1e999}', index=1))),
+    "NaN": ("openai", chat(call(PARIS), call('{"city":"Rome","days":NaN}', index=1))),
+    "90 objects deep": ("openai", chat(call(PARIS), call('{"a":' * 90 + "1" + "}" * 90, index=1))),
+    "900 objects deep": ("openai", chat(call(PARIS), call('{"a":' * 900 + "1" + "}" * 900, index=1))),
+    "half of a surrogate pair": ("openai", chat(call(PARIS), call('{"city":"\\ud800"}', index=1))),
+    "half of a pair in the text": ("openai", chat({"content": "Hm \ud800."}, call(PARIS))),
+    "an empty id": (
+        "openai",
+        chat(
+            {"tool_calls": [{"index": 0, "id": "", "function": {"name": "get_weather", "arguments": PARIS}}]}
+        ),
+    ),
+    "a long number": (
+        "openai",
+        chat(call(PARIS), call('{"city":"Rome","days":' + "9" * 5000 + "}", index=1)),
+    ),
+    "a long chat event": ("openai", chat({"content": LONG}, call(PARIS))),
+    "usage that is nonsense": (
+        "openai",
+        chat({"content": "Hm."}, call(PARIS)).replace(
+            b'"tool_calls"}]', b'"tool_calls"}], "usage": {"prompt_tokens": -1}'
+        ),
+    ),
+    "custom_tool_call": ("responses", responses(FUNCTION_CALL, CUSTOM_CALL)),
+    "custom_tool_call_input": (
+        "responses",
+        responses(
+            FUNCTION_CALL,
+            CUSTOM_CALL,
+            between=[
+                {
+                    "type": "response.custom_tool_call_input.delta",
+                    "output_index": 1,
+                    "item_id": "ctc_1",
+                    "delta": "pr",
+                },
+                {
+                    "type": "response.custom_tool_call_input.done",
+                    "output_index": 1,
+                    "item_id": "ctc_1",
+                    "input": "print(1)",
+                },
+            ],
+        ),
+    ),
+    "mcp_call": (
+        "responses",
+        responses(
+            {"id": "mcp_1", "type": "mcp_call", "name": "list", "arguments": "{}", "server_label": "s"},
+            FUNCTION_CALL,
+        ),
+    ),
+    "a long Responses event": (
+        "responses",
+        responses(
+            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": LONG}, FUNCTION_CALL
+        ),
+    ),
+    "executableCode": (
+        "gemini",
+        gemini([{"executableCode": {"language": "PYTHON", "code": "1"}}], [{"text": "Hm."}], [GEMINI_CALL]),
+    ),
+    "a long Gemini event": ("gemini", gemini([{"text": LONG}], [GEMINI_CALL])),
+    "args that are no object": (
+        "gemini",
+        gemini([{"functionCall": {"name": "get_weather", "args": [1]}}], [GEMINI_CALL]),
+    ),
+}
+"""Streams by what is odd about them: the wire, and the text."""
+
+
+def streamed(
+    wire: str, text: bytes, engine: str = "auto", *, is_async: bool = False, listen: bool = True
+) -> Any:
+    """The prediction of a stream, for which the provider is asked once."""
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with LoopbackProvider(lambda _: text) as provider:
+        lm = lm_of(provider, wire, engine, cache=False, num_retries=2)
+        with dspy.context(lm=lm, adapter=adapter):
+            listeners = [StreamListener("answer")] if listen else None
+            given: Any = {"question": "weather?", "tools": ToolDecls([get_weather])}
+            if is_async:
+                last = asyncio.run(_awaited(listeners, given))
+            else:
+                program: Any = dspy.streamify(
+                    dspy.Predict(May), stream_listeners=listeners, async_streaming=False
+                )
+                *_, last = program(**given)
+        assert len(provider.received) == 1
+    return last
+
+
+async def _awaited(listeners: Any, given: Any) -> Any:
+    program: Any = dspy.streamify(dspy.Predict(May), stream_listeners=listeners, is_async_program=True)
+    return [item async for item in program(**given)][-1]
+
+
+def called(calls: Any) -> list[Any]:
+    """What calls are, good and bad in their order."""
+    every = [*calls, *calls.invalid] if calls is not None else []
+    return [
+        (each.index, each.id, each.name, each.arguments, getattr(each, "code", None))
+        for each in sorted(every, key=lambda each: each.index)
+    ]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("case", list(NATIVE))
+def test_a_stream_is_read_from_its_recording(case: str, is_async: bool) -> None:
+    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    wire, text = NATIVE[case]
+    want = choice_from_stream(text)
+    got = streamed(wire, text, is_async=is_async)
+    assert want.tool_calls is not None or want.text is not None
+    if want.tool_calls is None:
+        assert got.answer == want.text
+        return
+    # Arguments: what is checked against declarations keeps its place and its text.
+    assert [each[:4] for each in called(got.calls)] == [each[:4] for each in called(want.tool_calls)]
+    assert got.calls.text == want.text
+
+
+OVER_LITELLM = [
+    case
+    for case, (wire, _) in NATIVE.items()
+    if wire != "responses" and case != "an event that is no object"  # LiteLLM gives up on that one
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("case", OVER_LITELLM)
+def test_a_stream_over_litellm_is_read_from_its_chunks(case: str, is_async: bool) -> None:
+    """streaming: A stream over LiteLLM is read from its chunks."""
+    wire, text = NATIVE[case]
+    want = choice_from_stream(text)
+    got = streamed(wire, text, "litellm", is_async=is_async)
+    if want.tool_calls is None:
+        assert got.answer == want.text
+        return
+    if wire == "gemini":  # LiteLLM makes the ids, and writes the arguments as text
+        assert [each[2] for each in called(got.calls)] == [each[2] for each in called(want.tool_calls)]
+        assert [each.args for each in got.calls] == [each.args for each in want.tool_calls]
+    else:
+        assert [each[:4] for each in called(got.calls)] == [each[:4] for each in called(want.tool_calls)]
+    assert got.calls.text == want.text
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_responses_over_litellm_come_whole(is_async: bool) -> None:
+    """streaming: Responses over LiteLLM come whole."""
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with LoopbackProvider([Answer(text="Let me look.", calls=[PARIS_CALL, ROME])]) as provider:
+        lm = lm_of(provider, "responses", "litellm", cache=False)
+        with dspy.context(lm=lm, adapter=adapter):
+            given: Any = {"question": "q", "tools": ToolDecls([get_weather])}
+            want: Any = dspy.Predict(May)(**given)
+            if is_async:
+                got = asyncio.run(_awaited(None, given))
+            else:
+                program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
+                *_, got = program(**given)
+        assert [received.stream for received in provider.received] == [False, False]
+    assert [each.args for each in got.calls] == [{"city": "Paris"}, {"city": "Rome"}]
+    assert called(got.calls) == called(want.calls)
+    assert got.calls.text == want.calls.text == "Let me look."
+
+
+def test_brackets_in_an_event_cost_no_good_call() -> None:
+    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    deep = {"functionCall": {"name": "get_weather", "args": {"city": "@"}}}
+    text = gemini([{"text": "Hm."}], [GEMINI_CALL], [deep]).replace(b'"@"', b"[" * 50_000 + b"]" * 50_000)
+    got = streamed("gemini", text)
+    assert [each.args for each in got.calls] == [{"city": "Paris"}]
+    assert [(each.name, each.code) for each in got.calls.invalid] == [("get_weather", "invalid_json")]
+    assert got.calls.text == "Hm."
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("case", ["custom_tool_call", "a long Responses event"])
+def test_an_answer_that_lm15_streams_to_cut_it_is_whole(case: str, is_async: bool) -> None:
+    """streaming: An unstreamed answer that DSPy's reader streams is whole."""
+    _, text = NATIVE[case]
+    want = choice_from_stream(text)
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with LoopbackProvider(lambda _: text) as provider:
+        lm = lm_of(provider, "responses", cache=False, stop=["END"])
+        with dspy.context(lm=lm, adapter=adapter):
+            predict, given = dspy.Predict(May), {"question": "q", "tools": ToolDecls([get_weather])}
+            got: Any = asyncio.run(predict.acall(**given)) if is_async else predict(**given)
+        assert [received.stream for received in provider.received] == [True]
+    assert want.tool_calls is not None
+    assert [each[:4] for each in called(got.calls)] == [each[:4] for each in called(want.tool_calls)]
+    assert got.calls.text == want.text
+
+
+def test_an_event_over_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """streaming: An event beyond the limit is refused."""
+    monkeypatch.setattr(long_events, "LONGEST", 100_000)
+    with pytest.raises(BaseException) as caught:  # noqa: PT011  (a group of exceptions, which Python 3.10 lacks)
+        streamed("openai", NATIVE["a long chat event"][1])
+    error: Any = caught.value
+    while hasattr(error, "exceptions"):
+        (error,) = error.exceptions
+    assert isinstance(error, LMProviderError)
+    assert "an event of the stream is longer than" in str(error)
+
+
+def test_text_that_is_no_json_is_not_asked_for_again() -> None:
+    """streaming: Text that is not JSON is an error that says so."""
+    broken = NATIVE["a long chat event"][1].replace(b'"object"', b"object", 1)
+    for text in (broken, broken.replace(b"tool_calls", b"x")):
+        with pytest.raises(BaseException) as caught:  # noqa: PT011  (as above)
+            streamed("openai", text)
+        error: Any = caught.value
+        while hasattr(error, "exceptions"):
+            (error,) = error.exceptions
+        assert isinstance(error, UnreadableResponse)
+
+
+def test_a_listener_hears_the_calls_that_have_names() -> None:
+    """streaming: Listeners hear the calls that have a name."""
+    _, text = NATIVE["1e999"]
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with (
+        LoopbackProvider(lambda _: text) as provider,
+        dspy.context(lm=lm_of(provider, cache=False), adapter=adapter),
+    ):
+        program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
+        chunks = list(program(question="q", tools=ToolDecls([get_weather])))
+    assert not any(NOT_JSON in str(chunk) for chunk in chunks)
+    assert any("1e999" in str(chunk) for chunk in chunks[:-1])
