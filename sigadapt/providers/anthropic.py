@@ -42,6 +42,7 @@ from sigadapt.providers.reading import (
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
+from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
 
@@ -218,21 +219,44 @@ def tools(given: list[Json]) -> list[Json]:
         >>> tools([{"type": "function", "function": function}])
         [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
     """
-    return [_tool(tool["function"]) if "function" in tool else tool for tool in given]
+    return [_tool(**tool) if "function" in tool else tool for tool in given]
 
 
-def _tool(function: Json) -> Json:
-    return {
+def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG001
+    tool = {
         "name": function["name"],
         "description": function["description"],
         "input_schema": function["parameters"],
     }
+    if "strict" in function:
+        tool["strict"] = function["strict"]
+    return {**tool, **fields}
 
+
+# Sources: the tool reference, "Strict tool use" and "Tool search" on platform.claude.com, and `ToolParam` of
+# Anthropic's SDK 2.11; read on 2026-11-21.
+_FIELDS = frozenset(
+    {"cache_control", "defer_loading", "allowed_callers", "input_examples", "eager_input_streaming"}
+)
+
+# Source: "JSON Schema limitations" of the page "Structured outputs" on platform.claude.com, read on 2026-11-21.
+_STRICT = StrictRules(
+    requires_all=False,
+    refused=frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+    | {"minLength", "maxLength", "maxItems", "uniqueItems"},
+    most=(("minItems", 1),),
+    recursion=False,
+)
 
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="AnthropicLM",
+    strict=True,
+    strict_rules=_STRICT,
+    fields=_FIELDS,
+    search="tool_search_tool_.*",
+    search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
     takes=frozenset({NAME}),
     choices=NO_SUBSET,
     forces_with_thinking=False,
@@ -254,6 +278,13 @@ PROVIDER = Provider(
     arguments_as_objects=True,
     routes=(
         _ROUTE,
-        replace(_ROUTE, door="litellm", prefixes=frozenset({NAME}), as_chat=True, marks_failed_results=False),
+        replace(
+            _ROUTE,
+            door="litellm",
+            prefixes=frozenset({NAME}),
+            as_chat=True,
+            marks_failed_results=False,
+            strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
+        ),
     ),
 )

@@ -241,8 +241,10 @@ def tools(given: list[Json]) -> list[Json]:
             "name": function["name"],
             "description": function["description"],
             "parametersJsonSchema": function["parameters"],
+            **{key: value for key, value in tool.items() if key not in ("type", "function")},
         }
-        for function in (tool["function"] for tool in given if "function" in tool)
+        for tool in given
+        if (function := tool.get("function"))
     ]
     own = [tool for tool in given if "function" not in tool]
     return [{"functionDeclarations": declarations}, *own] if declarations else own
@@ -289,6 +291,9 @@ _ROUTE = Route(
     results_as_objects=True,
     tools_in_own_words=True,
     names=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
+    # Source: the same, and `FunctionDeclaration` of google-genai 3.4; read on 2026-11-21.
+    fields=frozenset({"behavior", "response", "responseJsonSchema"}),
+    result_schema="responseJsonSchema",
 )
 
 PROVIDER = Provider(
@@ -313,6 +318,8 @@ PROVIDER = Provider(
             choices=NO_SUBSET,
             tools_in_own_words=False,
             losses=lost,
+            fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
+            result_schema="",
         ),
     ),
 )

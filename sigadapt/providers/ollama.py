@@ -79,6 +79,7 @@ _COMPATIBLE = replace(
     parallel=False,
     formats_beside_tools=False,
     strict=False,
+    custom_tools=False,
 )
 
 PROVIDER = Provider(

@@ -248,7 +248,17 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
-_ROUTE = Route(NAME, "lm15", adapter="OpenAIChatLM", takes=frozenset({NAME}), strict=True, longest_id=40)
+# Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54, read on 2026-11-21: a
+# function has no field but `strict`. Many compatible servers refuse fields that they do not know.
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="OpenAIChatLM",
+    takes=frozenset({NAME}),
+    strict=True,
+    longest_id=40,
+    custom_tools=True,
+)
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
 
 PROVIDER = Provider(

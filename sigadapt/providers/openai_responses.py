@@ -198,14 +198,57 @@ def assemble(events: Iterable[Json]) -> Json:
 def tools(given: list[Json]) -> list[Json]:
     """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
 
+    Neighbours with the same `namespace` become one.
+
     Example:
         >>> tools([{"type": "function", "function": {"name": "now"}}])
         [{'type': 'function', 'name': 'now'}]
     """
-    return [{"type": "function", **tool["function"]} if "function" in tool else tool for tool in given]
+    sent: list[Json] = []
+    for tool in given:
+        said = dict(tool)
+        namespace = said.pop("namespace", None) if "function" in tool or "custom" in tool else None
+        flat = _flat(said)
+        if namespace is None:
+            sent.append(flat)
+        elif sent and _is_of(sent[-1], namespace):
+            sent[-1]["tools"].append(flat)
+        else:
+            sent.append({"type": "namespace", **namespace, "tools": [flat]})
+    return sent
 
 
-_ROUTE = Route(NAME, "lm15", adapter="OpenAILM", takes=frozenset({NAME}), strict=True, longest_id=64)
+def _flat(tool: Json) -> Json:
+    """Return a function or a custom tool with its fields side by side, as Responses has them."""
+    kind = next((kind for kind in ("function", "custom") if kind in tool), None)
+    if kind is None:
+        return tool
+    function = dict(tool.pop(kind))
+    if "grammar" in an_object(function.get("format")):
+        function["format"] = {"type": "grammar", **function["format"]["grammar"]}
+    return {"type": kind, **function, **tool}
+
+
+def _is_of(tool: Json, namespace: Json) -> bool:
+    """Return whether a tool is the group of this namespace."""
+    return {"type": "namespace", **namespace} == {key: tool[key] for key in tool if key != "tools"}
+
+
+_ROUTE = Route(
+    NAME,
+    "lm15",
+    adapter="OpenAILM",
+    takes=frozenset({NAME}),
+    strict=True,
+    longest_id=64,
+    # Sources: the guides "Function calling" and "Tool search" on developers.openai.com, and `FunctionToolParam`,
+    # `CustomToolParam` and `NamespaceToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.
+    fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
+    result_schema="output_schema",
+    custom_tools=True,
+    search="tool_search",
+    search_tool=(("type", "tool_search"),),
+)
 
 PROVIDER = Provider(
     name=NAME,

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.strict import StrictRules
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -168,6 +169,7 @@ class Route:
         forces_with_thinking: whether the provider accepts a forced tool choice while thinking is on.
         formats_beside_tools: whether the provider accepts a response format together with tools.
         strict: whether a strict flag on a tool reaches the provider.
+        strict_rules: which schemas the provider's strict mode takes.
         marks_failed_results: whether failed tool results have a flag; otherwise their text begins with
             `ERROR: `.
         results_as_objects: whether the provider requires a JSON object as a tool result.
@@ -179,6 +181,12 @@ class Route:
         ids: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
         losses: finds the parts of the canonical tools that are lost; None if nothing is lost.
+        fields: the fields of a tool, beside its function, that reach the provider. `namespace` is one of them
+            where the provider groups tools.
+        result_schema: the field among them for the JSON Schema of a tool's result; empty for none.
+        custom_tools: whether the provider takes custom tools, whose calls are free text.
+        search: the regular expression for the types of its own search for deferred tools; empty for none.
+        search_tool: that search as pairs of a field and a value, in the place of another provider's.
     """
 
     dialect: str
@@ -194,10 +202,16 @@ class Route:
     forces_with_thinking: bool = True
     formats_beside_tools: bool = True
     strict: bool = False
+    strict_rules: StrictRules = StrictRules()  # noqa: RUF009  (immutable)
     marks_failed_results: bool = False
     results_as_objects: bool = False
     replays_reasoning: bool = False
     tools_in_own_words: bool = False
+    fields: frozenset[str] = frozenset()
+    result_schema: str = ""
+    custom_tools: bool = False
+    search: str = ""
+    search_tool: tuple[tuple[str, str], ...] = ()
     names: str = PLAIN
     longest_name: int = 64
     ids: str = ANY

@@ -29,6 +29,7 @@ else:
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _END = object()
+_STRICT = ("strict",)  # what a tool that is not a function counts as
 
 
 @runtime_checkable
@@ -79,6 +80,11 @@ def is_iterable(value: object) -> bool:
 
 class CanonicalTools(list[Json]):
     """The tools of one ToolDecls as a request holds them: always the same object, so that caches know it."""
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every tool is a function with name, description and parameters, so every wire takes it."""
+        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)  # noqa: PLR2004
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):

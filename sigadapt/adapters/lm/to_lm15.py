@@ -207,7 +207,7 @@ def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
         )
         for function in functions
     )
-    have_places = len(functions) == len(tools) and not any(function.get("strict") for function in functions)
+    have_places = all(len(tool) == 2 and "strict" not in tool.get("function", ("strict",)) for tool in tools)  # noqa: PLR2004
     if have_places and not route.tools_in_own_words:
         return _Tools(typed, None)
     provider = None if route.as_chat else provider_of(route.dialect)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
@@ -67,9 +68,15 @@ def lowered(request: Request, route: Route) -> Lowered:
     changes: list[Change] = []
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
-    request = _strict(request, route, changes)
+    tools = request.get("tools")
+    plain = not tools or getattr(tools, "is_plain", False)
+    if not plain:
+        request = _sendable(request, route, changes)
+        request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
+    if not plain:
+        request = _without_searches(request, route, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
@@ -154,14 +161,15 @@ def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
 def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give strict tools a schema that strict mode accepts; drop the flag if the route cannot send it."""
     tools = request.get("tools")
-    if not tools or not any(tool.get("function", {}).get("strict") for tool in tools):
+    if not tools or not any("strict" in tool.get("function", ()) for tool in tools):
         return request
     fitted: list[dict[str, Any]] = []
     for number, tool in enumerate(tools):
-        if not tool.get("function", {}).get("strict"):
+        function = tool.get("function", {})
+        if "strict" not in function or (route.strict and not function["strict"]):
             fitted.append(tool)
         elif route.strict:
-            strict = strict_tool(tool)
+            strict = strict_tool(tool, route.strict_rules)
             fitted.append(strict.tool)
             if strict.closed:
                 places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
@@ -170,10 +178,29 @@ def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
         else:
             why = "this route cannot send a strict flag; the calls are still checked"
             changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
-            function = {key: value for key, value in tool["function"].items() if key != "strict"}
+            function = {key: value for key, value in function.items() if key != "strict"}
             fitted.append({**tool, "function": function})
     changed: Request = {**request, "tools": fitted}
     return changed
+
+
+def _sendable(request: Request, route: Route, changes: list[Change]) -> Request:
+    sent, losses = sendable(request.get("tools", ()), route)
+    changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in losses]
+    changed: Request = {**request, "tools": sent}
+    return changed
+
+
+def _without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
+    tools = request.get("tools", [])
+    dropped = set(unsearched(tools, route))
+    if not dropped:
+        return request
+    why = "this route has no search for tools; all tools are sent at once"
+    changes += [Change(f"/tools/{number}", "dropped", why) for number in sorted(dropped)]
+    kept: Request = {**request, "tools": [tool for n, tool in enumerate(tools) if n not in dropped]}
+    return kept
 
 
 def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
