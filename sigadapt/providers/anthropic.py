@@ -239,7 +239,7 @@ _FIELDS = frozenset(
     {"cache_control", "defer_loading", "allowed_callers", "input_examples", "eager_input_streaming"}
 )
 
-# Source: "JSON Schema limitations" of the page "Structured outputs" on platform.claude.com, read on 2026-11-21.
+# Source: "JSON Schema limitations" of "Structured outputs" on platform.claude.com; read on 2026-11-21.
 _STRICT = StrictRules(
     requires_all=False,
     refused=frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})

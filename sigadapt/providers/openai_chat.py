@@ -12,7 +12,7 @@ Servers that bend the format are read too: calls as one object or as JSON text (
 without `function` around its name and arguments, content as one part or with texts among its parts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     ChatFields,
     CutOff,
+    FreeText,
     JsonText,
     Provider,
     RawCall,
@@ -136,6 +137,44 @@ def without_calls(body: Json) -> Json:
     return {**body, "choices": choices}
 
 
+def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
+    """Return the `messages` of a request with the calls of custom tools in their own form.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        texts: the input of each of these calls, by call id.
+
+    Example:
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        >>> put_texts({"messages": [{"role": "assistant", "tool_calls": [call]}]}, {"c1": "1 + 1"})
+        {'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'c1', 'type': 'custom', 'custom': \
+{'name': 'run', 'input': '1 + 1'}}]}]}
+    """
+    messages = [
+        {**message, "tool_calls": [_with_text(call, texts) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in body["messages"]
+    ]
+    return {"messages": messages}
+
+
+def _with_text(call: Json, texts: Mapping[str, str]) -> Json:
+    if call["id"] not in texts or "function" not in call:
+        return call
+    rest = {key: value for key, value in call.items() if key != "function"}
+    return {
+        **rest,
+        "type": "custom",
+        "custom": {"name": call["function"]["name"], "input": texts[call["id"]]},
+    }
+
+
+def choice(chosen: Json) -> Json | None:
+    """Return a canonical tool choice as fields of the body; None for a tool that the provider runs itself."""
+    return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
+
+
 def _call(call: Json) -> RawCall:
     function: Any = call.get("function")
     try:
@@ -144,7 +183,7 @@ def _call(call: Json) -> RawCall:
         usual = _usual(call)
     custom = usual.get("custom")
     if is_object(custom):
-        return call.get("id"), custom.get("name"), custom.get("input")
+        return call.get("id"), custom.get("name"), FreeText.of(custom.get("input"))
     function = usual["function"]
     if function["name"] is None and function["arguments"] is None and call.keys() - _HEAD:
         return call.get("id"), None, JsonText(spelled(call))
@@ -248,8 +287,8 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
-# Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54, read on 2026-11-21: a
-# function has no field but `strict`. Many compatible servers refuse fields that they do not know.
+# Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.
+# A function has no further field but `strict`, and many servers refuse a request with fields unknown to them.
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -268,6 +307,8 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     state_to_chat=state_to_chat,
+    put_texts=put_texts,
+    choice=choice,
     without_calls=without_calls,
     routes=(
         _ROUTE,

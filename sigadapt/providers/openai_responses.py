@@ -13,11 +13,11 @@ An answer whose status says that it did not end is cut off in its last call, wit
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import NO_SUBSET, CutOff, FreeText, Provider, RawCall, Reading, Route
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -120,6 +120,8 @@ def without_calls(body: Json) -> Json:
 
 def _call(item: Json) -> RawCall:
     arguments = item.get(_ARGUMENTS[item["type"]])
+    if item["type"] == "custom_tool_call":
+        arguments = FreeText.of(arguments)
     if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
         arguments = CutOff(arguments)
     return (item.get("call_id"), item.get("name"), arguments)
@@ -127,6 +129,55 @@ def _call(item: Json) -> RawCall:
 
 def _thinking(item: Json) -> str | None:
     return text_of(parts_of(item.get("content"))) or text_of(parts_of(item.get("summary")))
+
+
+def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
+    """Return the `input` of a request with the calls of custom tools, and their results, in their own form.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        texts: the input of each of these calls, by call id.
+
+    Example:
+        >>> call = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}
+        >>> put_texts({"input": [call]}, {"c1": "1 + 1"})
+        {'input': [{'type': 'custom_tool_call', 'call_id': 'c1', 'name': 'run', 'input': '1 + 1'}]}
+    """
+    return {"input": [_with_text(item, texts) for item in body["input"]]}
+
+
+def _with_text(item: Json, texts: Mapping[str, str]) -> Json:
+    if item.get("call_id") not in texts:
+        return item
+    if item["type"] == "function_call_output":
+        return {**item, "type": "custom_tool_call_output"}
+    if item["type"] != "function_call":
+        return item
+    rest = {key: value for key, value in item.items() if key not in ("arguments", "status")}
+    return {**rest, "type": "custom_tool_call", "input": texts[item["call_id"]]}
+
+
+def choice(chosen: Json) -> Json:
+    """Return a canonical tool choice as fields of the body. The provider's own tools are named by their type.
+
+    Example:
+        >>> choice({"type": "custom", "custom": {"name": "run"}}), choice({"type": "web_search"})
+        ({'tool_choice': {'type': 'custom', 'name': 'run'}}, {'tool_choice': {'type': 'web_search'}})
+    """
+    if chosen["type"] == "allowed_tools":
+        allowed = chosen["allowed_tools"]
+        flat = {
+            "type": "allowed_tools",
+            "mode": allowed["mode"],
+            "tools": list(map(_flat_choice, allowed["tools"])),
+        }
+        return {"tool_choice": flat}
+    return {"tool_choice": _flat_choice(chosen)}
+
+
+def _flat_choice(chosen: Json) -> Json:
+    kind = chosen["type"]
+    return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
 
 
 def is_event(event: Json) -> bool:
@@ -241,8 +292,8 @@ _ROUTE = Route(
     takes=frozenset({NAME}),
     strict=True,
     longest_id=64,
-    # Sources: the guides "Function calling" and "Tool search" on developers.openai.com, and `FunctionToolParam`,
-    # `CustomToolParam` and `NamespaceToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.
+    # Sources: the guides "Function calling" and "Tool search" of developers.openai.com; FunctionToolParam,
+    # CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
     fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
     result_schema="output_schema",
     custom_tools=True,
@@ -257,6 +308,8 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    put_texts=put_texts,
+    choice=choice,
     without_calls=without_calls,
     routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
 )

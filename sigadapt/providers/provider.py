@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, spelled
 from sigadapt.schemas.strict import StrictRules
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
@@ -84,6 +84,26 @@ class JsonText(str):
     __slots__ = ()
 
 
+class FreeText(str):
+    """The input of a custom tool's call. It is any text, even an empty one, and never read as JSON.
+
+    Example:
+        >>> FreeText.of({"a": 1}), FreeText.of(None), FreeText.of(CutOff("print("))
+        ('{"a":1}', '', CutOff(sent='print('))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, sent: Any) -> Any:
+        """Return the input as a provider sent it; what is not a text, as compact JSON."""
+        if type(sent) is CutOff:
+            return CutOff(cls.of(sent.sent))
+        if sent is None:
+            return cls()
+        return cls(sent) if isinstance(sent, str) else cls(spelled(sent))
+
+
 class Loss(NamedTuple):
     """A part of the tools that a route loses on the way to the provider.
 
@@ -132,11 +152,13 @@ class Words(NamedTuple):
         results: what each tool result of the conversation is replaced by, in order; None leaves lm15's. Empty
             if none is replaced.
         fields: fields of the body, which replace lm15's; None for none.
+        texts: the input of each custom tool's call of the conversation, by call id; None for none.
     """
 
     turns: tuple[OwnTurn, ...] = ()
     results: tuple[Any, ...] = ()
     fields: Json | None = None
+    texts: Mapping[str, str] | None = None
 
 
 NO_WORDS = Words()
@@ -254,6 +276,14 @@ def _no_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:  # noq
     return {}
 
 
+def _no_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:  # noqa: ARG001
+    return {}
+
+
+def _no_choice(choice: Json) -> Json | None:  # noqa: ARG001
+    return None
+
+
 def _same_body(body: Json) -> Json:
     return body
 
@@ -280,6 +310,10 @@ class Provider:
             hold the turns, with these in their places.
         own_turn: takes a turn's state and its calls as the canonical Request has them, and returns the turn
             in the provider's own form, for `OwnTurn.blocks`.
+        put_texts: takes the body that lm15 wrote and `Words.texts`, and returns the fields of the body that
+            hold calls, with those of custom tools and their results in their own form.
+        choice: takes a canonical tool choice that lm15 has no form for, and returns the fields of the body
+            that say it; None if the provider has no form for it either.
         without_calls: returns a body without its calls, for readers that refuse a body because of a call.
         arguments_as_objects: whether calls hold their arguments decoded; then a body has to be searched for
             repeated keys.
@@ -298,6 +332,8 @@ class Provider:
     put_results: Callable[[Mapping[str, Any], Sequence[Any]], Json] = _no_results
     put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
     own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
+    put_texts: Callable[[Mapping[str, Any], Mapping[str, str]], Json] = _no_texts
+    choice: Callable[[Json], Json | None] = _no_choice
     without_calls: Callable[[Json], Json] = _same_body
     arguments_as_objects: bool = False
     state_from_chat: Callable[[Json, str | None], Json | None] = _no_state

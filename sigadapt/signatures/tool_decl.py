@@ -230,7 +230,7 @@ class ToolDecl:
 
     def _parameters(self) -> Json:
         """A new copy of the schema, from the text that the snapshot is."""
-        return jiter.from_json(self.__dict__["_schema"])
+        return _schema_of(self)
 
     @cached_property
     def _validator(self) -> Checked:
@@ -359,6 +359,10 @@ def declare(raw: RawDecl) -> ToolDecl:
     return decl
 
 
+def _schema_of(decl: ToolDecl) -> Json:
+    return jiter.from_json(decl.__dict__["_schema"])
+
+
 def saved(decl: ToolDecl) -> Json:
     """Return the declaration in the bare shape of `sources/dicts.py`. Fields at their default are left out.
 
@@ -366,7 +370,7 @@ def saved(decl: ToolDecl) -> Json:
         >>> saved(ToolDecl("now", "The time.", {"type": "object"}))
         {'name': 'now', 'description': 'The time.', 'parameters': {'type': 'object'}}
     """
-    kept: Json = {"name": decl.name, "description": decl.description, "parameters": decl._parameters()}
+    kept: Json = {"name": decl.name, "description": decl.description, "parameters": _schema_of(decl)}
     if decl.format is not None:
         del kept["parameters"]
     for key in ("returns", "strict", "extras", "format"):

@@ -84,7 +84,7 @@ class CanonicalTools(list[Json]):
     @cached_property
     def is_plain(self) -> bool:
         """Whether every tool is a function with name, description and parameters, so every wire takes it."""
-        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)  # noqa: PLR2004
+        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):

@@ -81,6 +81,8 @@ def spoken(provider: Provider, body: Json, words: Words) -> Json:
         body = {**body, **provider.put_turns(body, words.turns)}
     if words.results:
         body = {**body, **provider.put_results(body, words.results)}
+    if words.texts:
+        body = {**body, **provider.put_texts(body, words.texts)}
     return {**body, **words.fields} if words.fields else body
 
 

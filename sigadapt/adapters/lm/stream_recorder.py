@@ -71,8 +71,8 @@ def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, No
 
 
 def _sent(calls: list[Json]) -> list[Any]:
-    functions = [an_object(call.get("function")) for call in calls]
-    return [(function.get("name"), function.get("arguments")) for function in functions]
+    parts = [an_object(call.get("function") or call.get("custom")) for call in calls]
+    return [(part.get("name"), part.get("arguments"), part.get("input")) for part in parts]
 
 
 class Recorder:

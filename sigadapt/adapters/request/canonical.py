@@ -3,6 +3,9 @@
     {"model": ..., "messages": [...], "tools": [{"type": "function", "function": {...}}],
      "tool_choice": ..., "parallel_tool_calls": ..., "temperature": ..., ...}
 
+A custom tool and its call have `"type": "custom"` and `custom` in the place of `function`. Other fields of a
+tool, such as `cache_control`, stand beside `function`. A tool that the provider runs is kept as it was given.
+
 `messages` are OpenAI chat messages with three more keys, for which that format has no place:
 
     is_error   on a tool message: whether the tool failed
@@ -34,6 +37,16 @@ class Request(_Always, total=False):
 
 
 _MODES = ("auto", "required", "none")
+
+
+def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a tool, a call or a choice that has its name; an empty dict if the provider runs it.
+
+    Example:
+        >>> named_part({"type": "custom", "custom": {"name": "run"}})["name"]
+        'run'
+    """
+    return entry.get("function") or entry.get("custom") or {}
 
 
 def build_request(

@@ -10,12 +10,13 @@ from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 
 
@@ -81,6 +82,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
     refuse_unreadable_states(request, route.takes)
+    request = _custom_calls(request, route, changes)
     if table:
         changes += _renamings(request, table)
     changes += _foreign(request, route)
@@ -126,8 +128,8 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    names = {tool["function"]["name"] for tool in allowed["tools"]}
-    tools = [tool for tool in request.get("tools", []) if tool.get("function", {}).get("name") in names]
+    names = {named_part(tool)["name"] for tool in allowed["tools"]}
+    tools = [tool for tool in request.get("tools", []) if named_part(tool).get("name") in names]
     changes.append(
         Change("/tools", "lowered", "this route has no such choice; only the chosen tools are sent")
     )
@@ -212,12 +214,49 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
     return own
 
 
+def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Give each call of a custom tool the form that the route takes.
+
+    So does a bad call of a declared custom tool. Where the provider has no custom tools, each becomes a call of
+    a function, whose argument `input` is the text.
+    """
+    customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
+    messages: list[dict[str, Any]] = []
+    for number, row in enumerate(request["messages"]):
+        made = row.get("tool_calls")
+        if made and (customs or any("custom" in call for call in made)):
+            calls = [_custom_call(call, customs, route) for call in made]
+            for place, call in enumerate(calls):
+                if call is not made[place] and "function" in call:
+                    why = "this route has no custom tools; the text is sent as the argument 'input'"
+                    changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
+            row = {**row, "tool_calls": calls}  # noqa: PLW2901
+        messages.append(row)
+    changed: Request = {**request, "messages": messages}
+    return changed
+
+
+def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[str, Any]:
+    part = named_part(call)
+    if "custom" in call and not route.custom_tools:
+        function = {"name": part["name"], "arguments": compact({"input": part["input"]})}
+        return {"id": call["id"], "type": "function", "function": function}
+    if (
+        "function" in call
+        and part["name"] in customs
+        and not isinstance(parse_arguments(part["arguments"]), dict)
+    ):
+        custom = {"name": part["name"], "input": part["arguments"]}
+        return {"id": call["id"], "type": "custom", "custom": custom}
+    return call
+
+
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
     for number, tool in enumerate(request.get("tools", ())):
-        name = tool.get("function", {}).get("name")
+        name = named_part(tool).get("name")
         if name in table:
             why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
-            yield Change(f"/tools/{number}/function/name", "renamed", why)
+            yield Change(f"/tools/{number}/{tool['type']}/name", "renamed", why)
 
 
 def _new_id(new: NewId) -> Change:

@@ -81,7 +81,7 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             tool=tool["custom"]["name"],
             fix="Declare a function with one parameter of type string for this model.",
         )
-    if len(tool) == 2:  # noqa: PLR2004  (its type and its function)
+    if len(tool) == 2:
         return tool
     sent: Json = {}
     for key, value in tool.items():
