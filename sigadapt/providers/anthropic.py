@@ -233,6 +233,19 @@ def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG0
     return {**tool, **fields}
 
 
+def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    """Return the choice of a tool that Anthropic runs, as fields of the body.
+
+    Example:
+        >>> choice({"type": "web_search_20250305", "name": "web_search"})
+        {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
+    """
+    if not is_text(chosen.get("name")):
+        return None
+    beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
+    return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
+
+
 # Sources: the tool reference, "Strict tool use" and "Tool search" on platform.claude.com, and `ToolParam` of
 # Anthropic's SDK 2.11; read on 2026-11-21.
 _FIELDS = frozenset(
@@ -258,7 +271,7 @@ _ROUTE = Route(
     search="tool_search_tool_.*",
     search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
     takes=frozenset({NAME}),
-    choices=NO_SUBSET,
+    choices=NO_SUBSET | {"own"},
     forces_with_thinking=False,
     marks_failed_results=True,
     ids=PLAIN,
@@ -272,6 +285,7 @@ PROVIDER = Provider(
     is_event=is_event,
     assemble=assemble,
     tools=tools,
+    choice=choice,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
@@ -284,6 +298,7 @@ PROVIDER = Provider(
             prefixes=frozenset({NAME}),
             as_chat=True,
             marks_failed_results=False,
+            choices=NO_SUBSET,
             strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
         ),
     ),

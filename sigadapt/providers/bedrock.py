@@ -175,8 +175,8 @@ PROVIDER = Provider(
             choices=NO_SUBSET - {"none"},
             parallel=False,
             forces_with_thinking=False,
-            # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some models
-            # only. Sources: ToolSpecification of botocore 1.44, and litellm 1.106; read on 2026-11-21.
+            # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
+            # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
             fields=frozenset({"cache_control"}),
         ),
     ),

@@ -17,7 +17,16 @@ from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.gemini_over_litellm import lost
-from sigadapt.providers.provider import NO_SUBSET, ChatFields, CutOff, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import (
+    ALL_CHOICES,
+    NO_SUBSET,
+    ChatFields,
+    CutOff,
+    Provider,
+    RawCall,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -280,11 +289,29 @@ def _with_result(part: Json, results: Iterator[Json]) -> Json:
     return {**part, "functionResponse": {**part["functionResponse"], "response": next(results)}}
 
 
+def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG001, FBT001
+    """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
+
+    Source: Google's FunctionCallingConfig reference, and google-genai 3.4; read on 2026-11-21.
+
+    Example:
+        >>> choice({"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}})
+        {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
+    """
+    allowed = an_object(chosen.get("allowed_tools"))
+    if allowed.get("mode") != "validated":
+        return None
+    names = [tool["function"]["name"] for tool in allowed["tools"] if "function" in tool]
+    config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+    return {"toolConfig": {"functionCallingConfig": config}}
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="GeminiLM",
     takes=frozenset({NAME}),
+    choices=ALL_CHOICES | {"validated"},
     parallel=False,
     formats_beside_tools=False,
     marks_failed_results=True,
@@ -304,6 +331,7 @@ PROVIDER = Provider(
     assemble=assemble,
     tools=tools,
     put_results=put_results,
+    choice=choice,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,

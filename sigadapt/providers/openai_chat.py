@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sigadapt.providers.provider import (
+    ALL_CHOICES,
     NO_SUBSET,
     ChatFields,
     CutOff,
@@ -170,7 +171,7 @@ def _with_text(call: Json, texts: Mapping[str, str]) -> Json:
     }
 
 
-def choice(chosen: Json) -> Json | None:
+def choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
     """Return a canonical tool choice as fields of the body; None for a tool that the provider runs itself."""
     return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 
@@ -296,6 +297,7 @@ _ROUTE = Route(
     takes=frozenset({NAME}),
     strict=True,
     longest_id=40,
+    choices=ALL_CHOICES | {"custom"},
     custom_tools=True,
 )
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)

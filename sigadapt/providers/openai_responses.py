@@ -17,7 +17,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, FreeText, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import (
+    ALL_CHOICES,
+    NO_SUBSET,
+    CutOff,
+    FreeText,
+    Provider,
+    RawCall,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     called,
@@ -157,7 +166,7 @@ def _with_text(item: Json, texts: Mapping[str, str]) -> Json:
     return {**rest, "type": "custom_tool_call", "input": texts[item["call_id"]]}
 
 
-def choice(chosen: Json) -> Json:
+def choice(chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG001, FBT001
     """Return a canonical tool choice as fields of the body. The provider's own tools are named by their type.
 
     Example:
@@ -297,6 +306,7 @@ _ROUTE = Route(
     fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
     result_schema="output_schema",
     custom_tools=True,
+    choices=ALL_CHOICES | {"own", "custom"},
     search="tool_search",
     search_tool=(("type", "tool_search"),),
 )
@@ -311,5 +321,8 @@ PROVIDER = Provider(
     put_texts=put_texts,
     choice=choice,
     without_calls=without_calls,
-    routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
+    routes=(
+        _ROUTE,
+        replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET | {"own", "custom"}),
+    ),
 )

@@ -186,7 +186,9 @@ class Route:
         as_chat: whether provider state goes back as fields of a chat message (`state_to_chat`); otherwise as
             the continuation of lm15's parts.
         takes: the dialects whose provider state can be sent back.
-        choices: the forms of tool choice that reach the provider.
+        choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
+            `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
+            checks (`validated`).
         parallel: whether `parallel_tool_calls` reaches the provider.
         forces_with_thinking: whether the provider accepts a forced tool choice while thinking is on.
         formats_beside_tools: whether the provider accepts a response format together with tools.
@@ -280,7 +282,7 @@ def _no_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:  # noq
     return {}
 
 
-def _no_choice(choice: Json) -> Json | None:  # noqa: ARG001
+def _no_choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
     return None
 
 
@@ -312,8 +314,9 @@ class Provider:
             in the provider's own form, for `OwnTurn.blocks`.
         put_texts: takes the body that lm15 wrote and `Words.texts`, and returns the fields of the body that
             hold calls, with those of custom tools and their results in their own form.
-        choice: takes a canonical tool choice that lm15 has no form for, and returns the fields of the body
-            that say it; None if the provider has no form for it either.
+        choice: takes a canonical tool choice that lm15 has no form for, and whether parallel calls are wanted
+            (None to leave that open). Returns the fields of the body that say it; None if the provider has no
+            form for it either.
         without_calls: returns a body without its calls, for readers that refuse a body because of a call.
         arguments_as_objects: whether calls hold their arguments decoded; then a body has to be searched for
             repeated keys.
@@ -333,7 +336,7 @@ class Provider:
     put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
     own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
     put_texts: Callable[[Mapping[str, Any], Mapping[str, str]], Json] = _no_texts
-    choice: Callable[[Json], Json | None] = _no_choice
+    choice: Callable[[Json, bool | None], Json | None] = _no_choice
     without_calls: Callable[[Json], Json] = _same_body
     arguments_as_objects: bool = False
     state_from_chat: Callable[[Json, str | None], Json | None] = _no_state

@@ -1,7 +1,7 @@
 """Custom tools: declared, called with free text, answered and sent back, over both engines."""
 
+import copy
 import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +85,7 @@ def test_both_shapes_declare_a_custom_tool(shape: Any):
     assert (decl.name, decl.description, decl.format) == ("run", "Run code.", GRAMMAR)
     assert decl.to_openai() == NESTED
     again = ToolDecls.model_validate_json(ToolDecls(shape).model_dump_json())
-    assert again == pickle.loads(pickle.dumps(ToolDecls(shape))) == ToolDecls(shape)
+    assert again == copy.deepcopy(ToolDecls(shape)) == ToolDecls(shape)
     assert again.to_openai() == [NESTED]
 
 
@@ -228,7 +228,8 @@ def test_a_name_that_a_provider_refuses_travels_under_an_alias(wire: str, engine
     first, second = (request.body for request in provider.received)
     alias = _name(first["tools"][0])
     chosen = {"name": alias} if wire == "responses" else {"custom": {"name": alias}}
-    assert first["tool_choice"] == {"type": "custom", **chosen}
+    lowers = (wire, engine) == ("openai", "litellm")  # LiteLLM refuses the choice of a custom tool
+    assert first["tool_choice"] == ("required" if lowers else {"type": "custom", **chosen})
     assert "run.py" not in json.dumps(second)
 
 

@@ -14,6 +14,7 @@ from dspy import lm15
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnTurn, Provider, Route, Words
@@ -254,10 +255,12 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
     if not isinstance(choice, dict) or _is_of_functions(choice):
         return None
     provider = CHAT if route.as_chat else provider_of(route.dialect)
-    return provider.choice(choice) if provider else None
+    return provider.choice(choice, request.get("parallel_tool_calls")) if provider else None
 
 
 def _is_of_functions(choice: dict[str, Any]) -> bool:
+    if form_of(choice) == "validated":
+        return False
     chosen = choice["allowed_tools"]["tools"] if choice["type"] == "allowed_tools" else [choice]
     return all(each["type"] == "function" for each in chosen)
 

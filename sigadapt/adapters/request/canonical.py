@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
 from sigadapt.adapters.options import Options, ToolChoice
+from sigadapt.adapters.request.tool_choice import MODES, chosen, object_choice
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -34,9 +35,6 @@ class Request(_Always, total=False):
     tools: list[dict[str, Any]]
     tool_choice: str | dict[str, Any]
     parallel_tool_calls: bool
-
-
-_MODES = ("auto", "required", "none")
 
 
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +79,8 @@ def build_request(
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
     choice = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
+    if parallel is None and isinstance(choice, Mapping) and "disable_parallel_tool_use" in choice:
+        parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
         is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
@@ -104,9 +104,11 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
-    """Return a tool choice in OpenAI's form, checked against the declarations.
+    """Return a tool choice in its canonical form (`tool_choice.py`), checked against the declarations.
 
-    Source: OpenAI's chat completions reference (`tool_choice`, `allowed_tools`).
+    Args:
+        choice: a mode, a tool's name, several names, or an object as any provider documents it.
+        decls: the declared tools, those that the provider runs included.
 
     Raises:
         InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
@@ -119,20 +121,13 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
         >>> canonical_choice("required", decls)
         'required'
     """
-    if isinstance(choice, str) and choice in _MODES:
+    if isinstance(choice, Mapping):
+        return object_choice(choice, decls)
+    if isinstance(choice, str) and choice in MODES:
         if not decls and choice == "required":
             raise InvalidOption("tool_choice is 'required', but no tool is declared", field="tool_choice")
         return choice
-    names = _chosen_names(choice)
-    for name in names:
-        if name not in decls:
-            raise InvalidOption(
-                f"the tool {name!r} is not declared",
-                field="tool_choice",
-                tool=name,
-                fix=f"Declared tools: {', '.join(decl.name for decl in decls) or 'none'}.",
-            )
-    functions = [{"type": "function", "function": {"name": name}} for name in names]
+    functions = [chosen(name, decls) for name in _chosen_names(choice)]
     if len(functions) == 1:
         return functions[0]
     return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": functions}}
@@ -141,15 +136,4 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
 def _chosen_names(choice: ToolChoice) -> list[str]:
     if isinstance(choice, str):
         return [choice]
-    if isinstance(choice, Mapping):
-        named = choice.get("function")
-        if isinstance(named, Mapping) and isinstance(
-            name := cast("Mapping[str, Any]", named).get("name"), str
-        ):
-            return [name]
-        raise InvalidOption(
-            f"expected a tool choice, got {choice!r}",
-            field="tool_choice",
-            fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
-        )
     return list(choice)

@@ -13,6 +13,7 @@ from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed,
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states
+from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.arguments import parse_arguments
@@ -108,28 +109,45 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     choice = request.get("tool_choice")
     if choice is None:
         return request
-    form = "subset" if isinstance(choice, dict) and choice["type"] == "allowed_tools" else "named"
-    form = choice if isinstance(choice, str) else form
-    if form in ("required", "named", "subset"):
+    form = form_of(choice)
+    if form not in ("auto", "none", "validated"):
         _refuse_forced_with_thinking(request, route)
     if form in route.choices:
         return request
     if form == "none":
         changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
-    if isinstance(choice, dict):
+    if form == "validated":
+        return _unvalidated(request, route, changes)
+    if isinstance(choice, dict) and form != "own":
         request = _chosen_only(request, choice, changes)
         if "required" in route.choices:
             return request
-    changes.append(Change("/tool_choice", "dropped", "this route has no tool choice; the model decides"))
+    what = "cannot name a tool that the provider runs" if form == "own" else "has no tool choice"
+    changes.append(Change("/tool_choice", "dropped", f"this route {what}; the model decides"))
     return _without(request, "tool_choice")
+
+
+def _unvalidated(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Lower a choice whose calls the provider would check: sigadapt checks them."""
+    choice: Any = request.get("tool_choice")
+    why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
+    changes.append(Change("/tool_choice", "lowered", why))
+    tools = choice["allowed_tools"]["tools"]
+    several = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+    lowered_choice: Request = {**request, "tool_choice": several if tools else "auto"}
+    return _choice(lowered_choice, route, changes)
+
+
+def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
+    """Return what says that a tool and an entry of a tool choice are the same."""
+    return entry.get("type"), named_part(entry).get("name") or entry.get("name")
 
 
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    names = {named_part(tool)["name"] for tool in allowed["tools"]}
-    tools = [tool for tool in request.get("tools", []) if named_part(tool).get("name") in names]
+    tools = [tool for tool in request.get("tools", []) if _identity(tool) in map(_identity, allowed["tools"])]
     changes.append(
         Change("/tools", "lowered", "this route has no such choice; only the chosen tools are sent")
     )
@@ -217,7 +235,7 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give each call of a custom tool the form that the route takes.
 
-    So does a bad call of a declared custom tool. Where the provider has no custom tools, each becomes a call of
+    So does a bad call of a declared custom tool. Where the provider has no custom tools, a call becomes that of
     a function, whose argument `input` is the text.
     """
     customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}

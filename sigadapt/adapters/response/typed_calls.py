@@ -43,7 +43,7 @@ def arguments_of(sent: Any) -> Arguments:
     """Decode the arguments of a raw call. Never raises.
 
     Args:
-        sent: JSON text, a decoded value, the `FreeText` of a custom tool's call, or a `CutOff` of any of them.
+        sent: JSON text, a decoded value, the `FreeText` of a custom tool's call, or a `CutOff` of these.
 
     Returns:
         The arguments as text, and the decoded object or a Flaw. That of a FreeText is `{"input": text}`.
