@@ -77,18 +77,16 @@ def lowered(request: Request, route: Route) -> Lowered:
         request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
+    table = aliases(names_in(request), route.names, route.longest_name)
+    if table or _has_turns(request):
+        refuse_unreadable_states(request, route.takes)
+        request = _custom_calls(request, route, changes)
+        changes += _renamings(request, table) if table else ()
+        changes += _foreign(request, route)
+        request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
+        changes += map(_new_id, ids)
     if not plain:
         request = _without_searches(request, route, changes)
-    table = aliases(names_in(request), route.names, route.longest_name)
-    if not table and not _has_turns(request):
-        return Lowered(request, {}, tuple(changes))
-    refuse_unreadable_states(request, route.takes)
-    request = _custom_calls(request, route, changes)
-    if table:
-        changes += _renamings(request, table)
-    changes += _foreign(request, route)
-    request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
-    changes += map(_new_id, ids)
     return Lowered(request, table, tuple(changes))
 
 
@@ -235,7 +233,7 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give each call of a custom tool the form that the route takes.
 
-    So does a bad call of a declared custom tool. Where the provider has no custom tools, a call becomes that of
+    So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of
     a function, whose argument `input` is the text.
     """
     customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}

@@ -62,7 +62,7 @@ def object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
         return _MODE_WORDS[kind]
     if kind in ("function", "custom", "tool") and isinstance(said.get("name"), str):
         return chosen(said["name"], decls)
-    own = _native(decls, kind) if isinstance(kind, str) else None
+    own = _of_type(decls, kind) if isinstance(kind, str) else None
     if own is None:
         raise not_a_choice(choice)
     return {"type": kind, **({"name": own.spec["name"]} if "name" in own.spec else {}), **choice}
@@ -81,7 +81,7 @@ def chosen(name: str, decls: ToolDecls) -> Json:
     if name in decls:
         kind = "function" if decls[name].format is None else "custom"
         return {"type": kind, kind: {"name": name}}
-    own = _native(decls, name)
+    own = _of_name(decls, name)
     if own is not None:
         return {key: own.spec[key] for key in ("type", "name", "server_label") if key in own.spec}
     raise InvalidOption(
@@ -140,7 +140,13 @@ def _several(mode: Any, tools: Any, decls: ToolDecls, choice: Mapping[str, Any])
     return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
 
 
-def _native(decls: ToolDecls, word: str) -> NativeTool | None:
-    """Return the declared tool with this name or type that the provider runs."""
+def _of_type(decls: ToolDecls, kind: str) -> NativeTool | None:
+    """Return the declared tool of this type that the provider runs."""
     own = (entry for entry in decls.entries if isinstance(entry, NativeTool))
-    return next((entry for entry in own if word in (entry.spec.get("name"), entry.kind)), None)
+    return next((entry for entry in own if entry.kind == kind), None)
+
+
+def _of_name(decls: ToolDecls, name: str) -> NativeTool | None:
+    """Return the declared tool with this name that the provider runs; else the one of this type."""
+    own = (entry for entry in decls.entries if isinstance(entry, NativeTool))
+    return next((entry for entry in own if entry.spec.get("name") == name), None) or _of_type(decls, name)
