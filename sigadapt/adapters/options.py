@@ -1,6 +1,6 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ from sigadapt.schemas.json_values import closest
 
 ToolCalling: TypeAlias = Literal["auto", "native"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
-ToolChoice: TypeAlias = str | Sequence[str] | dict[str, Any]
+ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
 _WORDS: dict[str, tuple[str, ...]] = {
     "tool_calling": get_args(ToolCalling),

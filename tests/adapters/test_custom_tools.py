@@ -72,7 +72,7 @@ CUT = {"openai": "length", "responses": "incomplete"}
 
 
 def ask(provider: LoopbackProvider, wire: str, engine: str, **inputs: Any) -> Any:
-    options = {"on_invalid": "keep", **inputs.pop("options", {})}
+    options: Json = {"on_invalid": "keep", **inputs.pop("options", {})}
     lm = lm_of(provider, wire, engine)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
         return dspy.Predict(Turn)(question="Go.", **{"tools": [FLAT], **inputs})
@@ -108,8 +108,9 @@ def test_a_custom_tool_may_say_nothing_of_its_form():
 )
 def test_a_custom_tool_that_contradicts_itself_is_refused(fields: Json):
     """tool-declarations: A custom tool takes text alone."""
+    whole: Json = {"format": {}, **fields}
     with pytest.raises(InvalidToolDecl) as caught:
-        ToolDecl("run", **{"format": {}, **fields})
+        ToolDecl("run", **whole)
     assert caught.value.code == "invalid_field"
 
 
@@ -194,7 +195,9 @@ def test_where_there_are_no_custom_tools_nothing_is_sent(wire: str, engine: str)
     assert not provider.received
 
 
-@pytest.mark.parametrize("route", [*NATIVE.values(), *LITELLM.values()], ids=str)
+@pytest.mark.parametrize(
+    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.door}-{route.dialect}"
+)
 def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
     """request-shaping: A custom call goes to another provider as a function's."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}
@@ -262,14 +265,27 @@ def test_a_call_in_the_shape_of_chat_completions_is_read():
     assert (call.id, call.name, call.args, call.arguments) == ("c1", "run", {"input": CODE}, CODE)
 
 
-@pytest.mark.parametrize(("wire", "engine"), [pair for pair in WIRES if pair != ("responses", "litellm")])
+@pytest.mark.parametrize("wire", ["openai", "responses"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_stream_gives_the_same_call(wire: str, cut: bool):
+    """streaming: A custom call streams as any other."""
+    events = _stream(wire)
+    choice = sigadapt.choice_from_stream(events[: events.rindex(b"data: {")] if cut else events)
+    assert choice.tool_calls is not None
+    [call] = choice.tool_calls.in_order()
+    assert (call.id, call.name, call.arguments) == ("c1", "run", CODE)
+    is_whole = not cut or wire == "responses"  # there the item itself has ended
+    assert isinstance(call, ToolCall) is is_whole
+
+
+@pytest.mark.parametrize(("wire", "engine"), [("responses", "auto")])
 async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
     """streaming: A custom call streams as any other."""
     with LoopbackProvider([_stream(wire)]) as provider:
         lm = lm_of(provider, wire, engine)
         listener = sigadapt.CallListener("calls")
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
-            program = dspy.streamify(dspy.Predict(Turn), stream_listeners=[listener])
+            program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=[listener])
             chunks = [chunk async for chunk in program(question="Go.", tools=[FLAT])]
     out = chunks[-1]
     assert [(call.id, call.args, call.arguments) for call in out.calls] == [("c1", {"input": CODE}, CODE)]

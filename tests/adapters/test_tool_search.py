@@ -40,7 +40,7 @@ def responses(*items: Json) -> Json:
 
 
 def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any) -> Any:
-    lm = lm_of(provider, wire, engine)
+    lm: Any = lm_of(provider, wire, engine)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
         out = dspy.Predict(Ask)(question="Hm?", tools=tools)
     return out, lm.history[-1].get("changes") or ()
@@ -49,7 +49,7 @@ def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any) -> Any:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_namespace_is_declared_and_its_tools_are_called(engine: str):
     """tool-declarations: The tools of a namespace are declared."""
-    found = [
+    found: list[Json] = [
         {
             "id": "ts_1",
             "type": "tool_search_call",

@@ -169,7 +169,7 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Rou
 
 def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
     if "custom" in call:
-        text = {"input": as_unicode(call["custom"]["input"])}
+        text: dict[str, Any] = {"input": as_unicode(call["custom"]["input"])}
         return lm15.ToolCallPart(id=call["id"], name=call["custom"]["name"], input=text, continuation=state)
     function = call["function"]
     args = parse_arguments(function["arguments"])

@@ -77,7 +77,7 @@ def build_request(
         ('required', 'now', 'temperature')
     """
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
-    choice = request.pop("tool_choice", None) or options.tool_choice
+    choice: Any = request.pop("tool_choice", None) or options.tool_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if parallel is None and isinstance(choice, Mapping) and "disable_parallel_tool_use" in choice:
         parallel = not choice["disable_parallel_tool_use"]

@@ -117,10 +117,11 @@ def form_of(choice: str | Json) -> str:
 
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
-    names = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
-    if mode is None or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+    given: object = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
+    names = cast("list[object]", given) if isinstance(given, list) else [given]
+    if mode is None or not all(isinstance(name, str) for name in names):
         raise not_a_choice(config)
-    entries = [chosen(name, decls) for name in cast("Sequence[str]", names)]
+    entries = [chosen(str(name), decls) for name in names]
     if mode == "required" and len(entries) == 1:
         return entries[0]
     if not entries and mode != "validated":

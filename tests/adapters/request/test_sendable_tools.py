@@ -1,6 +1,7 @@
 """What a declaration says beside its function leaves in the wire's own place, or is on record."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -27,7 +28,7 @@ ROUTES: dict[str, Route] = {
     "native-ollama": NATIVE_OLLAMA,
 }
 SCHEMA: Json = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
-SHAPES: dict[str, Any] = {
+SHAPES: dict[str, Callable[[Json], Json]] = {
     "chat": lambda fields: {
         "type": "function",
         "function": {"name": "f", "description": "F.", "parameters": SCHEMA},
@@ -110,7 +111,7 @@ def test_any_declared_extra_field_leaves_or_is_recorded(fields: Json, name: str)
 
 
 def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any, **options: Any) -> Any:
-    lm = lm_of(provider, wire, engine)
+    lm: Any = lm_of(provider, wire, engine)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
         dspy.Predict(Ask)(question="Hm?", tools=tools)
     return lm.history[-1].get("changes") or ()

@@ -100,7 +100,7 @@ def test_a_choice_that_cannot_hold_is_refused(choice: Any):
 
 def sent(wire: str, engine: str, tools: Any, choice: Any, **options: Any) -> tuple[Json, Any]:
     with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        lm = lm_of(provider, wire, engine)
+        lm: Any = lm_of(provider, wire, engine)
         adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice, **options)
         with dspy.context(lm=lm, adapter=adapter):
             dspy.Predict(Ask)(question="Hm?", tools=tools)
@@ -143,7 +143,9 @@ def test_gemini_checks_calls_where_it_is_asked_to():
     assert [(change.where, change.what) for change in changes] == [("/tool_choice", "lowered")]
 
 
-@pytest.mark.parametrize("route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: route.dialect)
+@pytest.mark.parametrize(
+    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.door}-{route.dialect}"
+)
 @pytest.mark.parametrize("choice", [HOSTED, SEARCH], ids=str)
 def test_a_route_that_cannot_name_it_says_so(route: Any, choice: Any):
     """request-shaping: What a wire cannot take is recorded."""
