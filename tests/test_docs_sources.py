@@ -20,5 +20,5 @@ def test_a_program_of_the_page_runs(program: str) -> None:
 
 
 def test_every_program_of_the_page_shows_a_result() -> None:
-    assert len(PROGRAMS) == 15
+    assert len(PROGRAMS) == 18
     assert all("assert " in program for program in PROGRAMS)

@@ -121,7 +121,9 @@ class CallSubscription:
 
     def _completed(self, fold: Fold, call: Call) -> Iterator[Any]:
         index, text = self._index[call], call.arguments
-        if not self._listeners or index in self._sent or not isinstance(parse_arguments(text), dict):
+        if not self._listeners or index in self._sent or call.is_custom:
+            return  # the text of a custom tool's call is complete only when the answer ends
+        if not isinstance(parse_arguments(text), dict):
             return
         # All calls so far, because ids depend on them, but the arguments of this call only.
         raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(fold.calls)]

@@ -1,6 +1,6 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ from sigadapt.schemas.json_values import closest
 
 ToolCalling: TypeAlias = Literal["auto", "native"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
-ToolChoice: TypeAlias = str | Sequence[str] | dict[str, Any]
+ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
 _WORDS: dict[str, tuple[str, ...]] = {
     "tool_calling": get_args(ToolCalling),
@@ -24,7 +24,8 @@ class Options:
     Args:
         tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
             knows that the model supports function calling, and raises InvalidOption if not.
-        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
+        tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
+            documents it; None leaves it to the model. A tool that the provider runs has its name or its type.
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if

@@ -53,6 +53,7 @@ from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, RepeatedKeys, as_unicode, spelled
+from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
 
@@ -330,15 +331,18 @@ def tools(given: list[Json]) -> list[Json]:
         >>> tools([{"type": "function", "function": function}])
         [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
     """
-    return [_tool(tool["function"]) if "function" in tool else tool for tool in given]
+    return [_tool(**tool) if "function" in tool else tool for tool in given]
 
 
-def _tool(function: Json) -> Json:
-    return {
+def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG001
+    tool = {
         "name": function["name"],
         "description": function["description"],
         "input_schema": function["parameters"],
     }
+    if "strict" in function:
+        tool["strict"] = function["strict"]
+    return {**tool, **fields}
 
 
 def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
@@ -410,12 +414,45 @@ def _chat_block(part: Json, model: str) -> Json | None:
     return None if block is None or is_plain else chat_block(part, model)
 
 
+def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    """Return the choice of a tool that Anthropic runs, as fields of the body.
+
+    Example:
+        >>> choice({"type": "web_search_20250305", "name": "web_search"})
+        {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
+    """
+    if not is_text(chosen.get("name")):
+        return None
+    beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
+    return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
+
+
+# Sources: the tool reference, "Strict tool use" and "Tool search" on platform.claude.com, and `ToolParam` of
+# Anthropic's SDK 2.11; read on 2026-11-21.
+_FIELDS = frozenset(
+    {"cache_control", "defer_loading", "allowed_callers", "input_examples", "eager_input_streaming"}
+)
+
+# Source: "JSON Schema limitations" of "Structured outputs" on platform.claude.com; read on 2026-11-21.
+_STRICT = StrictRules(
+    requires_all=False,
+    refused=frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+    | {"minLength", "maxLength", "maxItems", "uniqueItems"},
+    most=(("minItems", 1),),
+    recursion=False,
+)
+
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="AnthropicLM",
+    strict=True,
+    strict_rules=_STRICT,
+    fields=_FIELDS,
+    search="tool_search_tool_.*",
+    search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
     takes=frozenset({NAME}),
-    choices=NO_SUBSET,
+    choices=NO_SUBSET | {"own"},
     forces_with_thinking=False,
     marks_failed_results=True,
     text_failures=True,
@@ -435,6 +472,7 @@ PROVIDER = Provider(
     own_turn=own_turn,
     put_turns=put_turns,
     put_results=put_results,
+    choice=choice,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
@@ -450,6 +488,8 @@ PROVIDER = Provider(
             text_failures=False,
             in_results=_chat_block,
             in_questions=_chat_block,
+            choices=NO_SUBSET,
+            strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
         ),
     ),
 )

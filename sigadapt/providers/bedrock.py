@@ -190,6 +190,9 @@ PROVIDER = Provider(
             parallel=False,
             forces_with_thinking=False,
             in_results=result_block,
+            # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
+            # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
+            fields=frozenset({"cache_control"}),
         ),
     ),
 )

@@ -24,6 +24,7 @@ from typing import Any
 from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.gemini_over_litellm import lost
 from sigadapt.providers.provider import (
+    ALL_CHOICES,
     NO_SUBSET,
     ChatFields,
     CutOff,
@@ -278,8 +279,10 @@ def tools(given: list[Json]) -> list[Json]:
             "name": function["name"],
             "description": function["description"],
             "parametersJsonSchema": function["parameters"],
+            **{key: value for key, value in tool.items() if key not in ("type", "function")},
         }
-        for function in (tool["function"] for tool in given if "function" in tool)
+        for tool in given
+        if (function := tool.get("function"))
     ]
     own = [tool for tool in given if "function" not in tool]
     return [{"functionDeclarations": declarations}, *own] if declarations else own
@@ -460,11 +463,29 @@ def _chat_part(part: Json, model: str) -> Json | None:
     return None if result_part(part, model) is None else chat_block(part, model)
 
 
+def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG001, FBT001
+    """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
+
+    Source: Google's FunctionCallingConfig reference, and google-genai 3.4; read on 2026-11-21.
+
+    Example:
+        >>> choice({"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}})
+        {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
+    """
+    allowed = an_object(chosen.get("allowed_tools"))
+    if allowed.get("mode") != "validated":
+        return None
+    names = [tool["function"]["name"] for tool in allowed["tools"] if "function" in tool]
+    config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+    return {"toolConfig": {"functionCallingConfig": config}}
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="GeminiLM",
     takes=frozenset({NAME}),
+    choices=ALL_CHOICES | {"validated"},
     parallel=False,
     formats_beside_tools=False,
     marks_failed_results=True,
@@ -474,6 +495,9 @@ _ROUTE = Route(
     stand_in=stand_in,
     tools_in_own_words=True,
     names=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
+    # Source: the same, and `FunctionDeclaration` of google-genai 3.4; read on 2026-11-21.
+    fields=frozenset({"behavior", "response", "responseJsonSchema"}),
+    result_schema="responseJsonSchema",
 )
 
 PROVIDER = Provider(
@@ -487,6 +511,7 @@ PROVIDER = Provider(
     put_turns=put_turns,
     put_results=put_results,
     put_calls=put_calls,
+    choice=choice,
     state_from_chat=state_from_chat,
     state_to_chat=state_to_chat,
     without_calls=without_calls,
@@ -503,6 +528,8 @@ PROVIDER = Provider(
             in_questions=chat_block,
             tools_in_own_words=False,
             losses=lost,
+            fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
+            result_schema="",
         ),
     ),
 )

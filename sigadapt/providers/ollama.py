@@ -82,6 +82,7 @@ _COMPATIBLE = replace(
     formats_beside_tools=False,
     strict=False,
     in_questions=chat_image,
+    custom_tools=False,
 )
 
 PROVIDER = Provider(

@@ -23,9 +23,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sigadapt.providers.provider import (
+    ALL_CHOICES,
     NO_SUBSET,
     ChatFields,
     CutOff,
+    FreeText,
     JsonText,
     OwnTurn,
     Provider,
@@ -53,7 +55,7 @@ from sigadapt.providers.reading import (
 )
 from sigadapt.providers.result_blocks import chat_block, chat_text, put_in_chat
 from sigadapt.providers.stream_parts import fold
-from sigadapt.providers.writing import in_order, name_of, text_of_arguments, with_turns
+from sigadapt.providers.writing import in_order, name_of, text_of_arguments, with_turns, written_text
 from sigadapt.schemas.json_values import Json, as_unicode, is_array, is_object, spelled
 
 NAME = "openai-chat"
@@ -213,7 +215,7 @@ def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
 
 def _own_call(call: Json, block: Json) -> Json:
     if "custom" in block:
-        custom = {"name": name_of(call), "input": call["function"]["arguments"]}
+        custom = {"name": name_of(call), "input": written_text(call)}
         return {**block, "id": call["id"], "type": "custom", "custom": custom}
     function = {"name": name_of(call), "arguments": text_of_arguments(call)}
     return {**block, "id": call["id"], "type": "function", "function": function}
@@ -275,6 +277,44 @@ def without_calls(body: Json) -> Json:
     return {**body, "choices": choices}
 
 
+def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
+    """Return the `messages` of a request with the calls of custom tools in their own form.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        texts: the input of each of these calls, by call id.
+
+    Example:
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        >>> put_texts({"messages": [{"role": "assistant", "tool_calls": [call]}]}, {"c1": "1 + 1"})
+        {'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'c1', 'type': 'custom', 'custom': \
+{'name': 'run', 'input': '1 + 1'}}]}]}
+    """
+    messages = [
+        {**message, "tool_calls": [_with_text(call, texts) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in body["messages"]
+    ]
+    return {"messages": messages}
+
+
+def _with_text(call: Json, texts: Mapping[str, str]) -> Json:
+    if call["id"] not in texts or "function" not in call:
+        return call
+    rest = {key: value for key, value in call.items() if key != "function"}
+    return {
+        **rest,
+        "type": "custom",
+        "custom": {"name": call["function"]["name"], "input": texts[call["id"]]},
+    }
+
+
+def choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
+    """Return a canonical tool choice as fields of the body; None for a tool that the provider runs itself."""
+    return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
+
+
 def _call(call: Json) -> RawCall:
     function: Any = call.get("function")
     try:
@@ -283,7 +323,7 @@ def _call(call: Json) -> RawCall:
         usual = _usual(call)
     custom = usual.get("custom")
     if is_object(custom):
-        return call.get("id"), custom.get("name"), custom.get("input")
+        return call.get("id"), custom.get("name"), FreeText.of(custom.get("input"))
     function = usual["function"]
     if function["name"] is None and function["arguments"] is None and call.keys() - _HEAD:
         return call.get("id"), None, JsonText(spelled(call))
@@ -417,6 +457,8 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
+# Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.
+# A function has no further field but `strict`, and many servers refuse a request with fields unknown to them.
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -425,6 +467,8 @@ _ROUTE = Route(
     strict=True,
     in_questions=chat_block,
     longest_id=40,
+    choices=ALL_CHOICES | {"custom"},
+    custom_tools=True,
 )
 _OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
 _TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
@@ -440,6 +484,8 @@ PROVIDER = Provider(
     put_turns=put_turns,
     put_results=put_in_chat,
     state_to_chat=state_to_chat,
+    put_texts=put_texts,
+    choice=choice,
     without_calls=without_calls,
     routes=(
         _ROUTE,

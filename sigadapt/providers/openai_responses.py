@@ -22,8 +22,10 @@ from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.provider import (
+    ALL_CHOICES,
     NO_SUBSET,
     CutOff,
+    FreeText,
     OwnResult,
     OwnTurn,
     Provider,
@@ -51,7 +53,7 @@ from sigadapt.providers.reading import (
 )
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.writing import in_order, name_of, text_of_arguments
+from sigadapt.providers.writing import in_order, name_of, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
 
 NAME = "openai-responses"
@@ -187,6 +189,8 @@ def without_calls(body: Json) -> Json:
 
 def _call(item: Json) -> RawCall:
     arguments = item.get(_ARGUMENTS[item["type"]])
+    if item["type"] == "custom_tool_call":
+        arguments = FreeText.of(arguments)
     if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
         arguments = CutOff(arguments)
     return (item.get("call_id"), item.get("name"), arguments)
@@ -194,6 +198,55 @@ def _call(item: Json) -> RawCall:
 
 def _thinking(item: Json) -> str | None:
     return text_of(parts_of(item.get("content"))) or text_of(parts_of(item.get("summary")))
+
+
+def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
+    """Return the `input` of a request with the calls of custom tools, and their results, in their own form.
+
+    Args:
+        body: the request's body, as lm15 writes it.
+        texts: the input of each of these calls, by call id.
+
+    Example:
+        >>> call = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}
+        >>> put_texts({"input": [call]}, {"c1": "1 + 1"})
+        {'input': [{'type': 'custom_tool_call', 'call_id': 'c1', 'name': 'run', 'input': '1 + 1'}]}
+    """
+    return {"input": [_with_text(item, texts) for item in body["input"]]}
+
+
+def _with_text(item: Json, texts: Mapping[str, str]) -> Json:
+    if item.get("call_id") not in texts:
+        return item
+    if item["type"] == "function_call_output":
+        return {**item, "type": "custom_tool_call_output"}
+    if item["type"] != "function_call":
+        return item
+    rest = {key: value for key, value in item.items() if key not in ("arguments", "status")}
+    return {**rest, "type": "custom_tool_call", "input": texts[item["call_id"]]}
+
+
+def choice(chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG001, FBT001
+    """Return a canonical tool choice as fields of the body. The provider's own tools are named by their type.
+
+    Example:
+        >>> choice({"type": "custom", "custom": {"name": "run"}}), choice({"type": "web_search"})
+        ({'tool_choice': {'type': 'custom', 'name': 'run'}}, {'tool_choice': {'type': 'web_search'}})
+    """
+    if chosen["type"] == "allowed_tools":
+        allowed = chosen["allowed_tools"]
+        flat = {
+            "type": "allowed_tools",
+            "mode": allowed["mode"],
+            "tools": list(map(_flat_choice, allowed["tools"])),
+        }
+        return {"tool_choice": flat}
+    return {"tool_choice": _flat_choice(chosen)}
+
+
+def _flat_choice(chosen: Json) -> Json:
+    kind = chosen["type"]
+    return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
 
 
 def is_event(event: Json) -> bool:
@@ -265,11 +318,24 @@ def assemble(events: Iterable[Json]) -> Json:
 def tools(given: list[Json]) -> list[Json]:
     """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
 
+    Neighbours with the same `namespace` become one.
+
     Example:
         >>> tools([{"type": "function", "function": {"name": "now"}}])
         [{'type': 'function', 'name': 'now'}]
     """
-    return [{"type": "function", **tool["function"]} if "function" in tool else tool for tool in given]
+    sent: list[Json] = []
+    for tool in given:
+        said = dict(tool)
+        namespace = said.pop("namespace", None) if "function" in tool or "custom" in tool else None
+        flat = _flat(said)
+        if namespace is None:
+            sent.append(flat)
+        elif sent and _is_of(sent[-1], namespace):
+            sent[-1]["tools"].append(flat)
+        else:
+            sent.append({"type": "namespace", **namespace, "tools": [flat]})
+    return sent
 
 
 def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
@@ -291,7 +357,7 @@ def _own_item(item: Json, call: Json | None) -> Json:
     if call is not None:
         named = {"call_id": call["id"], "name": name_of(call)}
         if sent.get("type") == "custom_tool_call":
-            return {**sent, **named, "input": call["function"]["arguments"]}
+            return {**sent, **named, "input": written_text(call)}
         return {"type": "function_call", **sent, **named, "arguments": text_of_arguments(call)}
     if sent or item["type"] == "other":
         return sent
@@ -390,6 +456,22 @@ def _with_output(item: Json, result: OwnResult | None) -> Json:
     return item if result is None or result.blocks is None else {**item, "output": [*result.blocks]}
 
 
+def _flat(tool: Json) -> Json:
+    """Return a function or a custom tool with its fields side by side, as Responses has them."""
+    kind = next((kind for kind in ("function", "custom") if kind in tool), None)
+    if kind is None:
+        return tool
+    function = dict(tool.pop(kind))
+    if "grammar" in an_object(function.get("format")):
+        function["format"] = {"type": "grammar", **function["format"]["grammar"]}
+    return {"type": kind, **function, **tool}
+
+
+def _is_of(tool: Json, namespace: Json) -> bool:
+    """Return whether a tool is the group of this namespace."""
+    return {"type": "namespace", **namespace} == {key: tool[key] for key in tool if key != "tools"}
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -398,6 +480,14 @@ _ROUTE = Route(
     strict=True,
     in_results=result_block,
     longest_id=64,
+    # Sources: the guides "Function calling" and "Tool search" of developers.openai.com; FunctionToolParam,
+    # CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
+    fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
+    result_schema="output_schema",
+    custom_tools=True,
+    choices=ALL_CHOICES | {"own", "custom"},
+    search="tool_search",
+    search_tool=(("type", "tool_search"),),
 )
 
 PROVIDER = Provider(
@@ -410,6 +500,11 @@ PROVIDER = Provider(
     own_turn=own_turn,
     put_turns=put_turns,
     put_results=put_results,
+    put_texts=put_texts,
+    choice=choice,
     without_calls=without_calls,
-    routes=(_ROUTE, replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET)),
+    routes=(
+        _ROUTE,
+        replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET | {"own", "custom"}),
+    ),
 )

@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, spelled
+from sigadapt.schemas.strict import StrictRules
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -81,6 +82,26 @@ class JsonText(str):
     """
 
     __slots__ = ()
+
+
+class FreeText(str):
+    """The input of a custom tool's call. It is any text, even an empty one, and never read as JSON.
+
+    Example:
+        >>> FreeText.of({"a": 1}), FreeText.of(None), FreeText.of(CutOff("print("))
+        ('{"a":1}', '', CutOff(sent='print('))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, sent: Any) -> Any:
+        """Return the input as a provider sent it; what is not a text, as compact JSON."""
+        if type(sent) is CutOff:
+            return CutOff(cls.of(sent.sent))
+        if sent is None:
+            return cls()
+        return cls(sent) if isinstance(sent, str) else cls(spelled(sent))
 
 
 class Loss(NamedTuple):
@@ -146,12 +167,14 @@ class Words(NamedTuple):
             if none is replaced.
         fields: fields of the body, which replace lm15's; None for none.
         calls: fields to add to the blocks of calls, by the place of the call among all calls, from 0.
+        texts: the input of each custom tool's call of the conversation, by call id; None for none.
     """
 
     turns: tuple[OwnTurn, ...] = ()
     results: tuple[OwnResult | None, ...] = ()
     fields: Json | None = None
     calls: tuple[tuple[int, Json], ...] = ()
+    texts: Mapping[str, str] | None = None
 
 
 NO_WORDS = Words()
@@ -183,11 +206,14 @@ class Route:
         as_chat: whether provider state goes back as fields of a chat message (`state_to_chat`); otherwise as
             the continuation of lm15's parts.
         takes: the dialects whose provider state can be sent back.
-        choices: the forms of tool choice that reach the provider.
+        choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
+            `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
+            checks (`validated`).
         parallel: whether `parallel_tool_calls` reaches the provider.
         forces_with_thinking: whether the provider accepts a forced tool choice while thinking is on.
         formats_beside_tools: whether the provider accepts a response format together with tools.
         strict: whether a strict flag on a tool reaches the provider.
+        strict_rules: which schemas the provider's strict mode takes.
         marks_failed_results: whether failed tool results have a flag; otherwise their text begins with
             `ERROR: `.
         text_failures: whether a failed result with the flag can only hold text.
@@ -205,6 +231,12 @@ class Route:
         ids: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
         losses: finds the parts of the canonical tools that are lost; None if nothing is lost.
+        fields: the fields of a tool, beside its function, that reach the provider. `namespace` is one of them
+            where the provider groups tools.
+        result_schema: the field among them for the JSON Schema of a tool's result; empty for none.
+        custom_tools: whether the provider takes custom tools, whose calls are free text.
+        search: the regular expression for the types of its own search for deferred tools; empty for none.
+        search_tool: that search as pairs of a field and a value, in the place of another provider's.
     """
 
     dialect: str
@@ -220,6 +252,7 @@ class Route:
     forces_with_thinking: bool = True
     formats_beside_tools: bool = True
     strict: bool = False
+    strict_rules: StrictRules = StrictRules()  # noqa: RUF009  (immutable)
     marks_failed_results: bool = False
     text_failures: bool = False
     results_as_objects: bool = False
@@ -228,6 +261,11 @@ class Route:
     stand_in: Callable[[Json | None, str], Json | None] | None = None
     replays_reasoning: bool = False
     tools_in_own_words: bool = False
+    fields: frozenset[str] = frozenset()
+    result_schema: str = ""
+    custom_tools: bool = False
+    search: str = ""
+    search_tool: tuple[tuple[str, str], ...] = ()
     names: str = PLAIN
     longest_name: int = 64
     ids: str = ANY
@@ -279,6 +317,14 @@ def _no_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:  # noq
     return {}
 
 
+def _no_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:  # noqa: ARG001
+    return {}
+
+
+def _no_choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
+    return None
+
+
 def _same_body(body: Json) -> Json:
     return body
 
@@ -307,6 +353,11 @@ class Provider:
             hold the turns, with these in their places.
         own_turn: takes a turn's state and its calls as the canonical Request has them, and returns the turn
             in the provider's own form, for `OwnTurn.blocks`.
+        put_texts: takes the body that lm15 wrote and `Words.texts`, and returns the fields of the body that
+            hold calls, with those of custom tools and their results in their own form.
+        choice: takes a canonical tool choice that lm15 has no form for, and whether parallel calls are wanted
+            (None to leave that open). Returns the fields of the body that say it; None if the provider has no
+            form for it either.
         without_calls: returns a body without its calls, for readers that refuse a body because of a call.
         arguments_as_objects: whether calls hold their arguments decoded; then a body has to be searched for
             repeated keys.
@@ -326,6 +377,8 @@ class Provider:
     put_calls: Callable[[Mapping[str, Any], Sequence[tuple[int, Json]]], Json] = _no_calls
     put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
     own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
+    put_texts: Callable[[Mapping[str, Any], Mapping[str, str]], Json] = _no_texts
+    choice: Callable[[Json, bool | None], Json | None] = _no_choice
     without_calls: Callable[[Json], Json] = _same_body
     arguments_as_objects: bool = False
     state_from_chat: Callable[[Json, str | None], Json | None] = _no_state

@@ -88,6 +88,11 @@ class Call:
             self.pieces.append(piece)
 
     @property
+    def is_custom(self) -> bool:
+        """Whether this is a call of a custom tool, whose arguments are free text."""
+        return _place(self.head)[0] == "custom"
+
+    @property
     def arguments(self) -> str:
         """Return the text of the arguments so far."""
         return json_text(self.pieces)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.providers.provider import OwnTurn
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, as_unicode, compact
 
 
 class Place(NamedTuple):
@@ -83,7 +83,17 @@ def _ends_thought(following: Sequence[Place]) -> bool:
 
 def name_of(call: Json) -> Any:
     """Return the name of a call of a canonical Request."""
-    return call["function"]["name"]
+    return call["custom" if "custom" in call else "function"]["name"]
+
+
+def written_text(call: Json) -> str:
+    """Return the text of a call of a canonical Request as the model wrote it.
+
+    Example:
+        >>> written_text({"custom": {"name": "run", "input": "1 + 1"}})
+        '1 + 1'
+    """
+    return as_unicode(call["custom"]["input"] if "custom" in call else call["function"]["arguments"])
 
 
 def text_of_arguments(call: Json) -> str:
@@ -95,13 +105,15 @@ def text_of_arguments(call: Json) -> str:
         >>> text_of_arguments({"function": {"name": "f", "arguments": "{"}})
         '{}'
     """
+    if "custom" in call:
+        return compact({"input": written_text(call)})
     text: str = call["function"]["arguments"]
     return text if isinstance(parse_arguments(text), dict) and text.strip() else "{}"
 
 
 def arguments_of(call: Json) -> Json:
     """Return the arguments of a call of a canonical Request; an empty object if they are not an object."""
-    args = parse_arguments(call["function"]["arguments"])
+    args = parse_arguments(text_of_arguments(call))
     return args if isinstance(args, dict) else {}
 
 

@@ -4,9 +4,10 @@ In strict mode, every object has `"additionalProperties": false` and requires al
 that names its properties and says nothing of others is closed here, and the caller gets its place. What would
 change the arguments that the tool accepts is refused: a free-form object, an optional property, a value of
 any type. So are a keyword that strict mode does not support, and a reference to a schema that was not closed.
-Source: OpenAI's structured outputs guide, "Supported schemas".
+Providers differ in what they take: `StrictRules` says it for one of them.
 """
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -39,6 +40,24 @@ _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
 _Keys = list[str | int]
 
 
+class StrictRules(NamedTuple):
+    """What the strict mode of one provider takes; the defaults are OpenAI's.
+
+    Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
+
+    Args:
+        requires_all: whether every property must be required.
+        refused: keywords that it refuses beyond those that no strict mode takes.
+        most: the largest value that it takes of a keyword, by keyword.
+        recursion: whether a schema may refer to itself.
+    """
+
+    requires_all: bool = True
+    refused: frozenset[str] = frozenset()
+    most: tuple[tuple[str, int], ...] = ()
+    recursion: bool = True
+
+
 class StrictTool(NamedTuple):
     """A tool for strict mode, and the JSON Pointers of the objects in its schema that were closed."""
 
@@ -46,8 +65,12 @@ class StrictTool(NamedTuple):
     closed: tuple[str, ...]
 
 
-def strict_tool(tool: Json) -> StrictTool:
+def strict_tool(tool: Json, rules: StrictRules = StrictRules()) -> StrictTool:  # noqa: B008  (immutable)
     """Return the tool with a schema that strict mode accepts.
+
+    Args:
+        tool: the canonical tool; not changed.
+        rules: what the provider's strict mode takes.
 
     Raises:
         InvalidToolDecl: `not_strict`, with the path of the keyword or property that strict mode refuses.
@@ -60,7 +83,7 @@ def strict_tool(tool: Json) -> StrictTool:
         (False, ('',))
     """
     function = tool["function"]
-    closing = _Closing(function["name"])
+    closing = _Closing(function["name"], rules)
     parameters = closing.schema(function["parameters"], [])
     closing.check_references()
     return StrictTool(
@@ -72,8 +95,9 @@ class _Closing:
     """Walks one schema, and records which places it saw, which it closed and which are referred to."""
 
     # A walk is as deep as a declared schema may be (`SCHEMA_LEVELS`), so recursion is safe.
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, rules: StrictRules) -> None:
         self._tool = tool
+        self._rules = rules
         self._seen: set[str] = set()
         self._references: list[tuple[str, _Keys]] = []
         self.closed: list[str] = []
@@ -105,6 +129,19 @@ class _Closing:
         for reference, path in self._references:
             if not reference.startswith("#") or unquote(reference[1:]) not in self._seen:
                 self._refuse(f"strict mode cannot follow {reference!r}", path, fix="Put it under `$defs`.")
+        if not self._rules.recursion:
+            self._check_cycles()
+
+    def _check_cycles(self) -> None:
+        uses: dict[str, set[str]] = {}
+        for reference, path in self._references:
+            uses.setdefault(_definition(pointer(path)), set()).add(_definition(unquote(reference[1:])))
+        try:
+            TopologicalSorter(uses).prepare()
+        except CycleError as error:
+            inside = error.args[1][1]
+            where = next(path for _, path in self._references if _definition(pointer(path)) == inside)
+            self._refuse("this provider's strict mode takes no recursive schema", where)
 
     def _boolean(self, schema: Any, path: _Keys) -> Any:
         if schema is True:
@@ -115,6 +152,11 @@ class _Closing:
         for word in _UNKNOWN:
             if word in schema:
                 self._refuse(f"strict mode does not support {word!r}", [*path, word])
+        for word in self._rules.refused & schema.keys():
+            self._refuse(f"this provider's strict mode does not support {word!r}", [*path, word])
+        for word, most in self._rules.most:
+            if schema.get(word, 0) > most:
+                self._refuse(f"this provider's strict mode takes {word!r} up to {most}", [*path, word])
         if path and not any(word in schema for word in _SAYS_WHAT):
             self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
         if isinstance(schema.get("$ref"), str):
@@ -132,7 +174,7 @@ class _Closing:
     def _require_all(self, schema: Json, path: _Keys) -> None:
         required = cast("list[str]", schema.get("required", []))
         properties = cast("Json", schema.setdefault("properties", {}))
-        for name in properties:
+        for name in properties if self._rules.requires_all else ():
             if name not in required:
                 self._refuse(
                     f"{name!r} is optional, and strict mode requires every property",
@@ -146,6 +188,12 @@ class _Closing:
 
     def _refuse(self, reason: str, path: _Keys, fix: str | None = None) -> None:
         raise InvalidToolDecl(reason, code="not_strict", tool=self._tool, path=pointer(path), fix=fix)
+
+
+def _definition(place: str) -> str:
+    """Return the pointer of the definition that a place is in; an empty text outside of definitions."""
+    keys = place.split("/")
+    return "/".join(keys[:3]) if keys[1:2] in (["$defs"], ["definitions"]) else ""
 
 
 def _is_of_objects(schema: Json) -> bool:

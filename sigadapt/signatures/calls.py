@@ -94,9 +94,9 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     Args:
         id: the provider's id, or a synthesised `call_<n>` (rule 6).
         name: the declared tool's name.
-        args: the decoded arguments.
+        args: the decoded arguments; `{"input": text}` for a call of a custom tool.
         arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
-            form.
+            form; for a call of a custom tool, its text.
         index: the position among all calls of the answer, invalid ones counted, from 0.
         altered: what was changed: `recovered` where the call was read from text, `repaired` or `unwrapped` on
             request, `renumbered` where an id came twice,
@@ -118,6 +118,19 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     index: int = 0
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether this is a call of a custom tool, which takes free text instead of JSON.
+
+        No JSON text equals a text that it holds, so the arguments say it.
+
+        Example:
+            >>> call = ToolCall(id="call_1", name="run", args={"input": "1 + 1"}, arguments="1 + 1")
+            >>> call.is_custom, ToolCall(id="call_1", name="run", args={"input": "1 + 1"}).is_custom
+            (True, False)
+        """
+        return len(self.args) == 1 and self.args.get("input") == self.arguments
 
     def bind(self, decls: ToolDecls) -> dict[str, Any]:
         """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called (rule 1).
@@ -600,6 +613,14 @@ def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | Invali
     function = known.get("function")
     if isinstance(function, Mapping):
         return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
+    custom = known.get("custom")
+    if known.get("type") == "custom" and isinstance(custom, Mapping):
+        text = cast("Mapping[str, Any]", custom).get("input") or ""
+        known = {
+            "name": cast("Mapping[str, Any]", custom).get("name"),
+            "args": {"input": text},
+            "arguments": text,
+        }
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
     return ToolCall.model_validate({"index": position, **beside, **_identified(known, given)})
 

@@ -16,7 +16,9 @@ from sigadapt.schemas.check import check_json
 from sigadapt.schemas.json_values import Json, closest
 from sigadapt.signatures.sources.dicts import PROVIDER_TOOL_KEYS
 
-_NOT_NATIVE = {"function", "custom", "object", "array", "string", "number", "integer", "boolean", "null"}
+_NOT_NATIVE = {"function", "custom", "namespace"} | {
+    *("object", "array", "string", "number", "integer", "boolean", "null")
+}
 _OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_declarations"} | {
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 }

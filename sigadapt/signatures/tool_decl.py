@@ -8,6 +8,7 @@ changes when somebody edits the author's schema, `parameters`, or what `to_opena
 import pickle
 import weakref
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from inspect import currentframe
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -79,7 +80,12 @@ class ToolDecl:
         requires_confirmation: whether a person must agree to each call. Or a function that gets the arguments
             and returns a boolean or a Confirmation; it is saved as True, and
             pickled as `LostFunction` says.
-        extras: keys of the source beside the function, such as `cache_control` or MCP annotations.
+        extras: what the source says beside these fields, as its author wrote it: `cache_control`,
+            `defer_loading`, MCP annotations. In a request they stand beside `function`. Each leaves in its
+            place if the provider has one for it; else it is dropped, with a `Change`.
+        format: the form of a custom tool's text, as OpenAI's Responses has it: `{"type": "text"}` or a
+            grammar; `{}` for one that does not say. None for a function. A custom tool is called with free
+            text, and has no `parameters` of its own: its call's `args` are `{"input": text}`.
         func: the Python object behind the tool, for the caller. It is never called, compared or
             saved as JSON; for pickle, see `LostFunction`.
 
@@ -100,6 +106,7 @@ class ToolDecl:
     long_running: bool = False
     requires_confirmation: bool | Callable[..., Any] = False
     extras: Json | None = field(default_factory=_nothing)
+    format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
     if TYPE_CHECKING:
@@ -116,10 +123,12 @@ class ToolDecl:
 
     def __post_init__(self) -> None:
         _check_fields(self)
+        if self.format is not None:
+            _take_text(self)
         if self.parameters in (None, {}):
             object.__setattr__(self, "parameters", _no_arguments())
         checked = check(self.parameters, tool=self.name)
-        for part in (self.returns, self.extras):
+        for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
         text = Text(_written(self.__dict__), checked)
         self.__dict__.update(text=text, parameters=text.part("parameters"))
@@ -185,12 +194,14 @@ class ToolDecl:
         """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
 
         Returns:
-            New dicts each time; a caller may edit them.
+            New dicts each time; a caller may edit them. The `extras` stand beside `function`.
 
         Example:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
             False
         """
+        if self.format is not None:
+            return self._custom(self.format)
         function: Json = {
             "name": self.name,
             "description": self.model_description,
@@ -198,7 +209,17 @@ class ToolDecl:
         }
         if self.strict is not None:
             function["strict"] = self.strict
-        return {"type": "function", "function": function}
+        return {"type": "function", "function": function, **(deepcopy(self.extras) if self.extras else {})}
+
+    def _custom(self, form: Json) -> Json:
+        custom: Json = {"name": self.name}
+        if self.model_description:
+            custom["description"] = self.model_description
+        if form:
+            grammar = {key: value for key, value in form.items() if key != "type"}
+            custom["format"] = {"type": form["type"], "grammar": grammar} if grammar else dict(form)
+        strict = {} if self.strict is None else {"strict": self.strict}
+        return {"type": "custom", "custom": custom, **strict, **deepcopy(self.extras or {})}
 
     @property
     def model_description(self) -> str:
@@ -414,7 +435,7 @@ def declare(raw: RawDecl) -> ToolDecl:
     fields = raw._asdict()
     if fields["description"] is None:
         fields["description"] = ""
-    if not fields.pop("derived") or fields["extras"] is not None:
+    if not fields.pop("derived") or fields["extras"] is not None or fields["format"] is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
     decl.__dict__.update(fields, text=Text(_written(fields)))
@@ -423,7 +444,7 @@ def declare(raw: RawDecl) -> ToolDecl:
 
 
 def _written(fields: dict[str, Any]) -> dict[str, bytes]:
-    parts = {name: fields[name] for name in ("parameters", "returns", "extras")}
+    parts = {name: fields[name] for name in ("parameters", "returns", "extras", "format")}
     return {name: compact(part).encode() for name, part in parts.items() if part is not None}
 
 
@@ -434,9 +455,14 @@ def saved(decl: ToolDecl) -> Json:
         >>> saved(ToolDecl("now", "The time.", {"type": "object"}))
         {'name': 'now', 'description': 'The time.', 'parameters': {'type': 'object'}}
     """
-    sent = decl.to_openai()["function"]["parameters"]
-    kept: Json = {"name": decl.name, "description": decl.description, "parameters": sent}
-    for key in ("returns", "strict", "extras"):
+    kept: Json = {
+        "name": decl.name,
+        "description": decl.description,
+        "parameters": decl.text.part("parameters"),
+    }
+    if decl.format is not None:
+        del kept["parameters"]
+    for key in ("returns", "strict", "extras", "format"):
         if getattr(decl, key) is not None:
             kept[key] = getattr(decl, key)
     for key in ("long_running", "requires_confirmation"):
@@ -452,7 +478,31 @@ _FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("strict", (bool, type(None))),
     ("long_running", bool),
     ("extras", (dict, type(None))),
+    ("format", (dict, type(None))),
 )
+
+_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+"""What the arguments of a custom tool's call fit: its text, under the key that sigadapt gives it."""
+
+_TAKEN = ("type", "function", "custom")
+
+
+def _take_text(decl: ToolDecl) -> None:
+    """Give a custom tool the schema of its text.
+
+    Raises:
+        InvalidToolDecl: `invalid_field`, for parameters of its own, or for a format without a type.
+    """
+    if decl.parameters not in (None, {}, _no_arguments(), _TEXT):
+        _refuse_field(decl, "it has a format and parameters, but a custom tool takes text alone")
+    if decl.format and not isinstance(decl.format.get("type"), str):
+        _refuse_field(decl, "its format has no type")
+    object.__setattr__(decl, "parameters", deepcopy(_TEXT))
 
 
 def _check_fields(decl: ToolDecl) -> None:
@@ -466,6 +516,9 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its {key} cannot be {cut(repr(value))} ({type(value).__name__})")
         if isinstance(value, str) and not value.isascii():
             _check_text(decl, key, value)
+    for key in _TAKEN if decl.extras else ():
+        if key in (decl.extras or ()):
+            _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
 

@@ -32,6 +32,7 @@ MOST_NESTED = 16
 
 _MOST_NAMES = 20
 _END = object()
+_STRICT = ("strict",)  # what a tool that is not a function counts as
 
 
 @runtime_checkable
@@ -93,6 +94,11 @@ class CanonicalTools(list[Json]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every tool is a function with name, description and parameters, so every wire takes it."""
+        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
 class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):

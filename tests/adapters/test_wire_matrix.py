@@ -20,7 +20,7 @@ from ollama._types import ChatRequest
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from wire_bodies import Served, part, said_text, serving
-from wire_matrix import COLUMNS, ROWS, Cell, Row, declared
+from wire_matrix import COLUMNS, ROWS, Cell, Row, declared_in
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
@@ -72,7 +72,7 @@ def adapted(lm: Any) -> tuple[str, ...]:
 
 def ask(lm: Any, row: Row, signature: Any = Weather, **inputs: Any) -> Any:
     kind = sigadapt.JSONAdapter if row.scope == "format" else sigadapt.ChatAdapter
-    tools = ToolDecls([declared(name) for name in row.tools])
+    tools = ToolDecls(declared_in(row))
     with dspy.context(lm=lm, adapter=kind(tool_calling="native", **row.options)):
         return dspy.Predict(signature)(tools=tools, **inputs)
 

@@ -96,6 +96,7 @@ class Row:
         calls: the calls as read, as (name, args).
         text: the text beside them as read.
         reasoning: the thinking as read.
+        fields: what the declarations say besides.
         cells: one a column.
     """
 
@@ -110,6 +111,7 @@ class Row:
     calls: Sequence[tuple[str, dict[str, Any]]] = (("get_weather", {"city": "Paris"}),)
     text: str | None = None
     reasoning: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -118,6 +120,11 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 def declared(name: str) -> dict[str, Any]:
     """A declaration as the user writes it."""
     return {"name": name, "description": "By city.", "parameters": SCHEMA}
+
+
+def declared_in(row: Row) -> list[dict[str, Any]]:
+    """The declarations of a row."""
+    return [{**declared(name), **row.fields} for name in row.tools]
 
 
 # ---- the parts that rows share, one function a shape ----
@@ -386,6 +393,127 @@ CHOICE_SUBSET = Row(
 )
 
 _NO_PARALLEL = (("/parallel_tool_calls", "dropped"),)
+
+_FIELDS = {
+    "cache_control": {"type": "ephemeral"},
+    "defer_loading": True,
+    "behavior": "BLOCKING",
+    "outputSchema": {"type": "string"},
+}
+
+
+def _dropped(*fields: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f"/tools/0/{name}", "dropped") for name in fields)
+
+
+def _with_fields(tools: Json, **fields: Any) -> Json:
+    """The one tool of a request with more fields."""
+    [tool] = tools["tools"]
+    return {"tools": [{**tool, **fields}]}
+
+
+_CLAUDES = {key: _FIELDS[key] for key in ("cache_control", "defer_loading")}
+_NO_CLAUDES = _dropped("behavior", "outputSchema")
+_NO_RESPONSES = _dropped("cache_control", "behavior")
+_RESPONSES = {"defer_loading": True, "output_schema": {"type": "string"}}
+
+DECLARED_FIELDS = Row(
+    "Declared fields",
+    "tools",
+    "What a declaration says besides: `cache_control`, `defer_loading`, `behavior` and `outputSchema`.",
+    {
+        "openai": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
+        "responses": Cell(_with_fields(_responses_tools("get_weather"), **_RESPONSES), changes=_NO_RESPONSES),
+        "anthropic": Cell(_with_fields(_anthropic_tools("get_weather"), **_CLAUDES), changes=_NO_CLAUDES),
+        "gemini": Cell(
+            {
+                "tools": [
+                    {
+                        "functionDeclarations": [
+                            {
+                                **_gemini_tool("get_weather"),
+                                "behavior": "BLOCKING",
+                                "responseJsonSchema": {"type": "string"},
+                            }
+                        ]
+                    }
+                ]
+            },
+            changes=_dropped("cache_control", "defer_loading"),
+        ),
+        "ollama": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
+        "ollama-door": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
+        "bedrock": Cell(
+            {
+                "toolConfig": {
+                    "tools": [_bedrock_tool("get_weather"), {"cachePoint": {"type": "default"}}],
+                }
+            },
+            changes=_dropped("defer_loading", "behavior", "outputSchema"),
+        ),
+        "openai-litellm": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
+        "responses-litellm": Cell(
+            _with_fields(_responses_tools("get_weather"), **_RESPONSES), changes=_NO_RESPONSES
+        ),
+        "anthropic-litellm": Cell(
+            _with_fields(_anthropic_litellm_tools("get_weather"), **_CLAUDES), changes=_NO_CLAUDES
+        ),
+        "gemini-litellm": Cell(_gemini_litellm_tools("get_weather"), changes=_dropped(*_FIELDS)),
+    },
+    fields=_FIELDS,
+)
+
+_CLOSED = {**SCHEMA, "additionalProperties": False}
+_NOT_STRICT = (("/tools/0/function/strict", "dropped"),)
+_STRICT_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "By city.",
+        "parameters": _CLOSED,
+        "strict": True,
+    },
+}
+_STRICT_RESPONSES = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "By city.",
+    "parameters": _CLOSED,
+    "strict": True,
+}
+_CLOSING = (("/tools/0/function/parameters", "lowered"),)
+
+STRICT = Row(
+    "Strict mode",
+    "tools",
+    "`strict` in a declaration: the provider holds the arguments to the schema, whose objects are closed.",
+    {
+        "openai": Cell({"tools": [_STRICT_TOOL]}, changes=_CLOSING),
+        "responses": Cell({"tools": [_STRICT_RESPONSES]}, changes=_CLOSING),
+        "anthropic": Cell(
+            {
+                "tools": [
+                    {
+                        "name": "get_weather",
+                        "description": "By city.",
+                        "input_schema": _CLOSED,
+                        "strict": True,
+                    }
+                ]
+            },
+            changes=_CLOSING,
+        ),
+        "gemini": Cell(_gemini_tools("get_weather"), changes=_NOT_STRICT),
+        "ollama": Cell(_chat_tools("get_weather"), changes=_NOT_STRICT),
+        "ollama-door": Cell(_chat_tools("get_weather"), changes=_NOT_STRICT),
+        "bedrock": Cell(_bedrock_tools("get_weather"), changes=_NOT_STRICT),
+        "openai-litellm": Cell({"tools": [_STRICT_TOOL]}, changes=_CLOSING),
+        "responses-litellm": Cell({"tools": [_STRICT_RESPONSES]}, changes=_CLOSING),
+        "anthropic-litellm": Cell(_anthropic_litellm_tools("get_weather"), changes=_NOT_STRICT),
+        "gemini-litellm": Cell(_gemini_litellm_tools("get_weather"), changes=_NOT_STRICT),
+    },
+    fields={"strict": True},
+)
 
 ONE_AT_A_TIME = Row(
     "One call at a time",
@@ -1032,6 +1160,8 @@ STRUCTURED = Row(
 
 ROWS: Mapping[str, Row] = {
     "definition": DEFINITION,
+    "declared-fields": DECLARED_FIELDS,
+    "strict": STRICT,
     "call": CALL,
     "parallel": PARALLEL,
     "result": RESULT,

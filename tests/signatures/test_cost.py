@@ -60,7 +60,7 @@ def test_other_bytes_have_another_fingerprint(other: list[Any]):
 
 
 def test_what_no_model_sees_does_not_count():
-    quiet = {**B, "requires_confirmation": True, "returns": {"type": "string"}, "extras": {"a": 1}}
+    quiet = {**B, "requires_confirmation": True, "returns": {"type": "string"}}
     assert ToolDecls([A, quiet]).fingerprint() == ToolDecls([A, B]).fingerprint()
 
 

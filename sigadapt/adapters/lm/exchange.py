@@ -84,6 +84,8 @@ def spoken(provider: Provider, body: Json, words: Words) -> Json:
         body = {**body, **provider.put_results(body, words.results)}
     if words.calls:
         body = {**body, **provider.put_calls(body, words.calls)}
+    if words.texts:
+        body = {**body, **provider.put_texts(body, words.texts)}
     return {**body, **words.fields} if words.fields else body
 
 

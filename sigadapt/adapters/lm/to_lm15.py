@@ -14,8 +14,9 @@ from dspy import lm15
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import provider_of
+from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnResult, OwnTurn, Provider, Route, Words
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.schemas.arguments import parse_arguments
@@ -56,7 +57,7 @@ def to_lm15(request: Request, route: Route) -> Written:
         tools=tools.typed,
         config=_with(_config(request), {} if tools.worded is None else {"tools": tools.worded}),
     )
-    return Written(typed, _words(messages, route))
+    return Written(typed, _words(messages, route, _choice_fields(request, route)))
 
 
 def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
@@ -64,11 +65,12 @@ def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
     return replace(config, extensions={**(config.extensions or {}), **words}) if words else config
 
 
-def _words(rows: list[dict[str, Any]], route: Route) -> Words:
-    """Return the turns and results that lm15's types cannot hold."""
+def _words(rows: list[dict[str, Any]], route: Route, fields: dict[str, Any] | None) -> Words:
+    """Return the turns, results and calls that lm15's types cannot hold, and the fields of the body."""
     turns: list[OwnTurn] = []
     results: list[OwnResult | None] = []
     signed: list[tuple[int, Json]] = []
+    texts: dict[str, str] = {}
     calls = 0
     for row in rows:
         if row["role"] == "assistant":
@@ -76,12 +78,17 @@ def _words(rows: list[dict[str, Any]], route: Route) -> Words:
                 turns.append(_own_turn(row, route, calls))
             if "stand_in" in row and not route.as_chat:
                 signed.append((calls, row["stand_in"]))
-            calls += len(row.get("tool_calls", ()))
+            made = row.get("tool_calls", ())
+            texts.update(
+                (each["id"], as_unicode(each["custom"]["input"])) for each in made if "custom" in each
+            )
+            calls += len(made)
         elif row["role"] == "tool":
             results.append(_own_result(row, route))
-    if turns or signed or any(results):
-        return Words(tuple(turns), tuple(results) if any(results) else (), None, tuple(signed))
-    return NO_WORDS
+    if not (turns or signed or texts or fields or any(results)):
+        return NO_WORDS
+    replaced = tuple(results) if any(results) else ()
+    return Words(tuple(turns), replaced, fields, tuple(signed), texts or None)
 
 
 def _goes_back_whole(row: dict[str, Any], route: Route) -> bool:
@@ -176,6 +183,9 @@ def _replayed(item: dict[str, Any], calls: dict[str, dict[str, Any]], route: Rou
 
 
 def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm15.ToolCallPart:
+    if "custom" in call:
+        text: dict[str, Any] = {"input": as_unicode(call["custom"]["input"])}
+        return lm15.ToolCallPart(id=call["id"], name=call["custom"]["name"], input=text, continuation=state)
     function = call["function"]
     args = parse_arguments(function["arguments"])
     # lm15 sends only objects back. The call's result describes arguments that are not one (rule 5).
@@ -243,7 +253,7 @@ def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
         )
         for function in functions
     )
-    have_places = len(functions) == len(tools) and not any(function.get("strict") for function in functions)
+    have_places = all(len(tool) == 2 and "strict" not in tool.get("function", ("strict",)) for tool in tools)
     if have_places and not route.tools_in_own_words:
         return _Tools(typed, None)
     provider = None if route.as_chat else provider_of(route.dialect)
@@ -275,11 +285,29 @@ def _generation_config(generation: dict[str, Any]) -> lm15.Config:
         ) from error
 
 
+def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
+    """Return a tool choice that lm15 has no form for, in the provider's own words; None for any other."""
+    choice = request.get("tool_choice")
+    if not isinstance(choice, dict) or _is_of_functions(choice):
+        return None
+    provider = CHAT if route.as_chat else provider_of(route.dialect)
+    return provider.choice(choice, request.get("parallel_tool_calls")) if provider else None
+
+
+def _is_of_functions(choice: dict[str, Any]) -> bool:
+    if form_of(choice) == "validated":
+        return False
+    chosen = choice["allowed_tools"]["tools"] if choice["type"] == "allowed_tools" else [choice]
+    return all(each["type"] == "function" for each in chosen)
+
+
 def _tool_choice(choice: str | dict[str, Any] | None, parallel: bool | None) -> lm15.ToolChoice | None:  # noqa: FBT001
     if choice is None:
         return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
     if isinstance(choice, str):
         return lm15.ToolChoice(mode=cast("Any", choice), parallel=None if choice == "none" else parallel)
+    if not _is_of_functions(choice):
+        return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
     if choice["type"] == "function":
         return lm15.ToolChoice(mode="required", allowed=(choice["function"]["name"],), parallel=parallel)
     allowed = choice["allowed_tools"]

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.schemas.json_values import is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -59,12 +59,12 @@ def names_in(request: Request) -> list[str]:
 
     The tool choice can only name declared tools.
     """
-    names = [tool["function"]["name"] for tool in request.get("tools", ()) if "function" in tool]
+    names = [part["name"] for tool in request.get("tools", ()) if (part := named_part(tool))]
     for row in request["messages"]:
         if row["role"] == "tool":
             names.append(row["name"])
         elif row.get("tool_calls"):
-            names += [call["function"]["name"] for call in row["tool_calls"]]
+            names += [named_part(call)["name"] for call in row["tool_calls"]]
     return names
 
 
@@ -83,10 +83,7 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
 
     changed: Request = {**request, "messages": [_renamed_message(row, name) for row in request["messages"]]}
     if "tools" in request:
-        changed["tools"] = [
-            {**tool, "function": name(tool["function"])} if "function" in tool else tool
-            for tool in request["tools"]
-        ]
+        changed["tools"] = [_renamed_part(tool, name) for tool in request["tools"]]
     choice = request.get("tool_choice")
     if isinstance(choice, dict):
         changed["tool_choice"] = _renamed_choice(choice, name)
@@ -197,12 +194,20 @@ def _renamed_message(row: dict[str, Any], name: Any) -> dict[str, Any]:
         return name(row)
     if not row.get("tool_calls"):
         return row
-    return {**row, "tool_calls": [{**call, "function": name(call["function"])} for call in row["tool_calls"]]}
+    return {**row, "tool_calls": [_renamed_part(call, name) for call in row["tool_calls"]]}
+
+
+def _renamed_part(entry: dict[str, Any], name: Any) -> dict[str, Any]:
+    """Return a tool, a call or a choice with its part renamed; one that the provider runs has none."""
+    for kind in ("function", "custom"):
+        if kind in entry:
+            return {**entry, kind: name(entry[kind])}
+    return entry
 
 
 def _renamed_choice(choice: dict[str, Any], name: Any) -> dict[str, Any]:
-    if choice["type"] == "function":
-        return {**choice, "function": name(choice["function"])}
+    if choice["type"] != "allowed_tools":
+        return _renamed_part(choice, name)
     allowed = choice["allowed_tools"]
-    tools = [{**tool, "function": name(tool["function"])} for tool in allowed["tools"]]
+    tools = [_renamed_part(tool, name) for tool in allowed["tools"]]
     return {**choice, "allowed_tools": {**allowed, "tools": tools}}

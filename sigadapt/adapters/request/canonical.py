@@ -3,6 +3,9 @@
     {"model": ..., "messages": [...], "tools": [{"type": "function", "function": {...}}],
      "tool_choice": ..., "parallel_tool_calls": ..., "temperature": ..., ...}
 
+A custom tool and its call have `"type": "custom"` and `custom` in the place of `function`. Other fields of a
+tool, such as `cache_control`, stand beside `function`. A tool that the provider runs is kept as it was given.
+
 `messages` are OpenAI chat messages with three more keys, for which that format has no place:
 
     is_error   on a tool message: whether the tool failed
@@ -22,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
 
 from sigadapt.adapters.options import Options, ToolChoice
+from sigadapt.adapters.request.tool_choice import MODES, chosen, not_a_choice, object_choice
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import cut
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -40,7 +43,14 @@ class Request(_Always, total=False):
     parallel_tool_calls: bool
 
 
-_MODES = ("auto", "required", "none")
+def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a tool, a call or a choice that has its name; an empty dict if the provider runs it.
+
+    Example:
+        >>> named_part({"type": "custom", "custom": {"name": "run"}})["name"]
+        'run'
+    """
+    return entry.get("function") or entry.get("custom") or {}
 
 
 def build_request(
@@ -77,6 +87,8 @@ def build_request(
     asked = request.pop("tool_choice", None)
     choice = options.tool_choice if asked is None else asked
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
+    if parallel is None and isinstance(choice, Mapping) and "disable_parallel_tool_use" in choice:
+        parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
         hooks = options.hooks
@@ -101,9 +113,11 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
-    """Return a tool choice in OpenAI's form, checked against the declarations.
+    """Return a tool choice in its canonical form (`tool_choice.py`), checked against the declarations.
 
-    Source: OpenAI's chat completions reference (`tool_choice`, `allowed_tools`).
+    Args:
+        choice: a mode, a tool's name, several names, or an object as any provider documents it.
+        decls: the declared tools, those that the provider runs included.
 
     Raises:
         InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
@@ -116,39 +130,23 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
         >>> canonical_choice("required", decls)
         'required'
     """
-    if isinstance(choice, str) and choice in _MODES:
+    if isinstance(choice, Mapping):
+        return object_choice(choice, decls)
+    if isinstance(choice, str) and choice in MODES:
         if not decls and choice == "required":
             raise InvalidOption("tool_choice is 'required', but no tool is declared", field="tool_choice")
         return choice
-    names = _chosen_names(choice)
-    for name in names:
-        if name not in decls:
-            raise InvalidOption(
-                f"the tool {name!r} is not declared",
-                field="tool_choice",
-                tool=name,
-                fix=f"Declared tools: {', '.join(decl.name for decl in decls) or 'none'}.",
-            )
-    functions = [{"type": "function", "function": {"name": name}} for name in names]
+    functions = [chosen(name, decls) for name in _chosen_names(choice)]
     if len(functions) == 1:
         return functions[0]
     return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": functions}}
 
 
-def _chosen_names(choice: object) -> Sequence[str]:
-    """Return the names in a tool choice that is not a mode: a name, several, or OpenAI's object with one."""
-    if isinstance(choice, str):
-        return [choice]
-    given = cast("Any", choice)
-    if isinstance(choice, Mapping):
-        named = given.get("function")
-        names: list[Any] = [cast("Any", named).get("name") if isinstance(named, Mapping) else None]
-    else:
-        names = list(given) if isinstance(choice, Sequence) else []
+def _chosen_names(choice: object) -> list[str]:
+    """Return the names in a tool choice that is neither a mode nor an object: a name, or several."""
+    names: list[Any] = [choice] if isinstance(choice, str) else []
+    if isinstance(choice, Sequence) and not isinstance(choice, str):
+        names = list(cast("Sequence[Any]", choice))
     if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidOption(
-            f"expected a tool choice, got {cut(repr(given))}",
-            field="tool_choice",
-            fix="Use 'auto', 'required', 'none', a tool's name, or a list of names.",
-        )
+        raise not_a_choice(choice)
     return list(dict.fromkeys(names))

@@ -10,14 +10,17 @@ from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.result_content import has_content, with_content
+from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states
+from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.writing import loose_thinking
-from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, listed
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools
 
@@ -78,23 +81,28 @@ def lowered(request: Request, route: Route) -> Lowered:
     changes: list[Change] = []
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
-    request = _strict(request, route, changes)
+    tools = request.get("tools")
+    plain = not tools or getattr(tools, "is_plain", False)
+    if not plain:
+        request = _sendable(request, route, changes)
+        request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
-    if not table and not _has_turns(request):
-        return Lowered(request, {}, tuple(changes))
-    refuse_unreadable_states(request, route.takes)
-    if table:
-        changes += _renamings(request, table)
-    changes += _foreign(request, route)
-    request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
-    changes += map(_new_id, ids)
-    if has_content(request):
-        request, moved = with_content(request, route)
-        changes += (Change(where, "lowered", why) for where, why in moved)
-    if route.stand_in is not None:
-        request = _signed(request, route, changes)
+    if table or _has_turns(request):
+        refuse_unreadable_states(request, route.takes)
+        request = _custom_calls(request, route, changes)
+        changes += _renamings(request, table) if table else ()
+        changes += _foreign(request, route)
+        request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
+        changes += map(_new_id, ids)
+        if has_content(request):
+            request, moved = with_content(request, route)
+            changes += (Change(where, "lowered", why) for where, why in moved)
+        if route.stand_in is not None:
+            request = _signed(request, route, changes)
+    if not plain:
+        request = _without_searches(request, route, changes)
     return Lowered(request, table, tuple(changes))
 
 
@@ -116,13 +124,12 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 
 
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
-    """Return whether tools have names that the route takes, and no strict flag."""
+    """Return whether tools are plain functions with names that the route takes."""
     key = route.names, route.longest_name
     known = tools.kept.get(key)
     if known is None:
         request: Request = {"model": "", "messages": [], "tools": tools}
-        is_strict = any(tool.get("function", {}).get("strict") for tool in tools)
-        known = not is_strict and not aliases(names_in(request), *key)
+        known = tools.is_plain and not aliases(names_in(request), *key)
         tools.kept[key] = known
     return known
 
@@ -144,38 +151,55 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     choice = request.get("tool_choice")
     if choice is None:
         return request
-    form = "subset" if isinstance(choice, dict) and choice["type"] == "allowed_tools" else "named"
-    form = choice if isinstance(choice, str) else form
+    form = form_of(choice)
     if not request.get("tools") and route.door != "engine":
         return _without_choice(request, form, changes)
-    if form in ("required", "named", "subset"):
+    if form not in ("auto", "none", "validated"):
         _refuse_forced_with_thinking(request, route)
     if form in route.choices:
         return request
     if form == "none":
         changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
-    if isinstance(choice, dict):
+    if form == "validated":
+        return _unvalidated(request, route, changes)
+    if isinstance(choice, dict) and form != "own":
         request = _chosen_only(request, choice, changes)
         if "required" in route.choices:
             return request
-    changes.append(Change("/tool_choice", "dropped", "this route has no tool choice; the model decides"))
+    what = "cannot name a tool that the provider runs" if form == "own" else "has no tool choice"
+    changes.append(Change("/tool_choice", "dropped", f"this route {what}; the model decides"))
     return _without(request, "tool_choice")
 
 
 def _without_choice(request: Request, form: str, changes: list[Change]) -> Request:
     """Drop the choice of a request without tools, which providers refuse; refuse a forced one (rule 4)."""
-    if form not in ("auto", "none"):
+    if form not in ("auto", "none", "validated"):
         raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
     changes.append(Change("/tool_choice", "dropped", "no tools are sent, and so there is nothing to choose"))
     return _without(request, "tool_choice")
 
 
+def _unvalidated(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Lower a choice whose calls the provider would check: sigadapt checks them."""
+    choice: Any = request.get("tool_choice")
+    why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
+    changes.append(Change("/tool_choice", "lowered", why))
+    tools = choice["allowed_tools"]["tools"]
+    several = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+    lowered_choice: Request = {**request, "tool_choice": several if tools else "auto"}
+    return _choice(lowered_choice, route, changes)
+
+
+def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
+    """Return what says that a tool and an entry of a tool choice are the same."""
+    return entry.get("type"), named_part(entry).get("name") or entry.get("name")
+
+
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    names = {tool["function"]["name"] for tool in allowed["tools"]}
-    tools = [tool for tool in request.get("tools", []) if tool.get("function", {}).get("name") in names]
+    tools = [tool for tool in request.get("tools", []) if _identity(tool) in map(_identity, allowed["tools"])]
     changes.append(
         Change("/tools", "lowered", "this route has no such choice; only the chosen tools are sent")
     )
@@ -209,14 +233,15 @@ def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
 def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give strict tools a schema that strict mode accepts; drop the flag if the route cannot send it."""
     tools = request.get("tools")
-    if not tools or not any(tool.get("function", {}).get("strict") for tool in tools):
+    if not tools or not any("strict" in tool.get("function", ()) for tool in tools):
         return request
     fitted: list[dict[str, Any]] = []
     for number, tool in enumerate(tools):
-        if not tool.get("function", {}).get("strict"):
+        function = tool.get("function", {})
+        if "strict" not in function or (route.strict and not function["strict"]):
             fitted.append(tool)
         elif route.strict:
-            strict = strict_tool(tool)
+            strict = strict_tool(tool, route.strict_rules)
             fitted.append(strict.tool)
             if strict.closed:
                 places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
@@ -225,10 +250,29 @@ def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
         else:
             why = "this route cannot send a strict flag; the calls are still checked"
             changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
-            function = {key: value for key, value in tool["function"].items() if key != "strict"}
+            function = {key: value for key, value in function.items() if key != "strict"}
             fitted.append({**tool, "function": function})
     changed: Request = {**request, "tools": fitted}
     return changed
+
+
+def _sendable(request: Request, route: Route, changes: list[Change]) -> Request:
+    sent, losses = sendable(request.get("tools", ()), route)
+    changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in losses]
+    changed: Request = {**request, "tools": sent}
+    return changed
+
+
+def _without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
+    tools = request.get("tools", [])
+    dropped = set(unsearched(tools, route))
+    if not dropped:
+        return request
+    why = "this route has no search for tools; all tools are sent at once"
+    changes += [Change(f"/tools/{number}", "dropped", why) for number in sorted(dropped)]
+    kept: Request = {**request, "tools": [tool for n, tool in enumerate(tools) if n not in dropped]}
+    return kept
 
 
 def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -240,12 +284,49 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
     return own
 
 
+def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Give each call of a custom tool the form that the route takes.
+
+    So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of
+    a function, whose argument `input` is the text.
+    """
+    customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
+    messages: list[dict[str, Any]] = []
+    for number, row in enumerate(request["messages"]):
+        made = row.get("tool_calls")
+        if made and (customs or any("custom" in call for call in made)):
+            calls = [_custom_call(call, customs, route) for call in made]
+            for place, call in enumerate(calls):
+                if call is not made[place] and "function" in call:
+                    why = "this route has no custom tools; the text is sent as the argument 'input'"
+                    changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
+            row = {**row, "tool_calls": calls}  # noqa: PLW2901
+        messages.append(row)
+    changed: Request = {**request, "messages": messages}
+    return changed
+
+
+def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[str, Any]:
+    part = named_part(call)
+    if "custom" in call and not route.custom_tools:
+        function = {"name": part["name"], "arguments": compact({"input": part["input"]})}
+        return {"id": call["id"], "type": "function", "function": function}
+    if (
+        "function" in call
+        and part["name"] in customs
+        and not isinstance(parse_arguments(part["arguments"]), dict)
+    ):
+        custom = {"name": part["name"], "input": part["arguments"]}
+        return {"id": call["id"], "type": "custom", "custom": custom}
+    return call
+
+
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
     for number, tool in enumerate(request.get("tools", ())):
-        name = tool.get("function", {}).get("name")
+        name = named_part(tool).get("name")
         if name in table:
             why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
-            yield Change(f"/tools/{number}/function/name", "renamed", why)
+            yield Change(f"/tools/{number}/{tool['type']}/name", "renamed", why)
 
 
 def _new_id(new: NewId) -> Change:

@@ -316,6 +316,8 @@ def assistant_message(
                 "type": "function",
                 "function": {"name": _named(call.name), "arguments": _accepted(call)},
             }
+            if not (isinstance(call, ToolCall) and call.is_custom)
+            else {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
             for call in calls
         ],
         "turn": turn,

@@ -18,7 +18,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import CutOff, Reading
+from sigadapt.providers.provider import CutOff, FreeText, Reading
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.calls import (
@@ -43,22 +43,24 @@ def arguments_of(sent: Any) -> Arguments:
     """Decode the arguments of a raw call. Never raises.
 
     Args:
-        sent: JSON text, a decoded value, or a `CutOff` of either.
+        sent: JSON text, a decoded value, the `FreeText` of a custom tool's call, or a `CutOff` of these.
 
     Returns:
-        The arguments as text, and the decoded object or a Flaw.
+        The arguments as text, and the decoded object or a Flaw. That of a FreeText is `{"input": text}`.
 
     Example:
         >>> arguments_of('{"city": "Paris"}')[1], arguments_of(CutOff('{"city": "Par'))[1].code
         ({'city': 'Paris'}, 'truncated')
     """
+    if type(sent) is FreeText:
+        return str(sent), {"input": str(sent)}
     if isinstance(sent, str):
         return str(sent), parse_arguments(sent)  # str() makes a JsonText a plain str
     if type(sent) is not CutOff:
         return check_decoded(sent)
-    if isinstance(sent.sent, str):
+    if isinstance(sent.sent, str) and type(sent.sent) is not FreeText:
         return str(sent.sent), parse_arguments(sent.sent, cut_off=True)
-    text, _ = check_decoded(sent.sent)
+    text = str(sent.sent) if type(sent.sent) is FreeText else check_decoded(sent.sent)[0]
     return text, Flaw("truncated", f"the answer was cut off in this call: {cut(text, from_end=True)}")
 
 

@@ -4,6 +4,8 @@
 |---|---|---|---|
 | OpenAI chat | `function` | `function` | `parameters` |
 | OpenAI responses | `"type": "function"` | | `parameters` |
+| OpenAI custom tool | `"type": "custom"` | or `custom` | none: it takes text |
+| OpenAI namespace | `"type": "namespace"` | each of `tools` | as each of them says |
 | Anthropic | `input_schema` | | `input_schema` |
 | MCP | `inputSchema` | | `inputSchema` |
 | Bedrock Converse | `toolSpec` | `toolSpec` | `inputSchema.json` |
@@ -13,9 +15,11 @@
 A JSON Schema is kept as the same object. A schema in Gemini's format is translated (`schemas/gemini.py`):
 Gemini's `parameters`, and in any shape a schema with the type `OBJECT`, in capitals.
 
-Other keys beside the function (`cache_control`, `defer_loading`, `annotations`) are kept as `extras`. The
-bare shape is sigadapt's own, in which declarations are saved, so an unknown key in it is an error. Each shape
-may also be JSON text, of one dict or of a list of dicts.
+Other keys (`cache_control`, `defer_loading`, `annotations`, and keys that nobody knows yet) are kept as
+`extras`, as they are written. So is the schema of a result, beside `returns`, because providers name it
+differently. The bare shape is sigadapt's own, in which declarations are saved; a misspelt key in it is an
+error. A tool of a namespace has the extra `namespace`: the namespace's own fields. Each shape may also be
+JSON text, of one dict or of a list of dicts.
 """
 
 from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
@@ -43,7 +47,7 @@ _SHAPES = {
     "toolSpec": _Shape("inputSchema", under="toolSpec", schema_in="json"),
     "parametersJsonSchema": _Shape("parametersJsonSchema", "responseJsonSchema"),
     "parameters_json_schema": _Shape("parameters_json_schema", "response_json_schema"),
-    "parameters": _Shape(),
+    "parameters": _Shape(returns="output_schema"),
 }
 _GEMINI_LISTS = ("functionDeclarations", "function_declarations")
 
@@ -70,6 +74,7 @@ _BARE = (
     "long_running",
     "requires_confirmation",
     "extras",
+    "format",
 )
 
 
@@ -94,7 +99,11 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
         >>> raw.parameters is schema
         True
     """
+    if source.get("type") == "namespace":
+        return _namespace(source)
     marks = [mark for mark in _MARKS if mark in source]
+    if source.get("type") == "custom" and not marks:
+        return [_custom(source)]
     _check_kind(source, marks)
     if marks and marks[0] in _GEMINI_LISTS:
         raw = _gemini(source, marks[0])
@@ -128,7 +137,8 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     if _is_gemini(schema):
         schema = _translated(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
-    extras = beside | _rest(function, "type", "name", "description", "strict", shape.schema, shape.returns)
+    within = _rest(function, "type", "name", "description", "strict", shape.schema)
+    extras = _joined(source, beside, within)
     return RawDecl(
         function.get("name"),
         function.get("description"),
@@ -140,17 +150,51 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
 
 
 def _bare(source: Json) -> RawDecl:
-    unknown = _rest(source, *_BARE)
-    if unknown:
-        key = next(iter(unknown))
+    beside = _rest(source, *_BARE)
+    for key in beside:
         near = closest(str(key), _BARE)
-        fix = f"Did you mean {near!r}?" if near else f"Known keys: {', '.join(_BARE)}."
-        _refuse(source, f"the key {cut(repr(key))} is unknown", fix=fix)
+        if near:
+            _refuse(source, f"the key {cut(repr(key))} is unknown", fix=f"Did you mean {near!r}?")
+    extras = source.get("extras")
+    if beside and (extras is None or isinstance(extras, dict)):
+        extras = {**cast("Json", extras or {}), **beside}
     return _raw_decl(source, _Shape(returns="returns"))._replace(
-        extras=source.get("extras"),
+        extras=extras,
+        format=source.get("format"),
         long_running=source.get("long_running") or False,
         requires_confirmation=source.get("requires_confirmation") or False,
     )
+
+
+def _custom(source: Json) -> RawDecl:
+    """Describe a custom tool, in the shape of OpenAI's Responses or of its chat completions."""
+    nested = "custom" in source
+    tool = _part(source, "custom") if nested else source
+    form: object = tool.get("format")
+    if isinstance(form, dict) and isinstance(known := cast("Json", form).get("grammar"), dict):
+        form = {**_rest(cast("Json", form), "grammar"), **cast("Json", known)}
+    beside = _rest(source, "type", "custom") if nested else {}
+    extras = _joined(source, beside, _rest(tool, "type", "name", "description", "format"))
+    return RawDecl(
+        tool.get("name"),
+        tool.get("description"),
+        extras=extras or None,
+        format={} if form is None else form,
+    )
+
+
+def _namespace(source: Json) -> list[RawDecl]:
+    """Describe the tools of a namespace; each has the namespace's own fields as an extra."""
+    tools: object = source.get("tools")
+    if not isinstance(tools, list):
+        _refuse(source, "its 'tools' is not a list")
+    own = _rest(source, "type", "tools")
+    described: list[RawDecl] = []
+    for tool in cast("list[object]", tools):
+        if not isinstance(tool, dict) or cast("Json", tool).get("type") not in ("function", "custom"):
+            _refuse(source, "it holds something that is neither a function nor a custom tool")
+        described += describe(cast("Json", tool), None)
+    return [raw._replace(extras={**(raw.extras or {}), "namespace": own}) for raw in described]
 
 
 def _gemini(source: Json, key: str) -> list[RawDecl]:
@@ -194,6 +238,14 @@ def _part(source: Json, key: str) -> Json:
     if not isinstance(part, dict):
         _refuse(source, f"{key!r} is not an object")
     return cast("Json", part)
+
+
+def _joined(source: Json, beside: Json, within: Json) -> Json:
+    """Return the fields beside a function and those within it, unless these contradict each other."""
+    for key in beside.keys() & within.keys():
+        if beside[key] != within[key]:
+            _refuse(source, f"it says {cut(repr(key))} twice, with two values", fix="Keep one.")
+    return beside | within
 
 
 def _rest(source: Json, *known: str) -> Json:

@@ -11,7 +11,7 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 
 # Version 2 of the SDK has its types in `mcp_types`, version 1 in `mcp.types`.
 _MODULES = ("mcp_types", "mcp.types")
-_FUNCTION = {"name", "description", "input_schema", "output_schema", "inputSchema", "outputSchema"}
+_FUNCTION = {"name", "description", "input_schema", "inputSchema"}
 
 
 def accepts(source: object) -> bool:
@@ -38,7 +38,7 @@ def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
         parameters: a schema to use in place of the server's.
 
     Returns:
-        One RawDecl; `title`, `annotations` and other keys are in `extras`.
+        One RawDecl; `title`, `annotations`, `outputSchema` and other keys are in `extras`.
 
     Example:
         >>> import mcp.types

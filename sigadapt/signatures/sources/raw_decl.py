@@ -18,6 +18,7 @@ class RawDecl(NamedTuple):
         long_running: whether the source says that a call only starts work whose result comes later.
         requires_confirmation: whether the source says that a person must agree to each call.
         extras: what else the source says beside the function, such as `cache_control` or MCP annotations.
+        format: the form of a custom tool's text, as in `ToolDecl`; None for a function.
         func: the Python object behind the tool, for the caller's own use.
         derived: whether `parameters` was derived from Python types and has been checked already.
 
@@ -34,5 +35,6 @@ class RawDecl(NamedTuple):
     long_running: bool = False
     requires_confirmation: bool = False
     extras: Json | None = None
+    format: Any = None
     func: Callable[..., Any] | None = None
     derived: bool = False

@@ -99,7 +99,7 @@ def test_strict_returns_and_what_stands_beside_are_kept():
     [facts] = dicts.describe({**NAMED, "input_schema": SCHEMA, "strict": False, "defer_loading": True}, None)
     assert (facts.strict, facts.extras) == (False, {"defer_loading": True})
     [facts] = dicts.describe({**NAMED, "inputSchema": SCHEMA, "outputSchema": SCHEMA, "title": "S"}, None)
-    assert (facts.returns, facts.extras) == (SCHEMA, {"title": "S"})
+    assert (facts.returns, facts.extras) == (SCHEMA, {"outputSchema": SCHEMA, "title": "S"})
     [facts] = dicts.describe({"functionDeclarations": [{**NAMED, "response": {"type": "STRING"}}]}, None)
     assert facts.returns == {"type": "string"}
 
@@ -128,7 +128,6 @@ NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
     ({"type": "web_search"}, "'web_search'"),
     ({"type": "web_search_20250305", "name": "web_search"}, "its provider runs"),
     ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
-    ({"type": "custom", "name": "x", "format": {}}, "'custom'"),
     ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
     ({"type": "object", "properties": {}}, "expected a tool, got a JSON Schema"),
     ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),

@@ -31,7 +31,8 @@ def test_schemas_pass_through():
     assert (facts.name, facts.description, facts.returns) == ("read_file", "Read a file.", {"type": "object"})
     assert facts.parameters == SCHEMA
     assert facts.parameters is mcp_source.describe(source, None)[0].parameters
-    assert (facts.extras, facts.derived, facts.func) == (None, False, None)
+    assert (facts.derived, facts.func) == (False, None)
+    assert facts.extras == {"outputSchema": {"type": "object"}}, "it leaves where a provider takes it"
 
 
 def test_what_stands_beside_the_function_is_kept():
@@ -56,7 +57,10 @@ def test_version_one_of_the_sdk_is_read():
     source = OlderTool(name="f", inputSchema=SCHEMA, outputSchema={"type": "object"}, title="F")
     [facts] = mcp_source.describe(source, None)
     assert facts.parameters is source.inputSchema
-    assert (facts.returns, facts.extras) == ({"type": "object"}, {"title": "F"})
+    assert (facts.returns, facts.extras) == (
+        {"type": "object"},
+        {"outputSchema": {"type": "object"}, "title": "F"},
+    )
 
 
 def test_a_given_schema_replaces_the_server_s():

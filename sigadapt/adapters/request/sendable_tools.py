@@ -1,0 +1,107 @@
+"""Make the declared tools fit for a route: their fields, custom tools and tool search.
+
+A declaration may say more than name, description and parameters, in the words of the provider that its author
+had in mind. In the canonical Request these fields stand beside `function`. A `Route` lists the fields that
+reach its provider. Rules:
+
+ a. A field of that list stays as its author wrote it. Any other field is dropped, and recorded.
+ b. The JSON Schema of a result has another name on each wire. It gets the name that this wire has for it.
+ c. A custom tool is refused where the provider has none (rule 4). A function in its place would be called
+    with JSON, which is not what its author's grammar says.
+ d. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
+    tools are sent at once, and the search is dropped.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.provider import Loss, Route
+from sigadapt.schemas.caches import WeakCache
+from sigadapt.schemas.json_values import Json, pointer
+from sigadapt.signatures.tool_decls import CanonicalTools
+
+_ITSELF = frozenset({"type", "function", "custom"})
+_RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchema", "response_json_schema"})
+_NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
+_AT_ONCE = "this route does not defer tools; the tool is sent at once"
+
+
+class Sendable(NamedTuple):
+    """Tools made fit for a route, as many as were declared, and what was changed."""
+
+    tools: CanonicalTools
+    losses: tuple[Loss, ...]
+
+
+_KNOWN: WeakCache[dict[Route, Sendable]] = WeakCache()
+"""The tools made fit, by the list of canonical tools, and by route."""
+
+
+def sendable(tools: Sequence[Json], route: Route) -> Sendable:
+    """Return the tools with the fields that a route takes, and a record of the others.
+
+    Args:
+        tools: the canonical Request's tools; not changed.
+        route: the route.
+
+    Raises:
+        InvalidToolDecl: `not_portable`, for a custom tool on a route without custom tools.
+
+    Example:
+        >>> from sigadapt.providers import ollama
+        >>> tool = {"type": "function", "function": {"name": "now"}, "cache_control": {"type": "ephemeral"}}
+        >>> sent = sendable([tool], ollama.PROVIDER.routes[0])
+        >>> sent.tools, [(loss.where, loss.what) for loss in sent.losses]
+        ([{'type': 'function', 'function': {'name': 'now'}}], [('/0/cache_control', 'dropped')])
+    """
+    known = _KNOWN.of(tools, dict[Route, Sendable])
+    if route not in known:
+        losses: list[Loss] = []
+        made = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
+        known[route] = Sendable(made, tuple(losses))
+    return known[route]
+
+
+def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:
+    """Yield the places of the searches for tools that a route cannot send."""
+    for number, tool in enumerate(tools):
+        if _is_search(tool) and not route.search:
+            yield number
+
+
+def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
+    if "function" not in tool and "custom" not in tool:
+        return _search(tool, number, route, losses) if _is_search(tool) else tool
+    if "function" not in tool and not route.custom_tools:
+        raise InvalidToolDecl(
+            "this route's provider has no custom tools",
+            code="not_portable",
+            tool=tool["custom"]["name"],
+            fix="Declare a function with one parameter of type string for this model.",
+        )
+    if len(tool) == 2:
+        return tool
+    sent: Json = {}
+    for key, value in tool.items():
+        name = route.result_schema if key in _RESULT_SCHEMAS else key
+        if key in _ITSELF or name in route.fields:
+            sent[name] = value
+        else:
+            why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
+            losses.append(Loss(pointer([number, key]), "dropped", why))
+    return sent
+
+
+def _is_search(tool: Json) -> bool:
+    return str(tool.get("type")).startswith("tool_search")
+
+
+def _search(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
+    """Return a search for tools in the words of this route's wire; `unsearched` finds what it cannot send."""
+    if not route.search or re.fullmatch(route.search, tool["type"]):
+        return tool
+    own: dict[str, Any] = dict(route.search_tool)
+    losses.append(Loss(f"/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
+    return own

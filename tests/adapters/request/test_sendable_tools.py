@@ -1,0 +1,280 @@
+"""What a declaration says beside its function leaves in the wire's own place, or is on record."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import mcp.types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
+
+import sigadapt
+from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.adapters.request.sendable_tools import sendable
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import Route
+from sigadapt.testing import Answer, LoopbackProvider
+
+Json = dict[str, Any]
+
+ROUTES: dict[str, Route] = {
+    **{f"native-{name}": route for name, route in NATIVE.items()},
+    **{f"litellm-{name}": route for name, route in LITELLM.items()},
+    "native-ollama": NATIVE_OLLAMA,
+}
+SCHEMA: Json = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+SHAPES: dict[str, Callable[[Json], Json]] = {
+    "chat": lambda fields: {
+        "type": "function",
+        "function": {"name": "f", "description": "F.", "parameters": SCHEMA},
+        **fields,
+    },
+    "chat, within": lambda fields: {
+        "type": "function",
+        "function": {"name": "f", "description": "F.", "parameters": SCHEMA, **fields},
+    },
+    "responses": lambda fields: {
+        "type": "function",
+        "name": "f",
+        "description": "F.",
+        "parameters": SCHEMA,
+        **fields,
+    },
+    "anthropic": lambda fields: {"name": "f", "description": "F.", "input_schema": SCHEMA, **fields},
+    "mcp": lambda fields: {"name": "f", "description": "F.", "inputSchema": SCHEMA, **fields},
+    "bedrock": lambda fields: {
+        "toolSpec": {"name": "f", "description": "F.", "inputSchema": {"json": SCHEMA}, **fields}
+    },
+    "gemini": lambda fields: {
+        "functionDeclarations": [{"name": "f", "description": "F.", "parametersJsonSchema": SCHEMA, **fields}]
+    },
+    "bare": lambda fields: {"name": "f", "description": "F.", "parameters": SCHEMA, **fields},
+}
+KNOWN: Json = {
+    "cache_control": {"type": "ephemeral"},
+    "defer_loading": True,
+    "allowed_callers": ["code_execution_20260120"],
+    "input_examples": [{"q": "x"}],
+    "eager_input_streaming": True,
+    "output_schema": {"type": "string"},
+    "behavior": "BLOCKING",
+    "annotations": {"readOnlyHint": True},
+    "_meta": {"a": 1},
+    "nobody_knows_yet": 1,
+}
+
+
+def request(*tools: Any) -> Request:
+    rows = [{"role": "user", "content": "Hi."}]
+    return {"model": "m", "messages": rows, "tools": ToolDecls(tools).canonical}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_every_field_of_every_shape_leaves_or_is_recorded(shape: Any, route: Route):
+    """request-shaping: A declared field leaves or is recorded."""
+    given_request = request(shape(KNOWN))
+    before = copy.deepcopy(given_request)
+    sent = lowered(given_request, route)
+    assert given_request == before, "the given request is not changed"
+    [tool] = sent.request.get("tools", [])
+    recorded = {change.where.rpartition("/")[2] for change in sent.changes if change.what == "dropped"}
+    for key, value in KNOWN.items():
+        name = route.result_schema if key == "output_schema" else key
+        assert (tool.get(name) == value) is (key not in recorded), key
+        assert (name in route.fields) is (key not in recorded), key
+    assert set(tool) == {"type", "function", *route.fields & {route.result_schema, *KNOWN}}
+    assert all(change.why for change in sent.changes)
+
+
+extras = st.dictionaries(
+    st.text(min_size=1).filter(lambda key: key not in ("type", "function", "custom")), json_values, max_size=4
+)
+
+
+@given(extras, st.sampled_from(list(ROUTES)))
+def test_any_declared_extra_field_leaves_or_is_recorded(fields: Json, name: str):
+    """request-shaping: A declared field leaves or is recorded."""
+    route = ROUTES[name]
+    sent = sendable(ToolDecls([ToolDecl("f", extras=fields)]).canonical, route)
+    [tool] = sent.tools
+    dropped = {loss.where.removeprefix("/0/").replace("~1", "/").replace("~0", "~") for loss in sent.losses}
+    assert dropped | {key for key in fields if tool.get(key, tool) == fields[key]} >= {
+        key for key in fields if key not in ("outputSchema", "responseJsonSchema", "response_json_schema")
+    }
+    assert dropped.isdisjoint(tool)
+
+
+def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any, **options: Any) -> Any:
+    lm: Any = lm_of(provider, wire, engine)
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
+        dspy.Predict(Ask)(question="Hm?", tools=tools)
+    return lm.history[-1].get("changes") or ()
+
+
+CLAUDE = ("cache_control", "defer_loading", "allowed_callers", "input_examples", "eager_input_streaming")
+RESPONSES = {"defer_loading": True, "allowed_callers": ["direct"], "output_schema": {"type": "string"}}
+TAKEN = [
+    *((wire, engine, {key: KNOWN[key]}) for wire in ("anthropic",) for engine in ENGINES for key in CLAUDE),
+    *(("responses", engine, {key: value}) for engine in ENGINES for key, value in RESPONSES.items()),
+    *(
+        ("gemini", "auto", fields)
+        for fields in (
+            {"behavior": "NON_BLOCKING"},
+            {"responseJsonSchema": {"type": "string"}},
+            {"response": {"type": "STRING"}},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "engine", "fields"), TAKEN, ids=str)
+def test_a_field_that_a_wire_has_is_on_it(wire: str, engine: str, fields: Json):
+    """request-shaping: A declared field leaves or is recorded."""
+    shape = SHAPES["gemini" if wire == "gemini" else "anthropic"]
+    with LoopbackProvider([Answer(text="Hi.")]) as provider:
+        changes = ask(provider, wire, engine, [shape(fields)])
+    [tool] = provider.received[0].body["tools"]
+    tool = tool["functionDeclarations"][0] if wire == "gemini" else tool
+    word = {"gemini": "parametersJsonSchema", "anthropic": "input_schema"}.get(wire, "parameters")
+    beside = {"type": tool["type"]} if "type" in tool else {}
+    assert tool == {"name": "f", "description": "F.", word: SCHEMA, **beside, **fields}
+    assert not changes
+
+
+def test_an_mcp_tool_says_what_its_result_is():
+    """request-shaping: A declared field leaves or is recorded."""
+    tool = mcp.types.Tool.model_validate(
+        {
+            "name": "f",
+            "inputSchema": SCHEMA,
+            "outputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": True},
+            "_meta": {"a": 1},
+        }
+    )
+    sent = {name: lowered(request(tool), route) for name, route in ROUTES.items()}
+    assert sent["native-openai-responses"].request.get("tools", [{}])[0]["output_schema"] == {
+        "type": "object"
+    }
+    assert sent["native-gemini"].request.get("tools", [{}])[0]["responseJsonSchema"] == {"type": "object"}
+    wheres = [change.where for change in sent["native-anthropic"].changes]
+    assert sorted(wheres) == ["/tools/0/_meta", "/tools/0/annotations", "/tools/0/outputSchema"]
+
+
+def test_plain_tools_are_the_same_object():
+    """request-shaping: Tools travel as declared where nothing else is said."""
+    plain = request({"name": "f", "parameters": SCHEMA})
+    assert all(lowered(plain, route).request.get("tools") is plain.get("tools") for route in NATIVE.values())
+    said = request(SHAPES["anthropic"](KNOWN)).get("tools", [])
+    assert sendable(said, NATIVE["anthropic"]).tools is sendable(said, NATIVE["anthropic"]).tools
+
+
+def test_a_field_said_twice_with_two_values_is_refused():
+    """tool-declarations: Something that declares no tool is refused."""
+    with pytest.raises(InvalidToolDecl, match="'x' twice"):
+        ToolDecl.of({"type": "function", "x": 1, "function": {"name": "f", "x": 2}})
+    assert ToolDecl.of({"type": "function", "x": 1, "function": {"name": "f", "x": 1}}).extras == {"x": 1}
+
+
+@pytest.mark.parametrize("key", ["type", "function", "custom"])
+def test_extras_do_not_take_the_declaration_s_place(key: str):
+    """tool-declarations: Further fields are kept as written."""
+    with pytest.raises(InvalidToolDecl, match=key) as caught:
+        ToolDecl("f", extras={key: 1})
+    assert caught.value.code == "invalid_field"
+
+
+def test_extras_are_a_snapshot():
+    """tool-declarations: Further fields are kept as written."""
+    mark = {"type": "ephemeral"}
+    decl = ToolDecl.of({"name": "f", "input_schema": SCHEMA, "cache_control": mark})
+    mark["type"] = "other"
+    decl.to_openai()["cache_control"]["type"] = "third"
+    assert decl.to_openai()["cache_control"] == {"type": "ephemeral"}
+    assert ToolDecls.model_validate_json(ToolDecls(decl).model_dump_json()) == ToolDecls(decl)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
+def test_strict_is_sent_as_it_was_said(wire: str, strict: bool):
+    """request-shaping: A strict flag goes out only on request."""
+    closed = {**SCHEMA, "additionalProperties": False}
+    with LoopbackProvider([Answer(text="Hi.")]) as provider:
+        changes = ask(provider, wire, "auto", [{"name": "f", "parameters": closed, "strict": strict}])
+    tool = provider.received[0].body["tools"][0]
+    assert tool.get("function", tool)["strict"] is strict
+    assert not changes
+
+
+STRICTLY: list[tuple[Json, str | None]] = [
+    ({"type": "object", "properties": {"a": {"type": "string"}}}, None),  # an optional property
+    (
+        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"]},
+        "/minimum",
+    ),
+    (
+        {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1}}, "required": ["a"]},
+        "/maxLength",
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 2}},
+        },
+        "/minItems",
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+        },
+        None,
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/N"}},
+            "$defs": {"N": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}}},
+        },
+        "/$ref",
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/N"}},
+            "$defs": {"N": {"type": "object", "properties": {"n": {"type": "string"}}}},
+        },
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "refused"), STRICTLY)
+def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: str | None):
+    """request-shaping: A schema that strict mode cannot take is refused."""
+    tools = request({"name": "f", "parameters": schema, "strict": True})
+    if refused is None:
+        [tool] = lowered(tools, NATIVE["anthropic"]).request.get("tools", [])
+        assert tool["function"]["parameters"]["additionalProperties"] is False
+        return
+    with pytest.raises(InvalidToolDecl) as caught:
+        lowered(tools, NATIVE["anthropic"])
+    assert caught.value.code == "not_strict"
+    assert (caught.value.path or "").endswith(refused)
+
+
+def test_every_field_of_a_route_is_one_that_its_provider_writes():
+    """A field that a route names and the provider's own words left out would be lost without a record."""
+    for route in (route for route in ROUTES.values() if route.fields and not route.as_chat):
+        provider = provider_of(route.dialect)
+        assert provider is not None
+        fields = {key: {"name": "n"} if key == "namespace" else 1 for key in route.fields}
+        [tool] = provider.tools([{**ToolDecl("f").to_openai(), **fields}])
+        tool = (tool.get("functionDeclarations") or tool.get("tools") or [tool])[0]
+        assert {key for key in fields if key in tool or key == "namespace"} == set(fields)

@@ -1,0 +1,335 @@
+"""Custom tools: declared, called with free text, answered and sent back, over both engines."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import pytest
+from support import ENGINES, LITELLM, NATIVE, lm_of
+
+import sigadapt
+from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.testing import LoopbackProvider
+
+Json = dict[str, Any]
+
+GRAMMAR = {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}
+FLAT: Json = {"type": "custom", "name": "run", "description": "Run code.", "format": GRAMMAR}
+NESTED: Json = {
+    "type": "custom",
+    "custom": {
+        "name": "run",
+        "description": "Run code.",
+        "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-z]+"}},
+    },
+}
+SENT = {"openai": NESTED, "responses": FLAT}
+CODE = 'print("ä")\n{'
+WIRES = [(wire, engine) for wire in ("openai", "responses") for engine in ENGINES]
+
+
+class Turn(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def chat(text: str, name: str = "run", finish: str = "tool_calls") -> Json:
+    message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": name, "input": text}}],
+    }
+    choice = {"index": 0, "finish_reason": finish, "message": message}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def responses(text: str, name: str = "run", finish: str = "completed") -> Json:
+    item = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c1", "name": name, "input": text}
+    body = {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "output": [item],
+        "status": finish,
+    }
+    details = {"incomplete_details": {"reason": "max_output_tokens"}} if finish == "incomplete" else {}
+    return {**body, **details, "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}
+
+
+ANSWERS: dict[str, Callable[..., Json]] = {"openai": chat, "responses": responses}
+CUT = {"openai": "length", "responses": "incomplete"}
+
+
+def ask(provider: LoopbackProvider, wire: str, engine: str, **inputs: Any) -> Any:
+    options: Json = {"on_invalid": "keep", **inputs.pop("options", {})}
+    lm = lm_of(provider, wire, engine)
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
+        return dspy.Predict(Turn)(question="Go.", **{"tools": [FLAT], **inputs})
+
+
+@pytest.mark.parametrize("shape", [FLAT, NESTED, json.dumps(FLAT)], ids=["flat", "nested", "text"])
+def test_both_shapes_declare_a_custom_tool(shape: Any):
+    """tool-declarations: A custom tool is declared in both of OpenAI's shapes."""
+    decl = ToolDecl.of(shape)
+    assert (decl.name, decl.description, decl.format) == ("run", "Run code.", GRAMMAR)
+    assert decl.to_openai() == NESTED
+    again = ToolDecls.model_validate_json(ToolDecls(shape).model_dump_json())
+    assert again == copy.deepcopy(ToolDecls(shape)) == ToolDecls(shape)
+    assert again.to_openai() == [NESTED]
+
+
+def test_a_custom_tool_may_say_nothing_of_its_form():
+    """tool-declarations: A custom tool is declared in both of OpenAI's shapes."""
+    bare = {"type": "custom", "name": "run"}
+    assert ToolDecl.of(bare).to_openai() == {"type": "custom", "custom": {"name": "run"}}
+    text = ToolDecl("run", format={"type": "text"})
+    assert text.to_openai()["custom"]["format"] == {"type": "text"}
+    assert ToolDecl.of(bare) != ToolDecl("run")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parameters": {"type": "object", "required": ["a"]}},
+        {"format": {"syntax": "lark"}},
+        {"format": "text"},
+    ],
+)
+def test_a_custom_tool_that_contradicts_itself_is_refused(fields: Json):
+    """tool-declarations: A custom tool takes text alone."""
+    whole: Json = {"format": {}, **fields}
+    with pytest.raises(InvalidToolDecl) as caught:
+        ToolDecl("run", **whole)
+    assert caught.value.code == "invalid_field"
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+def test_a_custom_tool_is_declared_called_answered_and_replayed(wire: str, engine: str):
+    """tool-call-outputs: A custom tool is called with text."""
+    with LoopbackProvider([ANSWERS[wire](CODE)]) as provider:
+        out = ask(provider, wire, engine)
+        [call] = out.calls
+        assert (call.id, call.name, call.args, call.arguments) == ("c1", "run", {"input": CODE}, CODE)
+        saved = ToolCalls.model_validate_json(out.calls.model_dump_json())
+        assert saved == out.calls
+        ask(provider, wire, engine, results=ToolResults.of(saved, ["ä"]))
+    first, second = (request.body for request in provider.received)
+    assert first["tools"] == [SENT[wire]]
+    if wire == "openai":
+        turn, result = second["messages"][-2:]
+        assert turn["tool_calls"] == [
+            {"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}
+        ]
+        assert result == {"role": "tool", "tool_call_id": "c1", "content": "ä"}
+    else:
+        turn, result = second["input"][-2:]
+        said = {key: turn[key] for key in ("type", "call_id", "name", "input")}
+        assert said == {"type": "custom_tool_call", "call_id": "c1", "name": "run", "input": CODE}
+        assert "arguments" not in turn
+        assert result == {"type": "custom_tool_call_output", "call_id": "c1", "output": "ä"}
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+@pytest.mark.parametrize("text", ["", " ", "{}", '{"input": 1}', "null", '"x"'])
+def test_any_text_is_a_good_call(wire: str, engine: str, text: str):
+    """tool-call-outputs: A custom tool is called with text."""
+    with LoopbackProvider([ANSWERS[wire](text)]) as provider:
+        out = ask(provider, wire, engine)
+        assert [(call.args, call.arguments, call.is_custom) for call in out.calls] == [
+            ({"input": text}, text, True)
+        ]
+        ask(provider, wire, engine, results=ToolResults.of(out.calls, ["ok"]))
+    assert text in json.dumps(provider.received[1].body, ensure_ascii=False) or '\\"' in json.dumps(text)
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+def test_text_that_was_cut_off_is_a_bad_call(wire: str, engine: str):
+    """tool-call-outputs: The text of a custom call that was cut off is kept."""
+    with LoopbackProvider([ANSWERS[wire]("print(", finish=CUT[wire])]) as provider:
+        out = ask(provider, wire, engine)
+    assert not out.calls
+    assert [(bad.code, bad.arguments) for bad in out.calls.invalid] == [("truncated", "print(")]
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+def test_a_custom_call_of_an_undeclared_tool_keeps_its_text(wire: str, engine: str):
+    """tool-call-outputs: A custom call of an undeclared tool is bad."""
+    with LoopbackProvider([ANSWERS[wire](CODE, name="other")]) as provider:
+        out = ask(provider, wire, engine)
+    assert [(bad.code, bad.name, bad.arguments) for bad in out.calls.invalid] == [
+        ("unknown_tool", "other", CODE)
+    ]
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+def test_a_bad_custom_call_is_asked_again_in_its_own_form(wire: str, engine: str):
+    """tool-call-outputs: The text of a custom call that was cut off is kept."""
+    cut, whole = ANSWERS[wire]("print(", finish=CUT[wire]), ANSWERS[wire]("print(1)")
+    with LoopbackProvider([cut, whole]) as provider:
+        out = ask(provider, wire, engine, options={"on_invalid": "reask"})
+    assert [call.args for call in out.calls] == [{"input": "print(1)"}]
+    again = json.dumps(provider.received[1].body)
+    assert '"input": "print("' in again
+    assert '"arguments"' not in again
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "gemini"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_where_there_are_no_custom_tools_nothing_is_sent(wire: str, engine: str):
+    """request-shaping: A custom tool is refused where the provider has none."""
+    with LoopbackProvider([{}]) as provider, pytest.raises(InvalidToolDecl, match="custom") as caught:
+        ask(provider, wire, engine)
+    assert (caught.value.code, caught.value.tool) == ("not_portable", "run")
+    assert caught.value.fix
+    assert not provider.received
+
+
+@pytest.mark.parametrize(
+    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.door}-{route.dialect}"
+)
+def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
+    """request-shaping: A custom call goes to another provider as a function's."""
+    call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}
+    rows: list[Json] = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "name": "run", "content": "ok", "is_error": False},
+    ]
+    request: Request = {"model": "m", "messages": rows}
+    sent = lowered(request, route)
+    [made] = sent.request["messages"][1]["tool_calls"]
+    if route.custom_tools:
+        assert (made, sent.changes) == (call, ())
+    else:
+        assert json.loads(made["function"]["arguments"]) == {"input": CODE}
+        assert [(change.where, change.what) for change in sent.changes] == [
+            ("/messages/1/tool_calls/0", "lowered")
+        ]
+
+
+@pytest.mark.parametrize(("wire", "engine"), WIRES)
+def test_a_name_that_a_provider_refuses_travels_under_an_alias(wire: str, engine: str):
+    """request-shaping: Declarations, choice, history and results share the alias."""
+    named = {**FLAT, "name": "run.py"}
+    with LoopbackProvider(
+        lambda request: ANSWERS[wire]("1", name=_name(request.body["tools"][0]))
+    ) as provider:
+        out = ask(provider, wire, engine, tools=[named], options={"tool_choice": "run.py"})
+        assert [call.name for call in out.calls] == ["run.py"]
+        ask(provider, wire, engine, tools=[named], results=ToolResults.of(out.calls, ["1"]))
+    first, second = (request.body for request in provider.received)
+    alias = _name(first["tools"][0])
+    chosen = {"name": alias} if wire == "responses" else {"custom": {"name": alias}}
+    lowers = (wire, engine) == ("openai", "litellm")  # LiteLLM refuses the choice of a custom tool
+    assert first["tool_choice"] == ("required" if lowers else {"type": "custom", **chosen})
+    assert "run.py" not in json.dumps(second)
+
+
+def _name(tool: Json) -> str:
+    return tool.get("custom", tool)["name"]
+
+
+def run(input: str) -> str:  # noqa: A002
+    """Run code."""
+    raise AssertionError("a tool was executed")
+
+
+def test_binding_validating_and_confirming():
+    """tool-call-outputs: A custom tool is called with text."""
+    decls = ToolDecls([ToolDecl("run", format={}, func=run, requires_confirmation=True)])
+    call = ToolCall(id="c1", name="run", args={"input": CODE}, arguments=CODE)
+    assert call.bind(decls) == {"input": CODE}
+    calls = ToolCalls([call])
+    assert calls.validated(decls) is calls
+    [request] = calls.awaiting_confirmation(decls)
+    assert request.approved() == call
+    assert request.approved().is_custom
+    bad = ToolCalls([ToolCall(id="c1", name="run", args={"code": CODE})]).validated(decls).invalid
+    assert [(type(one), one.code) for one in bad] == [(InvalidToolCall, "schema_mismatch")]
+
+
+def test_a_call_in_the_shape_of_chat_completions_is_read():
+    """tool-call-outputs: A custom tool is called with text."""
+    [call] = ToolCalls([{"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}])
+    assert (call.id, call.name, call.args, call.arguments) == ("c1", "run", {"input": CODE}, CODE)
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_stream_gives_the_same_call(wire: str, cut: bool):
+    """streaming: A custom call streams as any other."""
+    events = _stream(wire)
+    choice = sigadapt.choice_from_stream(events[: events.rindex(b"data: {")] if cut else events)
+    assert choice.tool_calls is not None
+    [call] = choice.tool_calls.in_order()
+    assert (call.id, call.name, call.arguments) == ("c1", "run", CODE)
+    is_whole = not cut or wire == "responses"  # there the item itself has ended
+    assert isinstance(call, ToolCall) is is_whole
+
+
+@pytest.mark.parametrize(("wire", "engine"), [("responses", "auto")])
+async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
+    """streaming: A custom call streams as any other."""
+    with LoopbackProvider([_stream(wire)]) as provider:
+        lm = lm_of(provider, wire, engine)
+        listener = sigadapt.CallListener("calls")
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
+            program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=[listener])
+            chunks = [chunk async for chunk in program(question="Go.", tools=[FLAT])]
+    out = chunks[-1]
+    assert [(call.id, call.args, call.arguments) for call in out.calls] == [("c1", {"input": CODE}, CODE)]
+    heard = [call for chunk in chunks[:-1] for call in chunk.chunk]
+    assert heard == list(out.calls)
+
+
+def _stream(wire: str) -> bytes:
+    halves = CODE[:4], CODE[4:]
+    if wire == "openai":
+        deltas: list[Json] = [
+            {"role": "assistant", "tool_calls": [_fragment(halves[0], id="c1", type="custom", name="run")]},
+            {"tool_calls": [_fragment(halves[1])]},
+        ]
+        chunks = [_chunk(delta, None) for delta in deltas] + [_chunk({}, "tool_calls")]
+        return (
+            b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+            + b"data: [DONE]\n\n"
+        )
+    body = responses(CODE)
+    started = {**body["output"][0], "input": ""}
+    events: list[Json] = [
+        {"type": "response.created", "response": {**body, "output": [], "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": started},
+        *(
+            {
+                "type": "response.custom_tool_call_input.delta",
+                "output_index": 0,
+                "item_id": "ctc_1",
+                "delta": half,
+            }
+            for half in halves
+        ),
+        {"type": "response.output_item.done", "output_index": 0, "item": body["output"][0]},
+        {"type": "response.completed", "response": body},
+    ]
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def _fragment(text: str, *, name: str | None = None, **head: Any) -> Json:
+    custom = {"input": text} if name is None else {"name": name, "input": text}
+    return {"index": 0, **head, "custom": custom}
+
+
+def _chunk(delta: Json, finish: str | None) -> Json:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
