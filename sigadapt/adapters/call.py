@@ -26,7 +26,7 @@ from sigadapt.adapters.lm.dspy_internals import legacy_output
 from sigadapt.adapters.lm.routes import calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import accepted, outputs_of
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
@@ -248,7 +248,7 @@ def finish(
         The output fields' values by name, and `logprobs` if log probabilities were asked for.
 
     Raises:
-        ToolCallParseError: for bad calls, unless `on_invalid` is `keep` (rule 5).
+        ToolCallParseError: for bad calls that are neither kept nor handed on (rule 5).
         MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
@@ -265,9 +265,10 @@ def finish(
 def _values(
     adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
 ) -> Steps[dict[str, Any]]:
-    if prepared.setup.options.on_invalid != "keep":
-        refuse_bad_calls(candidate.choice, prepared.plan, call.signature, candidate.failure)
-    values = yield from outputs_of(adapter, prepared.plan, call.signature, candidate.choice)
+    choice = candidate.choice
+    if choice.tool_calls is not None and choice.tool_calls.invalid:
+        choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
+    values = yield from outputs_of(adapter, prepared.plan, call.signature, choice)
     return values | _native_values(adapter, call, candidate)
 
 

@@ -7,12 +7,14 @@ This file enforces rule 7:
  c. Text is never dropped. If it marks no output field, it is the value of the only text output, or an error.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
+from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
@@ -24,23 +26,33 @@ from sigadapt.signatures.calls import ToolCalls, Turn
 _MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
-def refuse_bad_calls(
-    choice: Choice, plan: Plan, signature: type[Signature], failure: Exception | None = None
-) -> None:
-    """Refuse a Choice with bad calls (rule 5).
+def accepted(
+    choice: Choice,
+    options: Options,
+    plan: Plan,
+    signature: type[Signature],
+    failure: Exception | None = None,
+) -> Choice:
+    """Keep, hand on or refuse the bad calls of a Choice, as the options and the calls field say (rule 5).
 
     Args:
-        choice: the Choice.
+        choice: a Choice with bad calls.
+        options: the adapter's options.
         plan: the signature's Plan.
         signature: the signature, for the error.
         failure: the error that ended asking again, if one did; it becomes the cause.
 
+    Returns:
+        The same Choice; or, for a `dspy.ToolCalls` field, one whose bad calls fail when they are run.
+
     Raises:
-        ToolCallParseError: if any call is bad; it describes the first ones and holds the Choice.
+        ToolCallParseError: it describes the first bad calls and holds the Choice.
     """
-    calls = choice.tool_calls
-    if calls is None or not calls.invalid:
-        return
+    calls = cast("ToolCalls", choice.tool_calls)
+    if failure is None and plan.hands_on and options.on_invalid != "raise":
+        return replace(choice, tool_calls=calls.handed_on())
+    if options.on_invalid == "keep":
+        return choice
     bad = calls.invalid
     reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}): {call.message}" for call in bad)
     raise ToolCallParseError(

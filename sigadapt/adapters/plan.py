@@ -45,6 +45,7 @@ class Plan:
         tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (rule 7).
+        hands_on: whether bad calls are handed on to the loop that the field belongs to (rule 5).
         missing_calls: returns the value of an optional calls field if there is no call.
         turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
@@ -57,6 +58,7 @@ class Plan:
     tools_required: bool
     calls: str
     calls_required: bool
+    hands_on: bool
     missing_calls: Callable[[], Any]
     turns: Turns
     outputs: tuple[str, ...]
@@ -156,6 +158,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
         calls=calls[0],
         calls_required=not (optional or lenient),
+        hands_on=lenient,
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
         turns=turns,
         outputs=tuple(signature.output_fields),

@@ -7,10 +7,11 @@ drops everything else.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import dspy
 import pydantic
+from typing_extensions import Self
 
 from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
@@ -18,6 +19,7 @@ from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
+from sigadapt.signatures.refused_arguments import RefusedArguments
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_result import ToolResult
 
@@ -279,6 +281,52 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
     )
 
 
+class RefusedToolCall(ToolCall):
+    """A bad call as a loop gets it that is not sigadapt's own: it fails with its error when it is run.
+
+    Such a loop, as that of `dspy.ReActV2`, knows good calls alone. Unpacking `args` raises `UnboundToolCall`,
+    so that no tool runs, and the loop sends the model what is wrong, as the call's failed result.
+
+    Args:
+        code: what is wrong (`errors.CallCode`).
+        message: what is wrong, in a sentence.
+        path: a JSON Pointer into the arguments; None if the flaw has no place there.
+
+    Example:
+        >>> call = RefusedToolCall(
+        ...     id="c", name="f", args={"a": "x"}, code="schema_mismatch", message="does not fit"
+        ... )
+        >>> call.args["a"], call
+        ('x', <schema_mismatch: f({"a":"x"})>)
+    """
+
+    code: CallCode
+    message: str
+    path: str | None = None
+
+    def bind(self, decls: ToolDecls) -> NoReturn:  # noqa: ARG002
+        """Raise the error that says what is wrong.
+
+        Raises:
+            UnboundToolCall: always.
+        """
+        raise UnboundToolCall(self.as_invalid())
+
+    def as_invalid(self) -> InvalidToolCall:
+        """Return the call as the InvalidToolCall that it is."""
+        return refused(self, Flaw(self.code, self.message, self.path))
+
+    @pydantic.model_validator(mode="after")
+    def _refuse_args(self) -> Self:
+        vars(self)["args"] = RefusedArguments(self.args, self.as_invalid())
+        return self
+
+    def __str__(self) -> str:
+        return str(self.as_invalid())
+
+    __repr__ = __str__
+
+
 class ToolCalls(dspy.ToolCalls):
     """The calls of one turn. `len`, iteration, indexing and truth count the valid calls only, in order.
 
@@ -366,6 +414,9 @@ class ToolCalls(dspy.ToolCalls):
         good: list[ToolCall] = []
         bad = list(self.invalid)
         for call in self.tool_calls:
+            if type(call) is RefusedToolCall:
+                bad.append(call.as_invalid())
+                continue
             flaw = decls.flaw_of(call.name, call.args)
             if flaw is None:
                 good.append(call)
@@ -375,6 +426,22 @@ class ToolCalls(dspy.ToolCalls):
             return self
         bad.sort(key=lambda call: call.index)
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
+
+    def handed_on(self) -> "ToolCalls":
+        """Return these calls for a loop that knows good calls alone: each bad one fails when it is run.
+
+        Returns:
+            ToolCalls whose `.tool_calls` are all calls in order, the bad ones as `RefusedToolCall`s.
+
+        Example:
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})]).validated(ToolDecls([]))
+            >>> calls.handed_on()[0]
+            <unknown_tool: rm_rf({})>
+        """
+        if not self.invalid:
+            return self
+        every = [_handed_on(call, self.turn) for call in self.in_order()]
+        return self.model_copy(update={"tool_calls": every, "invalid": ()})
 
     def awaiting_confirmation(self, decls: ToolDecls) -> "ToolCalls":
         """Return the calls that a person must agree to, each wrapped in a request for confirmation.
@@ -404,7 +471,8 @@ class ToolCalls(dspy.ToolCalls):
         requests: list[ToolCall] = []
         taken = {call.id for call in self.in_order()}
         for call in self.tool_calls:
-            asked = confirmation_for(decls[call.name], call.args) if call.name in decls else None
+            runs = call.name in decls and not isinstance(call, RefusedToolCall)
+            asked = confirmation_for(decls[call.name], call.args) if runs else None
             if asked is not None:
                 args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
                 request_id = _free(f"confirm_{call.id}", "confirm_", taken)
@@ -525,7 +593,19 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "arguments": call.arguments,
         "index": call.index,
     }
+    if type(call) is RefusedToolCall:
+        data |= {"args": dict(call.args.items()), "code": call.code, "message": call.message}
+        data |= {"path": call.path} if call.path is not None else {}
     return savable({**data, "altered": list(call.altered)} if call.altered else data)
+
+
+def _handed_on(call: ToolCall | InvalidToolCall, turn: Turn) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    args = parse_arguments(call.arguments)
+    fields = {name: getattr(call, name) for name in InvalidToolCall.model_fields}
+    fields |= {"name": call.name or "unnamed", "args": args if isinstance(args, dict) else {}, "turn": turn}
+    return RefusedToolCall.model_validate(fields)
 
 
 class _Id(NamedTuple):
@@ -600,7 +680,8 @@ def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | Invali
     if isinstance(function, Mapping):
         return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
-    return ToolCall.model_validate({"index": position, **beside, **_identified(known, given)})
+    kind = RefusedToolCall if "code" in known else ToolCall
+    return kind.model_validate({"index": position, **beside, **_identified(known, given)})
 
 
 def _kept(item: Any, given: _Id) -> Any:
