@@ -1,7 +1,7 @@
 """RefusedArguments: arguments that can be read, but that no function can be called with.
 
-A loop that is not sigadapt's own runs each call as `tool(**call.args)`. Where a bad call is handed on to such a
-loop, these are its arguments: `**` raises the error that says what is wrong, before any tool runs (rule 1).
+A loop that is not sigadapt's own runs each call as `tool(**call.args)`. Where a bad call is handed on to such
+a loop, these are its arguments: `**` raises the error that says what is wrong, before any tool runs (rule 5).
 """
 
 from collections.abc import Iterator
