@@ -19,7 +19,8 @@ from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
-from sigadapt.signatures.refused_arguments import RefusedArguments
+from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
+from sigadapt.schemas.refused_arguments import RefusedArguments
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_result import ToolResult
 
@@ -365,6 +366,16 @@ class ToolCalls(dspy.ToolCalls):
 
     # Without this mark, pydantic would call this constructor to validate saved calls.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+    @classmethod
+    def description(cls) -> str:
+        """Return DSPy's description of calls, or refuse DSPy's own adapter, which could not read them.
+
+        Raises:
+            InvalidSignature: `forgotten_adapter`, for an output field under DSPy's own adapter.
+        """
+        refuse_own_adapter("ToolCalls")
+        return super().description()
 
     @property
     def text(self) -> str | None:

@@ -11,11 +11,13 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 
 import pydantic
+from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
+from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.sources import describe_source, is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -81,7 +83,7 @@ class CanonicalTools(list[Json]):
     """The tools of one ToolDecls as a request holds them: always the same object, so that caches know it."""
 
 
-class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
+class ToolDecls(Type, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -125,6 +127,20 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         object.__setattr__(self, "__pydantic_fields_set__", {"tools", "entries"})
         object.__setattr__(self, "__pydantic_extra__", None)
         object.__setattr__(self, "__pydantic_private__", None)
+
+    @classmethod
+    def description(cls) -> str:
+        """Return nothing, because a request holds the tools itself, or refuse DSPy's own adapter.
+
+        Raises:
+            InvalidSignature: `forgotten_adapter`, under DSPy's own adapter.
+        """
+        refuse_own_adapter("ToolDecls")
+        return ""
+
+    def format(self) -> Any:
+        """Return the tools as `to_openai` does."""
+        return self.to_openai()
 
     @cached_property
     def _by_name(self) -> dict[str, ToolDecl]:

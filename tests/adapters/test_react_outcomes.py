@@ -90,7 +90,7 @@ def run(adapter: Any, column: tuple[str, str], script: list[Answer], how: str = 
         return GUESS if forced else script[min(len(provider.received), len(script)) - 1]
 
     with LoopbackProvider(reply) as provider, dspy.context(lm=lm_of(provider, *column), adapter=adapter):
-        agent: Any = dspy.ReActV2("question -> answer", tools=[add, now], max_iters=7)
+        agent: Any = cast("Any", dspy.ReActV2)("question -> answer", tools=[add, now], max_iters=7)
         try:
             out = agent(question="1+2") if how == "sync" else asyncio.run(_later(agent, how))
         except Exception as error:  # noqa: BLE001  (an agent that gives up is an outcome)
