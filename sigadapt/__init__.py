@@ -4,6 +4,7 @@ The public names, nothing else. The flow, and the name of each thing as it passe
 Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs.
 """
 
+from sigadapt import metrics as metrics
 from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter

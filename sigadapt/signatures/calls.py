@@ -16,11 +16,11 @@ from typing_extensions import Self
 from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.half_pairs import restored, savable
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, equal_json
+from sigadapt.schemas.refused_arguments import RefusedArguments
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
-from sigadapt.schemas.refused_arguments import RefusedArguments
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_result import ToolResult
 
@@ -205,13 +205,33 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
         )
 
-    @pydantic.model_validator(mode="before")
+    @pydantic.model_validator(mode="wrap")
     @classmethod
-    def _text_of_args(cls, data: Any) -> Any:
+    def _text_of_args(cls, data: Any, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
         data = restored(data)
-        if isinstance(data, Mapping) and "arguments" not in data and "args" in data:
-            return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
-        return cast("Any", data)
+        if not (isinstance(data, Mapping) and "arguments" not in data and "args" in data):
+            return handler(data)
+        made = handler({**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])})
+        made.model_fields_set.discard("arguments")  # which nobody sent: `__eq__` asks for it
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a call of this package or of DSPy.
+
+        Calls that a model sent are equal if everything about them is. A call that somebody wrote, such as an
+        expected one, or one of DSPy's, is equal to a call of the same name, arguments and id; without an id,
+        to one of any id.
+        """
+        if not isinstance(other, dspy.ToolCalls.ToolCall):
+            return NotImplemented
+        if _was_sent(self) and _was_sent(other):
+            return super().__eq__(other)
+        if isinstance(self, RefusedToolCall) != isinstance(other, RefusedToolCall):
+            return False
+        ids = {_stated_id(self), _stated_id(other)} - {None}
+        return len(ids) < 2 and self.name == other.name and equal_json(self.args, other.args)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its arguments are a dict)
 
     def format(self) -> dict[str, Any]:
         """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""
@@ -260,6 +280,15 @@ class InvalidToolCall(_Saved):
         return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
 
     __repr__ = __str__
+
+
+def _was_sent(call: Any) -> bool:
+    """Whether a call has the text of its arguments from a provider, not only from who wrote the call."""
+    return isinstance(call, ToolCall) and "arguments" in call.model_fields_set
+
+
+def _stated_id(call: Any) -> str | None:
+    return call.id if not isinstance(call, ToolCall) or "id" in call.model_fields_set else None
 
 
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
@@ -386,6 +415,24 @@ class ToolCalls(dspy.ToolCalls):
     def reasoning(self) -> str | None:
         """The thinking that the provider showed."""
         return self.turn.reasoning
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with calls of this package or of DSPy, each as `ToolCall.__eq__` does.
+
+        What was said beside the calls is compared only between calls that a model sent.
+        """
+        if not isinstance(other, dspy.ToolCalls):
+            return NotImplemented
+        every: list[Any] = [*self.tool_calls, *other.tool_calls]
+        if isinstance(other, ToolCalls) and all(map(_was_sent, every)):
+            return super().__eq__(other)
+        return (
+            self.invalid == getattr(other, "invalid", ())
+            and cast("list[Any]", self.tool_calls) == other.tool_calls
+            and self.tool_call_results == other.tool_call_results
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its calls are a list)
 
     def __len__(self) -> int:
         return len(self.tool_calls)
@@ -604,6 +651,8 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "arguments": call.arguments,
         "index": call.index,
     }
+    if "arguments" not in call.model_fields_set:
+        del data["arguments"]  # reading derives it again
     if type(call) is RefusedToolCall:
         data |= {"args": dict(call.args.items()), "code": call.code, "message": call.message}
         data |= {"path": call.path} if call.path is not None else {}
@@ -689,10 +738,15 @@ def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | Invali
     known = dict(cast("Mapping[str, Any]", item))
     function = known.get("function")
     if isinstance(function, Mapping):
-        return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
+        made = _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
+        made.model_fields_set.difference_update({"arguments"} if known.get("id") else {"arguments", "id"})
+        return made
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
     kind = RefusedToolCall if "code" in known else ToolCall
-    return kind.model_validate({"index": position, **beside, **_identified(known, given)})
+    call = kind.model_validate({"index": position, **beside, **_identified(known, given)})
+    if not known.get("id"):
+        call.model_fields_set.discard("id")
+    return call
 
 
 def _kept(item: Any, given: _Id) -> Any:

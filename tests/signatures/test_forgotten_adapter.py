@@ -92,9 +92,10 @@ def test_calls_as_an_input_are_text_for_any_adapter(adapter: Any):
         assert "get_weather" in str(provider.received[0].body)
 
 
-def test_optimizers_describe_the_fields_under_sigadapts_adapter():
+@pytest.mark.parametrize("adapter", [None, dspy.ChatAdapter(), sigadapt.ChatAdapter()])
+def test_optimizers_describe_the_fields(adapter: Any):
     """SIMBA and Refine describe a program's signature so, outside of any call."""
-    with dspy.context(adapter=sigadapt.ChatAdapter()):
-        described: Any = cast("Any", utils).get_field_description_string
+    described: Any = cast("Any", utils).get_field_description_string
+    with dspy.context(adapter=adapter):
         assert "`tools`" in described(May.input_fields)
         assert "`calls`" in described(May.output_fields)

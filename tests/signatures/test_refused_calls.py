@@ -24,6 +24,7 @@ def anything(**options: Any) -> None:
     raise AssertionError("a tool was executed")
 
 
+NAMES = ["add", "Tool(add)", "anything", "Tool(anything)"]
 DECLS = ToolDecls([add, anything])
 TURN = Turn(text="I add.", reasoning="Hm.", state={"dialect": "anthropic", "items": []})
 
@@ -40,7 +41,7 @@ def refused(arguments: str = '{"a": "one"}', **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("arguments", ['{"a": "one"}', "{}", "{oops", "[1]"])
-@pytest.mark.parametrize("run", [add, dspy.Tool(add), anything, dspy.Tool(anything)], ids=repr)
+@pytest.mark.parametrize("run", [add, dspy.Tool(add), anything, dspy.Tool(anything)], ids=NAMES)
 def test_no_tool_can_be_run_with_them(arguments: str, run: Any):
     """conversations: A bad call fails in somebody's loop before its tool runs."""
     call = refused(arguments)
