@@ -4,8 +4,8 @@
 every optimizer; for GEPA they say in words what differs. Rules:
 
  a. Two calls match if they have the same name and the same arguments. Ids count only if asked for.
- b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas, an
-    argument that is left out is its default.
+ b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas,
+    an argument that is left out is its default.
  c. Each expected call matches one call at most. Order counts only if asked for.
  d. A bad call matches nothing.
 """

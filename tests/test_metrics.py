@@ -4,7 +4,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import dspy
 import pydantic
@@ -196,7 +196,7 @@ def test_an_evaluation(metric: Any, scores: list[float], gold: Any):
         result = dspy.Evaluate(devset=devset, metric=metric, num_threads=2, display_progress=False)(
             dspy.Predict(May)
         )
-    rows_of: Any = result.results
+    rows_of = cast("Any", result).results
     assert [score for _, _, score in rows_of] == pytest.approx(scores)
     assert result.score == pytest.approx(100 * sum(scores) / len(scores), abs=0.01)
 

@@ -91,6 +91,9 @@ _PLANS: WeakCache[_Compiled] = WeakCache()
 _RESTS: WeakCache[Turns] = WeakCache()
 """The fields of earlier turns, by `Plan.rest`."""
 
+_NOTES: WeakCache[str] = WeakCache()
+"""The descriptions of the tool fields, by `Plan.rest`, which lacks those fields."""
+
 _SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
 """A signature without one more field, by signature and that field's name."""
 
@@ -120,12 +123,26 @@ def plan_of(signature: type[Signature]) -> Plan | None:
     _PLANS.put(signature, _Compiled(plan, follows_from))
     if plan is not None:
         _RESTS.put(plan.rest, plan.turns)
+        _NOTES.put(plan.rest, _notes(signature, plan))
     return plan
 
 
 def turns_of(rest: type[Signature]) -> Turns | None:
     """Return the fields of earlier turns for the `rest` of a Plan; None for any other signature."""
     return _RESTS.get(rest)
+
+
+def notes_of(rest: type[Signature]) -> str:
+    """Return what the author says of the tool fields, for the `rest` of a Plan; empty if nothing.
+
+    Example:
+        >>> class Ask(dspy.Signature):
+        ...     tools: ToolDecls = dspy.InputField(desc="what you may use")
+        ...     calls: ToolCalls = dspy.OutputField()
+        >>> notes_of(plan_of(Ask).rest)
+        'Tools: what you may use'
+    """
+    return _NOTES.get(rest) or ""
 
 
 def without(rest: type[Signature], name: str) -> type[Signature]:
@@ -139,6 +156,7 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
     _RESTS.put(rest, plan.turns)
+    _NOTES.put(rest, notes_of(plan.rest))
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -170,6 +188,15 @@ def _compile(signature: type[Signature]) -> Plan | None:
         ),
         rest=rest,
     )
+
+
+def _notes(signature: type[Signature], plan: Plan) -> str:
+    told: list[str] = []
+    for what, name in (("Tools", plan.tools), ("Tool calls", plan.calls)):
+        extra = cast("dict[str, Any]", signature.model_fields[name].json_schema_extra or {})
+        if extra.get("desc") not in (None, "", f"${{{name}}}"):
+            told.append(f"{what}: {extra['desc']}")
+    return "\n".join(told)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:

@@ -366,7 +366,9 @@ _FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
         raise InvalidToolDecl(
-            "the tool has no name", code="missing_name", fix="Give it one: ToolDecl.of(source, name=...)."
+            f"{_nameless(decl.func)} has no name",
+            code="missing_name",
+            fix="Give it one: ToolDecl.of(source, name=...).",
         )
     for key, kinds in _FIELDS:
         value = getattr(decl, key)
@@ -376,6 +378,14 @@ def _check_fields(decl: ToolDecl) -> None:
             _check_text(decl, key, value)
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
+
+
+def _nameless(func: Any) -> str:
+    code = getattr(func, "__code__", None)
+    if code is None or func.__name__ != "<lambda>":
+        return "the tool"
+    taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
 def _check_text(decl: ToolDecl, key: str, text: str) -> None:

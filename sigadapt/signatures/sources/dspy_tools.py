@@ -51,18 +51,19 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     """
     func = cast("Callable[..., Any]", source.func)
     args = cast("_Args", source.args or {})
+    own_name = None if source.name == "<lambda>" else source.name  # which nobody gave it
     if parameters is not None:
-        return [RawDecl(source.name, source.desc, parameters, func=func)]
+        return [RawDecl(own_name, source.desc, parameters, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
     if not _is_derived(source):
-        return [RawDecl(source.name, source.desc, _as_written(args), func=func)]
+        return [RawDecl(own_name, source.desc, _as_written(args), func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
         raw.parameters["properties"][name]["description"] = described[name]
     description = source.desc
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
-    return [raw._replace(name=source.name, description=description)]
+    return [raw._replace(name=own_name, description=description)]
 
 
 def _is_derived(source: dspy.Tool) -> bool:
