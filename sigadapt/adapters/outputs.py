@@ -140,14 +140,20 @@ def _without_calls(
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parse(adapter, plan.rest, text))
-    sole = _sole_text_field(plan.rest)
+    sole = sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text has none of the output fields.")
     return {sole: text}
 
 
-def _sole_text_field(rest: type[Signature]) -> str | None:
-    """Return the only output field if it takes text: a model that answers in plain text means this field."""
+def sole_text_field(rest: type[Signature]) -> str | None:
+    """Return the only output field if it takes text: a model that answers in plain text means this field.
+
+    Example:
+        >>> import dspy
+        >>> sole_text_field(dspy.Signature("question -> answer"))
+        'answer'
+    """
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()

@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `sigadapt`; those of the process by default.
 
     Returns:
-        The exit code: 0 for success, 1 if `check` finds errors or the demo's model does not answer, 2 for arguments that cannot be used.
+        The exit code: 0 for success, 1 if `check` finds errors or the demo's model does not answer, 2 for
+        arguments that cannot be used.
     """
     options = _parser().parse_args(arguments)
     if options.command == "check":

@@ -22,6 +22,10 @@ class Subscription(Protocol):
         """Yield what to send after a fragment was added to `call`; `before` holds the call before it."""
         ...
 
+    def on_chunk(self, chunk: Json) -> Iterator[Any]:
+        """Yield what to send after a chunk, for the text in it."""
+        ...
+
     def on_end(self, response: lm15.Response) -> Iterator[Any]:
         """Yield what is left to send when the answer ends."""
         ...
@@ -56,6 +60,9 @@ class CallTap:
         """Send a chunk to DSPy's stream, then what the subscription makes of the fragments in it."""
         await self._stream.send(item)
         if isinstance(item, EngineChunk):
+            if self._subscription is not None:
+                for response in self._subscription.on_chunk(cast("Json", item)):
+                    await self._stream.send(response)
             for fragment in _fragments(cast("Json", item)):
                 for response in self._responses(fragment):
                     await self._stream.send(response)
