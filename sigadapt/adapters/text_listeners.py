@@ -86,6 +86,6 @@ def _overlap(text: str, marker: str) -> int:
 def texts_in(chunk: Any) -> Iterator[str]:
     """Yield the pieces of text in a chunk of a chat completion."""
     for choice in cast("list[Any]", chunk.get("choices") or ()):
-        text = (choice.get("delta") or {}).get("content")
+        text: Any = cast("Any", choice.get("delta") or {}).get("content")
         if isinstance(text, str) and text:
             yield text

@@ -12,6 +12,7 @@ from functools import cached_property
 from inspect import currentframe
 from typing import Any, NoReturn
 
+import dspy
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
@@ -20,6 +21,7 @@ from sigadapt.schemas.check import Checked, check, check_json, check_text, flaw_
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
+from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
@@ -153,6 +155,32 @@ class ToolDecl:
         if self.strict is not None:
             function["strict"] = self.strict
         return {"type": "function", "function": function}
+
+    def to_dspy(self) -> dspy.Tool:
+        """Return a `dspy.Tool` with this name, schema and function, for agents such as `dspy.ReActV2`.
+
+        Under sigadapt's adapters it is declared as this declaration is. What an MCP tool answers comes as its
+        content, and a failed one raises.
+
+        Raises:
+            InvalidToolDecl: `no_function`, for a declaration without a function to run.
+
+        Example:
+            >>> def add(a: int, b: int) -> int:
+            ...     return a + b
+            >>> tool = ToolDecl.of(add, name="sum").to_dspy()
+            >>> tool.name, tool(a=1, b=2)
+            ('sum', 3)
+        """
+        if self.func is None:
+            raise InvalidToolDecl(
+                "it has no function to run",
+                code="no_function",
+                tool=self.name,
+                fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            )
+        held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
+        return DeclaredTool(RawDecl(**held))
 
     @property
     def model_description(self) -> str:

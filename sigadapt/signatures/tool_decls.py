@@ -10,6 +10,7 @@ from functools import cached_property
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 
+import dspy
 import pydantic
 from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
@@ -166,6 +167,18 @@ class ToolDecls(Type, metaclass=_TakesSources):
             ['now']
         """
         return [entry.to_openai() for entry in self.entries]
+
+    def to_dspy(self) -> list[dspy.Tool]:
+        """Return the functions among the tools as `dspy.Tool`s, for agents: `ReActV2(tools=decls.to_dspy())`.
+
+        Raises:
+            InvalidToolDecl: `no_function`, as `ToolDecl.to_dspy`.
+
+        Example:
+            >>> [tool.name for tool in ToolDecls(ToolDecl("now", func=len)).to_dspy()]
+            ['now']
+        """
+        return [decl.to_dspy() for decl in self.tools]
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.
