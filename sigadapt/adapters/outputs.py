@@ -7,6 +7,7 @@ This file enforces rule 7:
  c. Text is never dropped. If it marks no output field, it is the value of the only text output, or an error.
 """
 
+import logging
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -23,6 +24,7 @@ from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn
 
+_LOG = logging.getLogger("sigadapt")
 _MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
@@ -49,6 +51,8 @@ def accepted(
         ToolCallParseError: it describes the first bad calls and holds the Choice.
     """
     calls = cast("ToolCalls", choice.tool_calls)
+    codes = ", ".join(f"{call.name} {call.code}" for call in calls.invalid)
+    _LOG.info("%d of %d calls cannot be used: %s", len(calls.invalid), len(calls.in_order()), cut(codes))
     if failure is None and plan.hands_on and options.on_invalid != "raise":
         return replace(choice, tool_calls=calls.handed_on())
     if options.on_invalid == "keep":

@@ -11,6 +11,7 @@ from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
+from sigadapt.adapters.lm.history import complete
 from sigadapt.adapters.lm.litellm_engines import fields_of, fingerprint, with_fields
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import kept_whole, unended_is_said, with_calls
@@ -46,7 +47,7 @@ def send(
     """
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
-    _record(lm, ready.request, sent)
+    complete(lm.history, ready.request, sent, len(responses))
     return responses
 
 
@@ -56,7 +57,7 @@ async def asend(
     """Send a Request as `send` does, but await the answers."""
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
-    _record(lm, ready.request, sent)
+    complete(lm.history, ready.request, sent, len(responses))
     return responses
 
 
@@ -108,10 +109,3 @@ def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
     copied = lm.copy(**changes)
     copied.history = lm.history
     return copied
-
-
-def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
-    """Add the changes to the history entries of this request, beside lm15's own `adaptations`."""
-    for entry in reversed(cast("list[dict[str, Any]]", lm.history) if sent.changes else []):
-        if entry.get("request") is request:
-            entry["changes"] = sent.changes
