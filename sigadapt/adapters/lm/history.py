@@ -1,4 +1,4 @@
-"""Complete the history entries that DSPy writes for a Request, where tools of DSPy's world look for its parts.
+"""Complete the history entries that DSPy writes for a Request, where DSPy's world looks for its parts.
 
 DSPy's entry of a typed request has no tools, and its messages hold calls and results in lm15's words, which
 `dspy.inspect_history` and tracers do not print. Here `messages` become chat messages, `kwargs` get the tools
@@ -21,7 +21,7 @@ _NOT_KWARGS = frozenset({"model", "messages"})
 _SHOWN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
-def complete(history: Sequence[dict[str, Any]], request: lm15.Request, sent: Lowered, count: int) -> None:
+def complete(history: Sequence[Any], request: lm15.Request, sent: Lowered, count: int) -> None:
     """Complete the entries of a request.
 
     Args:

@@ -47,7 +47,7 @@ def send(
     """
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete(lm.history, ready.request, sent, len(responses))
+    complete(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 
@@ -57,7 +57,7 @@ async def asend(
     """Send a Request as `send` does, but await the answers."""
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete(lm.history, ready.request, sent, len(responses))
+    complete(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 

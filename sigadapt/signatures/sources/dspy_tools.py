@@ -25,7 +25,7 @@ _REQUIRED = " (Required)"
 
 
 class DeclaredTool(dspy.Tool):
-    """A `dspy.Tool` of a declaration: with its name, its schema and its function. `ToolDecl.to_dspy` makes it.
+    """A `dspy.Tool` of a declaration, which `ToolDecl.to_dspy` makes: its name, its schema and its function.
 
     Args:
         raw: what the declaration says.
@@ -38,10 +38,11 @@ class DeclaredTool(dspy.Tool):
 
     def __init__(self, raw: RawDecl) -> None:
         schema = cast("Json", raw.parameters)
-        shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        args = {
-            name: {**part, **shared} if isinstance(part, dict) else {}
-            for name, part in schema.get("properties", {}).items()
+        shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        properties: dict[str, Any] = schema.get("properties") or {}
+        args: _Args = {
+            name: {**part, **shared} if isinstance(part, dict) else shared
+            for name, part in properties.items()
         }
         func = cast("Callable[..., Any]", raw.func)
         types = callables.types_of(func).named
@@ -51,7 +52,7 @@ class DeclaredTool(dspy.Tool):
 
     def _parse_function(self, func: Any, arg_desc: Any = None) -> None:  # noqa: ARG002
         # DSPy would derive a schema here, and fail for functions that it cannot read.
-        self.has_kwargs = cast("Json", self.args or {}).keys() == set() or _is_open(func)
+        self.has_kwargs = not self.args or _is_open(func)
 
     @property
     def raw(self) -> RawDecl:

@@ -65,7 +65,7 @@ def test_the_history_shows_tools_calls_and_results(engine: str, wire: str):
     json.dumps(mine["messages"])
     roles = [message["role"] for message in mine["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool"]
-    assert mine is cast("Any", dspy.clients.base_lm).GLOBAL_HISTORY[-3]
+    assert mine is dspy.clients.base_lm.GLOBAL_HISTORY[-3]
 
 
 def test_every_candidate_has_them_and_history_may_be_off():
