@@ -16,7 +16,7 @@ import litellm
 
 import sigadapt
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.prompt import described, form_of, prompt_of
+from sigadapt.adapters.request.prompt import described, form_of, prompt_of, told
 
 PAGE = Path(__file__).with_name("prompt.md")
 ADAPTER, DSPYS = sigadapt.ChatAdapter(), dspy.ChatAdapter()
@@ -84,6 +84,7 @@ def made_true(rest: Any) -> Words:
 
 def form_with_each_question(rest: Any) -> Words:
     """Return each thing once in the system text, except the form, which ends each question."""
+    rest = told(rest)
     return Words(described(rest), aside(form_of(ADAPTER, rest)) if rest.output_fields else "")
 
 

@@ -4,6 +4,9 @@ The public names, nothing else. The flow, and the name of each thing as it passe
 Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs.
 """
 
+import logging
+
+from sigadapt import metrics as metrics
 from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
@@ -38,6 +41,8 @@ from sigadapt.signatures.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 
 __version__ = "0.1.0"
+
+logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless a program asks
 
 __all__ = [
     "BAMLAdapter",

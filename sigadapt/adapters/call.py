@@ -26,7 +26,7 @@ from sigadapt.adapters.lm.dspy_internals import legacy_output
 from sigadapt.adapters.lm.routes import Known, calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import accepted, outputs_of, sole_text_field
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
@@ -41,6 +41,7 @@ from sigadapt.adapters.response.typed_calls import (
     with_later_calls,
 )
 from sigadapt.adapters.text_format import TextFormat
+from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -73,6 +74,7 @@ class CallSetup(NamedTuple):
         route: the Route of its requests.
         controls: how they are sent.
         streamed_field: the calls field, if a listener may be waiting for its calls; else None.
+        field_marker: the text that marks an output field in an answer, with `{}` for its name.
     """
 
     lm: BaseLM
@@ -81,6 +83,7 @@ class CallSetup(NamedTuple):
     route: Route
     controls: Controls
     streamed_field: str | None
+    field_marker: str = ""
 
     def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
         """Return the calls, repaired, unwrapped and checked as the options say."""
@@ -172,7 +175,11 @@ class Prepared(NamedTuple):
     def subscribe(self) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         field = self.setup.streamed_field
-        return None if field is None else CallSubscription(field, self._news, self.lowered.names)
+        if field is None:
+            return None
+        sole = sole_text_field(self.plan.rest)
+        texts = TextSubscription(sole, self.setup.field_marker) if sole else None
+        return CallSubscription(field, self._news, self.lowered.names, texts)
 
     def now(self) -> list[Any]:
         """Send the request and return one Response per candidate."""
@@ -237,9 +244,8 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(
-        call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls
-    )
+    route = route_of(call.lm, call.settings, call.known)
+    setup = CallSetup(call.lm, options, decls, route, controls, call.plan.calls, adapter.field_marker)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):
@@ -265,7 +271,7 @@ def finish(
         The output fields' values by name, and `logprobs` if log probabilities were asked for.
 
     Raises:
-        ToolCallParseError: for bad calls, unless `on_invalid` is `keep` (rule 5).
+        ToolCallParseError: for bad calls that are neither kept nor handed on (rule 5).
         MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
@@ -282,9 +288,10 @@ def finish(
 def _values(
     adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
 ) -> Steps[dict[str, Any]]:
-    if prepared.setup.options.on_invalid != "keep":
-        refuse_bad_calls(candidate.choice, prepared.plan, call.signature, candidate.failure)
-    values = yield from outputs_of(adapter, prepared.plan, call.signature, candidate.choice)
+    choice = candidate.choice
+    if choice.tool_calls is not None and choice.tool_calls.invalid:
+        choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
+    values = yield from outputs_of(adapter, prepared.plan, call.signature, choice)
     return values | _native_values(adapter, call, candidate)
 
 

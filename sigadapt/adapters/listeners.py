@@ -21,9 +21,11 @@ from typing import Any, cast
 
 from sigadapt.adapters.lm.dspy_internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.adapters.response.choice import Choice, readings_of
+from sigadapt.adapters.text_listeners import TextSubscription, texts_in
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
 from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 
 AnyCall = ToolCall | InvalidToolCall
@@ -80,11 +82,17 @@ class CallSubscription:
         field: the calls field.
         finished: turns a Reading into the Choice that the prediction has, with ids, names and checked calls.
         aliases: the alias of each declared name that has one.
+        texts: the listeners to plain text; None if there is no such output.
     """
 
     def __init__(
-        self, field: str, finished: Callable[[Reading, Any], Choice], aliases: Mapping[str, str]
+        self,
+        field: str,
+        finished: Callable[[Reading, Any], Choice],
+        aliases: Mapping[str, str],
+        texts: TextSubscription | None = None,
     ) -> None:
+        self._texts = texts
         self._finished = finished
         self._declared = {alias: name for name, alias in aliases.items()}
         self._listeners = listeners_of(field)
@@ -110,8 +118,16 @@ class CallSubscription:
             if done is not newest:
                 yield from self._completed(fold, done)
 
+    def on_chunk(self, chunk: Json) -> Iterator[Any]:
+        """Yield the `StreamResponse`s to send after a chunk, for the plain text in it."""
+        if self._texts is not None:
+            for text in texts_in(chunk):
+                yield from self._texts.on_text(text)
+
     def on_end(self, response: Any) -> Iterator[Any]:
-        """Yield the `StreamResponse`s of the calls that the listeners have not got when the answer ends."""
+        """Yield the `StreamResponse`s of the text and calls that the listeners have not got at the end."""
+        if self._texts is not None:
+            yield from self._texts.on_end()
         if not self._listeners:
             return
         calls = self._finished(readings_of(response)[0], response).tool_calls

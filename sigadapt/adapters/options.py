@@ -29,7 +29,8 @@ class Options:
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
-            the answer still has bad calls.
+            the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
+            belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
         repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
@@ -49,7 +50,7 @@ class Options:
     tool_calling: ToolCalling = "auto"
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    on_invalid: OnInvalid = "raise"
+    on_invalid: OnInvalid | None = None
     max_reasks: int = 1
     validate_args: bool = True
     repair: bool = False
@@ -60,7 +61,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
             value = getattr(self, name)
-            if value not in words:
+            if value not in words and not (name == "on_invalid" and value is None):
                 raise InvalidOption(f"expected {_either(words)}, got {value!r}", field=name)
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict"):
             value = getattr(self, name)

@@ -7,12 +7,15 @@ This file enforces rule 7:
  c. Text is never dropped. If it marks no output field, it is the value of the only text output, or an error.
 """
 
+import logging
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
+from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
@@ -21,26 +24,39 @@ from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn
 
+_LOG = logging.getLogger("sigadapt")
 _MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
-def refuse_bad_calls(
-    choice: Choice, plan: Plan, signature: type[Signature], failure: Exception | None = None
-) -> None:
-    """Refuse a Choice with bad calls (rule 5).
+def accepted(
+    choice: Choice,
+    options: Options,
+    plan: Plan,
+    signature: type[Signature],
+    failure: Exception | None = None,
+) -> Choice:
+    """Keep, hand on or refuse the bad calls of a Choice, as the options and the calls field say (rule 5).
 
     Args:
-        choice: the Choice.
+        choice: a Choice with bad calls.
+        options: the adapter's options.
         plan: the signature's Plan.
         signature: the signature, for the error.
         failure: the error that ended asking again, if one did; it becomes the cause.
 
+    Returns:
+        The same Choice; or, for a `dspy.ToolCalls` field, one whose bad calls fail when they are run.
+
     Raises:
-        ToolCallParseError: if any call is bad; it describes the first ones and holds the Choice.
+        ToolCallParseError: it describes the first bad calls and holds the Choice.
     """
-    calls = choice.tool_calls
-    if calls is None or not calls.invalid:
-        return
+    calls = cast("ToolCalls", choice.tool_calls)
+    codes = ", ".join(f"{call.name} {call.code}" for call in calls.invalid)
+    _LOG.info("%d of %d calls cannot be used: %s", len(calls.invalid), len(calls.in_order()), cut(codes))
+    if failure is None and plan.hands_on and options.on_invalid != "raise":
+        return replace(choice, tool_calls=calls.handed_on())
+    if options.on_invalid == "keep":
+        return choice
     bad = calls.invalid
     reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}): {call.message}" for call in bad)
     raise ToolCallParseError(
@@ -128,14 +144,20 @@ def _without_calls(
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parse(adapter, plan.rest, text))
-    sole = _sole_text_field(plan.rest)
+    sole = sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text has none of the output fields.")
     return {sole: text}
 
 
-def _sole_text_field(rest: type[Signature]) -> str | None:
-    """Return the only output field if it takes text: a model that answers in plain text means this field."""
+def sole_text_field(rest: type[Signature]) -> str | None:
+    """Return the only output field if it takes text: a model that answers in plain text means this field.
+
+    Example:
+        >>> import dspy
+        >>> sole_text_field(dspy.Signature("question -> answer"))
+        'answer'
+    """
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()

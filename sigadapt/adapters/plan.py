@@ -45,6 +45,7 @@ class Plan:
         tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (rule 7).
+        hands_on: whether bad calls are handed on to the loop that the field belongs to (rule 5).
         missing_calls: returns the value of an optional calls field if there is no call.
         turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
@@ -58,6 +59,7 @@ class Plan:
     tools_required: bool
     calls: str
     calls_required: bool
+    hands_on: bool
     missing_calls: Callable[[], Any]
     turns: Turns
     outputs: tuple[str, ...]
@@ -91,6 +93,9 @@ _PLANS: WeakCache[_Compiled] = WeakCache()
 _RESTS: WeakCache[Turns] = WeakCache()
 """The fields of earlier turns, by `Plan.rest`."""
 
+_NOTES: WeakCache[str] = WeakCache()
+"""The descriptions of the tool fields, by `Plan.rest`, which lacks those fields."""
+
 _SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
 """A signature without one more field, by signature and that field's name."""
 
@@ -120,12 +125,26 @@ def plan_of(signature: type[Signature]) -> Plan | None:
     _PLANS.put(signature, _Compiled(plan, follows_from))
     if plan is not None:
         _RESTS.put(plan.rest, plan.turns)
+        _NOTES.put(plan.rest, _notes(signature, plan))
     return plan
 
 
 def turns_of(rest: type[Signature]) -> Turns | None:
     """Return the fields of earlier turns for the `rest` of a Plan; None for any other signature."""
     return _RESTS.get(rest)
+
+
+def notes_of(rest: type[Signature]) -> str:
+    """Return what the author says of the tool fields, for the `rest` of a Plan; empty if nothing.
+
+    Example:
+        >>> class Ask(dspy.Signature):
+        ...     tools: ToolDecls = dspy.InputField(desc="what you may use")
+        ...     calls: ToolCalls = dspy.OutputField()
+        >>> notes_of(plan_of(Ask).rest)
+        'Tools: what you may use'
+    """
+    return _NOTES.get(rest) or ""
 
 
 def without(rest: type[Signature], name: str) -> type[Signature]:
@@ -139,6 +158,7 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
     _RESTS.put(rest, plan.turns)
+    _NOTES.put(rest, notes_of(plan.rest))
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -158,6 +178,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
         calls=calls[0],
         calls_required=not (optional or lenient),
+        hands_on=lenient,
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
         turns=turns,
         outputs=tuple(signature.output_fields),
@@ -170,6 +191,15 @@ def _compile(signature: type[Signature]) -> Plan | None:
         ),
         rest=rest,
     )
+
+
+def _notes(signature: type[Signature], plan: Plan) -> str:
+    told: list[str] = []
+    for what, name in (("Tools", plan.tools), ("Tool calls", plan.calls)):
+        extra = cast("dict[str, Any]", signature.model_fields[name].json_schema_extra or {})
+        if extra.get("desc") not in (None, "", f"${{{name}}}"):
+            told.append(f"{what}: {extra['desc']}")
+    return "\n".join(told)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:

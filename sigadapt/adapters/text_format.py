@@ -23,6 +23,9 @@ class TextFormat(Protocol):
     parses_beside_calls: ClassVar[bool]
     """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
 
+    field_marker: ClassVar[str]
+    """The text that marks an output field in an answer, with `{}` for the name; empty if none does."""
+
     # DSPy's methods, which every adapter has.
     format_demos: Callable[..., list[dict[str, Any]]]
     """Return few-shot examples as messages."""

@@ -31,7 +31,8 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
-            the answer still has bad calls.
+            the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
+            belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
         max_reasks: how many times `reask` asks again.
         validate_args: whether calls are checked against the declarations.
         repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
@@ -61,7 +62,7 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         *,
         tool_calling: ToolCalling = "auto",
         tool_choice: ToolChoice | None = None,
-        on_invalid: OnInvalid = "raise",
+        on_invalid: OnInvalid | None = None,
         max_reasks: int = 1,
         validate_args: bool = True,
         repair: bool = False,

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dspy.utils.exceptions import LMError
+
 from sigadapt import __version__
 from sigadapt.commands import check, demo
 from sigadapt.errors import SigadaptError
@@ -19,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `sigadapt`; those of the process by default.
 
     Returns:
-        The exit code: 0 for success, 1 if `check` finds errors, 2 for arguments that cannot be used.
+        The exit code: 0 for success, 1 if `check` finds errors or the demo's model does not answer, 2 for
+        arguments that cannot be used.
     """
     options = _parser().parse_args(arguments)
     if options.command == "check":
@@ -29,8 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = demo.on_model(options.model, options.engine)
     else:
         lines = demo.on_loopback(options.wire, options.engine)
-    for line in lines:
-        print(line)
+    try:
+        for line in lines:
+            print(line)
+    except (LMError, SigadaptError) as error:
+        # Of a provider's error, its first line alone: LiteLLM's hold tracebacks.
+        print(f"sigadapt demo: {str(error).strip().partition(chr(10))[0]}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -63,6 +63,30 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
+def equal_json(one: Any, other: Any) -> bool:
+    """Say whether two values are the same JSON: 1 is 1.0 and key order is free, but 1 is not true.
+
+    Example:
+        >>> equal_json({"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0}), equal_json([1], [True])
+        (True, False)
+    """
+    pending = [(one, other)]
+    while pending:
+        left, right = pending.pop()
+        if isinstance(left, dict) and isinstance(right, dict):
+            mine, theirs = cast("Json", left), cast("Json", right)
+            if len(mine) != len(theirs) or any(key not in theirs for key, _ in mine.items()):
+                return False
+            pending += [(value, theirs[key]) for key, value in mine.items()]
+        elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+            if len(cast("list[Any]", left)) != len(cast("list[Any]", right)):
+                return False
+            pending += zip(cast("list[Any]", left), cast("list[Any]", right), strict=True)
+        elif left != right or isinstance(left, bool) != isinstance(right, bool):
+            return False
+    return True
+
+
 class Path(NamedTuple):
     """A place in a value, linked to its parent, so that the pointer is written only for an error.
 

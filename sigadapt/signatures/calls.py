@@ -7,17 +7,20 @@ drops everything else.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import dspy
 import pydantic
+from typing_extensions import Self
 
 from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.half_pairs import restored, savable
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, equal_json
+from sigadapt.schemas.refused_arguments import RefusedArguments
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
+from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_result import ToolResult
 
@@ -216,13 +219,33 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
         )
 
-    @pydantic.model_validator(mode="before")
+    @pydantic.model_validator(mode="wrap")
     @classmethod
-    def _text_of_args(cls, data: Any) -> Any:
+    def _text_of_args(cls, data: Any, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
         data = restored(data)
-        if isinstance(data, Mapping) and "arguments" not in data and "args" in data:
-            return {**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])}
-        return cast("Any", data)
+        if not (isinstance(data, Mapping) and "arguments" not in data and "args" in data):
+            return handler(data)
+        made = handler({**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])})
+        made.model_fields_set.discard("arguments")  # which nobody sent: `__eq__` asks for it
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a call of this package or of DSPy.
+
+        Calls that a model sent are equal if everything about them is. A call that somebody wrote, such as an
+        expected one, or one of DSPy's, is equal to a call of the same name, arguments and id; without an id,
+        to one of any id.
+        """
+        if not isinstance(other, dspy.ToolCalls.ToolCall):
+            return NotImplemented
+        if _was_sent(self) and _was_sent(other):
+            return super().__eq__(other)
+        if isinstance(self, RefusedToolCall) != isinstance(other, RefusedToolCall):
+            return False
+        ids = {_stated_id(self), _stated_id(other)} - {None}
+        return len(ids) < 2 and self.name == other.name and equal_json(self.args, other.args)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its arguments are a dict)
 
     def format(self) -> dict[str, Any]:
         """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""
@@ -273,6 +296,15 @@ class InvalidToolCall(_Saved):
     __repr__ = __str__
 
 
+def _was_sent(call: Any) -> bool:
+    """Whether a call has the text of its arguments from a provider, not only from who wrote the call."""
+    return isinstance(call, ToolCall) and "arguments" in call.model_fields_set
+
+
+def _stated_id(call: Any) -> str | None:
+    return call.id if not isinstance(call, ToolCall) or "id" in call.model_fields_set else None
+
+
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
     """Return a call as an InvalidToolCall with a flaw that was found in it.
 
@@ -291,6 +323,52 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
         path=flaw.path,
         altered=call.altered,
     )
+
+
+class RefusedToolCall(ToolCall):
+    """A bad call as a loop gets it that is not sigadapt's own: it fails with its error when it is run.
+
+    Such a loop, as that of `dspy.ReActV2`, knows good calls alone. Unpacking `args` raises `UnboundToolCall`,
+    so that no tool runs, and the loop sends the model what is wrong, as the call's failed result.
+
+    Args:
+        code: what is wrong (`errors.CallCode`).
+        message: what is wrong, in a sentence.
+        path: a JSON Pointer into the arguments; None if the flaw has no place there.
+
+    Example:
+        >>> call = RefusedToolCall(
+        ...     id="c", name="f", args={"a": "x"}, code="schema_mismatch", message="does not fit"
+        ... )
+        >>> call.args["a"], call
+        ('x', <schema_mismatch: f({"a":"x"})>)
+    """
+
+    code: CallCode
+    message: str
+    path: str | None = None
+
+    def bind(self, decls: ToolDecls) -> NoReturn:  # noqa: ARG002
+        """Raise the error that says what is wrong.
+
+        Raises:
+            UnboundToolCall: always.
+        """
+        raise UnboundToolCall(self.as_invalid())
+
+    def as_invalid(self) -> InvalidToolCall:
+        """Return the call as the InvalidToolCall that it is."""
+        return refused(self, Flaw(self.code, self.message, self.path))
+
+    @pydantic.model_validator(mode="after")
+    def _refuse_args(self) -> Self:
+        vars(self)["args"] = RefusedArguments(self.args, self.as_invalid())
+        return self
+
+    def __str__(self) -> str:
+        return str(self.as_invalid())
+
+    __repr__ = __str__
 
 
 class ToolCalls(dspy.ToolCalls):
@@ -332,6 +410,16 @@ class ToolCalls(dspy.ToolCalls):
     # Without this mark, pydantic would call this constructor to validate saved calls.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
+    @classmethod
+    def description(cls) -> str:
+        """Return DSPy's description of calls, or refuse DSPy's own adapter, which could not read them.
+
+        Raises:
+            InvalidSignature: `forgotten_adapter`, for an output field under DSPy's own adapter.
+        """
+        refuse_own_adapter("ToolCalls")
+        return super().description()
+
     @property
     def text(self) -> str | None:
         """What the model said beside the calls."""
@@ -341,6 +429,24 @@ class ToolCalls(dspy.ToolCalls):
     def reasoning(self) -> str | None:
         """The thinking that the provider showed."""
         return self.turn.reasoning
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with calls of this package or of DSPy, each as `ToolCall.__eq__` does.
+
+        What was said beside the calls is compared only between calls that a model sent.
+        """
+        if not isinstance(other, dspy.ToolCalls):
+            return NotImplemented
+        every: list[Any] = [*self.tool_calls, *other.tool_calls]
+        if isinstance(other, ToolCalls) and all(map(_was_sent, every)):
+            return super().__eq__(other)
+        return (
+            self.invalid == getattr(other, "invalid", ())
+            and cast("list[Any]", self.tool_calls) == other.tool_calls
+            and self.tool_call_results == other.tool_call_results
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its calls are a list)
 
     def __len__(self) -> int:
         return len(self.tool_calls)
@@ -380,6 +486,9 @@ class ToolCalls(dspy.ToolCalls):
         good: list[ToolCall] = []
         bad = list(self.invalid)
         for call in self.tool_calls:
+            if type(call) is RefusedToolCall:
+                bad.append(call.as_invalid())
+                continue
             flaw = decls.flaw_of(call.name, call.args)
             if flaw is None:
                 good.append(call)
@@ -389,6 +498,22 @@ class ToolCalls(dspy.ToolCalls):
             return self
         bad.sort(key=lambda call: call.index)
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
+
+    def handed_on(self) -> "ToolCalls":
+        """Return these calls for a loop that knows good calls alone: each bad one fails when it is run.
+
+        Returns:
+            ToolCalls whose `.tool_calls` are all calls in order, the bad ones as `RefusedToolCall`s.
+
+        Example:
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})]).validated(ToolDecls([]))
+            >>> calls.handed_on()[0]
+            <unknown_tool: rm_rf({})>
+        """
+        if not self.invalid:
+            return self
+        every = [_handed_on(call, self.turn) for call in self.in_order()]
+        return self.model_copy(update={"tool_calls": every, "invalid": ()})
 
     def awaiting_confirmation(self, decls: ToolDecls) -> "ToolCalls":
         """Return the calls that a person must agree to, each wrapped in a request for confirmation.
@@ -418,7 +543,8 @@ class ToolCalls(dspy.ToolCalls):
         requests: list[ToolCall] = []
         taken = {call.id for call in self.in_order()}
         for call in self.tool_calls:
-            asked = confirmation_for(decls[call.name], call.args) if call.name in decls else None
+            runs = call.name in decls and not isinstance(call, RefusedToolCall)
+            asked = confirmation_for(decls[call.name], call.args) if runs else None
             if asked is not None:
                 args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
                 request_id = _free(f"confirm_{call.id}", "confirm_", taken)
@@ -539,7 +665,21 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "arguments": call.arguments,
         "index": call.index,
     }
+    if "arguments" not in call.model_fields_set:
+        del data["arguments"]  # reading derives it again
+    if type(call) is RefusedToolCall:
+        data |= {"args": dict(call.args.items()), "code": call.code, "message": call.message}
+        data |= {"path": call.path} if call.path is not None else {}
     return savable({**data, "altered": list(call.altered)} if call.altered else data)
+
+
+def _handed_on(call: ToolCall | InvalidToolCall, turn: Turn) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    args = parse_arguments(call.arguments)
+    fields = {name: getattr(call, name) for name in InvalidToolCall.model_fields}
+    fields |= {"name": call.name or "unnamed", "args": args if isinstance(args, dict) else {}, "turn": turn}
+    return RefusedToolCall.model_validate(fields)
 
 
 class _Id(NamedTuple):
@@ -612,7 +752,9 @@ def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | Invali
     known = dict(cast("Mapping[str, Any]", item))
     function = known.get("function")
     if isinstance(function, Mapping):
-        return _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
+        made = _chat_call(given, cast("Mapping[str, Any]", function), turn, position)
+        made.model_fields_set.difference_update({"arguments"} if known.get("id") else {"arguments", "id"})
+        return made
     custom = known.get("custom")
     if known.get("type") == "custom" and isinstance(custom, Mapping):
         text = cast("Mapping[str, Any]", custom).get("input") or ""
@@ -622,7 +764,11 @@ def _call(item: Any, turn: Turn, position: int, given: _Id) -> ToolCall | Invali
             "arguments": text,
         }
     beside: dict[str, Any] = {} if turn == NO_TURN else {"turn": turn}
-    return ToolCall.model_validate({"index": position, **beside, **_identified(known, given)})
+    kind = RefusedToolCall if "code" in known else ToolCall
+    call = kind.model_validate({"index": position, **beside, **_identified(known, given)})
+    if not known.get("id"):
+        call.model_fields_set.discard("id")
+    return call
 
 
 def _kept(item: Any, given: _Id) -> Any:

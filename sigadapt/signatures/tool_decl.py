@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from inspect import currentframe
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import dspy
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
@@ -22,6 +23,7 @@ from sigadapt.schemas.check import Checked, check, check_json, check_text, flaw_
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
+from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.stamps import Stamp, is_unchanged, owner_of, stamp_of
 
@@ -220,6 +222,32 @@ class ToolDecl:
             custom["format"] = {"type": form["type"], "grammar": grammar} if grammar else dict(form)
         strict = {} if self.strict is None else {"strict": self.strict}
         return {"type": "custom", "custom": custom, **strict, **deepcopy(self.extras or {})}
+
+    def to_dspy(self) -> dspy.Tool:
+        """Return a `dspy.Tool` with this name, schema and function, for agents such as `dspy.ReActV2`.
+
+        Under sigadapt's adapters it is declared as this declaration is. What an MCP tool answers comes as its
+        content, and a failed one raises.
+
+        Raises:
+            InvalidToolDecl: `no_function`, for a declaration without a function to run.
+
+        Example:
+            >>> def add(a: int, b: int) -> int:
+            ...     return a + b
+            >>> tool = ToolDecl.of(add, name="sum").to_dspy()
+            >>> tool.name, tool(a=1, b=2)
+            ('sum', 3)
+        """
+        if self.func is None:
+            raise InvalidToolDecl(
+                "it has no function to run",
+                code="no_function",
+                tool=self.name,
+                fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            )
+        held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
+        return DeclaredTool(RawDecl(**held))
 
     @property
     def model_description(self) -> str:
@@ -508,7 +536,9 @@ def _take_text(decl: ToolDecl) -> None:
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
         raise InvalidToolDecl(
-            "the tool has no name", code="missing_name", fix="Give it one: ToolDecl.of(source, name=...)."
+            f"{_nameless(decl.func)} has no name",
+            code="missing_name",
+            fix="Give it one: ToolDecl.of(source, name=...).",
         )
     for key, kinds in _FIELDS:
         value = getattr(decl, key)
@@ -521,6 +551,14 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
+
+
+def _nameless(func: Any) -> str:
+    code = getattr(func, "__code__", None)
+    if code is None or func.__name__ != "<lambda>":
+        return "the tool"
+    taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
 def _check_text(decl: ToolDecl, key: str, text: str) -> None:

@@ -11,12 +11,15 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
 from weakref import ref
 
+import dspy
 import pydantic
+from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
+from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -101,7 +104,7 @@ class CanonicalTools(list[Json]):
         return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
-class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
+class ToolDecls(Type, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -143,6 +146,20 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
         if len(by_name) != len(tools):
             _refuse_duplicate(tools)
 
+    @classmethod
+    def description(cls) -> str:
+        """Return nothing, because a request holds the tools itself, or refuse DSPy's own adapter.
+
+        Raises:
+            InvalidSignature: `forgotten_adapter`, under DSPy's own adapter.
+        """
+        refuse_own_adapter("ToolDecls")
+        return ""
+
+    def format(self) -> Any:
+        """Return the tools as `to_openai` does."""
+        return self.to_openai()
+
     def __len__(self) -> int:
         return len(self.tools)
 
@@ -163,6 +180,18 @@ class ToolDecls(pydantic.BaseModel, metaclass=_TakesSources):
             ['now']
         """
         return [entry.to_openai() for entry in self.entries]
+
+    def to_dspy(self) -> list[dspy.Tool]:
+        """Return the functions among the tools as `dspy.Tool`s, for agents: `ReActV2(tools=decls.to_dspy())`.
+
+        Raises:
+            InvalidToolDecl: `no_function`, as `ToolDecl.to_dspy`.
+
+        Example:
+            >>> [tool.name for tool in ToolDecls(ToolDecl("now", func=len)).to_dspy()]
+            ['now']
+        """
+        return [decl.to_dspy() for decl in self.tools]
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

@@ -223,9 +223,39 @@ def test_bad_calls_are_asked_for_again_beside_good_ones(engine: str):
 def test_a_run_ends_where_a_bad_call_is_raised(engine: str):
     """What DSPy does with an AdapterParseError: it ends the loop and forces a submit."""
     script = [Answer(calls=[Call("get_weather", '{"city": "Ro')]), Answer(calls=[Call(*SUBMIT)])]
-    out, received = run(script, engine)
+    out, received = run(script, engine, on_invalid="raise")
     assert (out.answer, out.termination_reason) == ("mixed", "forced_submit")
     assert len(received) == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "options", [{}, {"on_invalid": "keep"}, {"on_invalid": "reask", "max_reasks": 0}], ids=repr
+)
+def test_a_bad_call_is_a_failed_result_of_the_loop(engine: str, options: dict[str, Any]):
+    """conversations: A bad call fails in somebody's loop before its tool runs.
+
+    The model gets its call as it was, and reads what is wrong with it.
+    """
+    script = [
+        Answer(calls=[Call("get_weather", PARIS), Call("get_weather", {"town": "Rome"})], text="Two."),
+        Answer(calls=[Call(*SUBMIT)]),
+    ]
+    out, received = run(script, engine, **options)
+    assert (out.answer, out.termination_reason, len(received)) == ("mixed", "submit", 2)
+    assert [(name, failed) for name, _, failed in results_of(out)] == [
+        ("get_weather", False),
+        ("get_weather", True),
+        ("submit", False),
+    ]
+    *_, said, good, bad = received[1].body["messages"]
+    assert said["content"] == "Two."
+    assert [json.loads(call["function"]["arguments"]) for call in said["tool_calls"]] == [
+        PARIS,
+        {"town": "Rome"},
+    ]
+    assert good["content"] == "sunny"
+    assert '"city" is a required property' in bad["content"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

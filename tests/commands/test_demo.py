@@ -43,6 +43,28 @@ def test_a_real_model_takes_the_embedded_providers_place(
     assert "answer    Forty-two." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("openai/gpt-4.1", "OPENAI_API_KEY"),
+        ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("gemini/gemini-2.5-flash", "GEMINI_API_KEY"),
+    ],
+)
+def test_a_model_without_a_key_is_one_sentence(
+    model: str, key: str, engine: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """loopback-provider: A model that does not answer is one sentence."""
+    for name in (key, "GOOGLE_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["demo", "--model", model, "--engine", engine]) == 1
+    said = capsys.readouterr().err.strip().splitlines()
+    assert said[-1].startswith("sigadapt demo: ")
+    assert "key" in said[-1].lower()
+    assert "Traceback" not in "".join(said)
+
+
 @pytest.mark.parametrize("arguments", [["demo", "--wire", "telegraph"], ["demo", "--engine", "steam"], []])
 def test_words_that_are_off_are_a_usage_error(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

@@ -6,6 +6,7 @@ Each server runs as its own process and is spoken to by the MCP SDK; the provide
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,34 @@ async def test_optional_parameters_stay_optional(tmp_path: Path) -> None:
     assert read.parameters["required"] == ["path"]
     assert {"head", "tail"} <= read.parameters["properties"].keys()
     assert decls.flaw_of("fs_read_text_file", {"path": "notes.txt"}) is None
+
+
+async def test_an_agent_works_with_files(tmp_path: Path) -> None:
+    """tool-declarations: MCP tools go into DSPy's agents with their own schema.
+
+    It lists, reads, is denied a file outside, and writes what a person agreed to.
+    """
+    note = str(tmp_path / "new.txt")
+    script = [
+        Answer(calls=[Call("list_directory", {"path": str(tmp_path)})]),
+        Answer(calls=[Call("read_text_file", {"path": str(tmp_path / "notes.txt")})]),
+        Answer(calls=[Call("read_text_file", {"path": str(tmp_path.parent / "outside.txt")})]),
+        Answer(calls=[Call("write_file", {"path": note, "content": "hello"})]),
+        Answer(calls=[Call("submit", {"answer": "done"})]),
+    ]
+    task: Any = dspy.Signature("question -> answer")  # pyright: ignore[reportArgumentType, reportCallIssue]
+    async with session_with("filesystem", tmp_path) as session:
+        decls = await Toolset("files", session).aresolve()
+        asked = decls["write_file"]
+        calls = ToolCalls([ToolCall(id="c", name="write_file", args={"path": note, "content": "hello"})])
+        confirmed = ToolDecls([replace(asked, requires_confirmation=True)])
+        assert [call.approved() for call in calls.awaiting_confirmation(confirmed)] == list(calls)
+        with LoopbackProvider(script) as provider:
+            lm = dspy.LM(**provider.lm_options("openai"))
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+                program: Any = dspy.ReActV2(task, tools=decls.to_dspy())
+                out = await program.acall(question="?")
+    results = [event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages]
+    assert [result.is_error for result in results] == [False, False, True, False, False]
+    assert ["notes.txt" in str(results[0].value), "hello" in str(results[1].value)] == [True, True]
+    assert (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello"

@@ -23,6 +23,10 @@ class Subscription(Protocol):
         """Yield what to send after a fragment was added to `call`; `before` holds the call before it."""
         ...
 
+    def on_chunk(self, chunk: Json) -> Iterator[Any]:
+        """Yield what to send after a chunk, for the text in it."""
+        ...
+
     def on_end(self, response: lm15.Response) -> Iterator[Any]:
         """Yield what is left to send when the answer ends."""
         ...
@@ -59,6 +63,9 @@ class CallTap:
         if any(_is_not_json(fragment) for fragment in fragments):
             return
         await self._stream.send(item)
+        if self._subscription is not None and isinstance(item, EngineChunk):
+            for response in self._subscription.on_chunk(cast("Json", item)):
+                await self._stream.send(response)
         for fragment in fragments:
             for response in self._responses(fragment):
                 await self._stream.send(response)

@@ -12,6 +12,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.exchange import exchanging
+from sigadapt.adapters.lm.history import complete
 from sigadapt.adapters.lm.litellm_engines import Sent, fields_of, fingerprint, over_litellm
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import unended_is_said
@@ -61,7 +62,7 @@ def send(
     """
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
-    _record(lm, ready.request, sent)
+    complete(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 
@@ -71,7 +72,7 @@ async def asend(
     """Send a Request as `send` does, but await the answers."""
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
-    _record(lm, ready.request, sent)
+    complete(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 
@@ -121,10 +122,3 @@ def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
     copied = lm.copy(**changes)
     copied.history = lm.history
     return copied
-
-
-def _record(lm: BaseLM, request: lm15.Request, sent: Lowered) -> None:
-    """Add the changes to the history entries of this request, beside lm15's own `adaptations`."""
-    for entry in reversed(cast("list[dict[str, Any]]", lm.history) if sent.changes else []):
-        if entry.get("request") is request:
-            entry["changes"] = sent.changes

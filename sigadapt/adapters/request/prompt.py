@@ -15,7 +15,7 @@ from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
-from sigadapt.adapters.plan import Turns, turns_of
+from sigadapt.adapters.plan import Turns, notes_of, turns_of
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.schemas.caches import WeakCache
 
@@ -118,7 +118,7 @@ def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs:
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
-    return f"{text}\n\n{adapter.text_reminder(rest)}".strip() if prompt.reminds else text
+    return f"{text}\n\n{adapter.text_reminder(told(rest))}".strip() if prompt.reminds else text
 
 
 def _are_texts(values: tuple[Any, ...]) -> bool:
@@ -134,15 +134,36 @@ def _template(adapter: TextFormat, rest: type[Signature], names: tuple[str, ...]
 
 
 def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
-    has_outputs = bool(rest.output_fields)
+    has_outputs, said = bool(rest.output_fields), told(rest)
+    system = adapter.text_description(said) if has_outputs else _without_outputs(adapter, said)
     return Prompt(
-        system=adapter.text_description(rest) if has_outputs else _without_outputs(adapter, rest),
-        reminds=has_outputs and bool(adapter.text_reminder(rest)),
+        system="\n\n".join(filter(None, (system, notes_of(rest)))),
+        reminds=has_outputs and bool(adapter.text_reminder(said)),
         inputs=tuple(rest.input_fields),
         turns=turns_of(rest) or Turns(None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )
+
+
+_TOLD: WeakCache[type[Signature] | None] = WeakCache()
+"""The signature to describe, by the signature to parse; None if they are the same."""
+
+
+def told(rest: type[Signature]) -> type[Signature]:
+    """Return the signature as a model is told of it: an optional text is a text.
+
+    DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None. Whether
+    there is a text at all is for the calls to say, not for the model.
+    """
+    return _TOLD.of(rest, lambda: _with_plain_texts(rest)) or rest
+
+
+def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
+    optional = [name for name, field in rest.fields.items() if cast("Any", field.annotation) == str | None]
+    for name in optional:
+        rest = rest.with_updated_fields(name, type_=str)
+    return rest if optional else None
 
 
 def _without_outputs(adapter: TextFormat, rest: type[Signature]) -> str:

@@ -5,7 +5,8 @@ The details:
  a. A parameter without a default is required. One without an annotation accepts any value.
  b. Bound parameters are left out: `self`, `cls`, and those that a `functools.partial` sets. A call could
     override a partial's keywords, but its author chose them, and they may be secrets.
- c. `*args` and `**kwargs` are left out. With `**kwargs`, the schema allows additional properties.
+ c. `*args` and `**kwargs` are left out. With `**kwargs`, the schema allows additional properties. Alone and
+    without annotations, they are a problem.
  d. A parameter's description is its `Field`'s, else its docstring's. The tool's description is the docstring
     without the sections on parameters, result and exceptions.
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
@@ -36,6 +37,12 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
 
 _Function: TypeAlias = Callable[..., Any]
+
+
+_DECLARES_NOTHING = (
+    "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
+    "functools.wraps"
+)
 
 
 class _Derived(NamedTuple):
@@ -197,6 +204,8 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
     others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
+    if every and not named and not bound and not any(p.annotation is not p.empty for p in every):
+        problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]
     return _Signature(

@@ -4,6 +4,9 @@ DSPy derives `args` from the function and loses details: constraints and descrip
 docstring sections, definitions that types share. So if `args` are those that DSPy derives, `callables.py`
 describes the function instead. If the author gave other `args`, those are used; as in DSPy, an argument
 without a default is then required.
+
+`dspy.Tool.from_mcp_tool` forgets which arguments are required, so the MCP tool that it holds is described
+instead. Where DSPy made `args` of another JSON Schema, its descriptions still say `(Required)`.
 """
 
 import inspect
@@ -13,11 +16,72 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 import dspy
 
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.sources import callables, docstrings
+from sigadapt.signatures.sources import callables, docstrings, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
+_REQUIRED = " (Required)"
+
+
+class DeclaredTool(dspy.Tool):
+    """A `dspy.Tool` of a declaration, which `ToolDecl.to_dspy` makes: its name, its schema and its function.
+
+    Args:
+        raw: what the declaration says.
+
+    Raises:
+        RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
+    """
+
+    _raw: RawDecl
+
+    def __init__(self, raw: RawDecl) -> None:
+        schema = cast("Json", raw.parameters)
+        shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        properties: dict[str, Any] = schema.get("properties") or {}
+        args: _Args = {
+            name: {**part, **shared} if isinstance(part, dict) else shared
+            for name, part in properties.items()
+        }
+        func = cast("Callable[..., Any]", raw.func)
+        types = callables.types_of(func).named
+        known = {name: types.get(name, Any) for name in args}
+        super().__init__(func, str(raw.name), str(raw.description or ""), args, known)
+        self._raw = raw
+
+    def _parse_function(self, func: Any, arg_desc: Any = None) -> None:  # noqa: ARG002
+        # DSPy would derive a schema here, and fail for functions that it cannot read.
+        self.has_kwargs = not self.args or _is_open(func)
+
+    @property
+    def raw(self) -> RawDecl:
+        """What the declaration says."""
+        return self._raw
+
+    def __call__(self, **kwargs: Any) -> Any:
+        """Run the function, as `dspy.Tool` does, and return what an MCP result says."""
+        return _said(super().__call__(**kwargs))
+
+    async def acall(self, **kwargs: Any) -> Any:
+        """Run the function, awaited."""
+        return _said(await super().acall(**kwargs))
+
+
+def _is_open(func: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (ValueError, TypeError):
+        return True
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+
+def _said(result: Any) -> Any:
+    if not mcp.is_mcp_result(result):
+        return result
+    if mcp.is_failure(result):
+        raise RuntimeError(str(mcp.content(result)))
+    return mcp.content(result)
 
 
 class _Default(NamedTuple):
@@ -51,18 +115,24 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     """
     func = cast("Callable[..., Any]", source.func)
     args = cast("_Args", source.args or {})
+    own_name = None if source.name == "<lambda>" else source.name  # which nobody gave it
     if parameters is not None:
-        return [RawDecl(source.name, source.desc, parameters, func=func)]
+        return [RawDecl(own_name, source.desc, parameters, func=func)]
+    if isinstance(source, DeclaredTool):
+        return [source.raw]
+    origin = _mcp_origin(func)
+    if origin is not None and _has_its_arguments(origin, args):
+        return [origin._replace(name=own_name, description=source.desc, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
     if not _is_derived(source):
-        return [RawDecl(source.name, source.desc, _as_written(args), func=func)]
+        return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
         raw.parameters["properties"][name]["description"] = described[name]
     description = source.desc
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
-    return [raw._replace(name=source.name, description=description)]
+    return [raw._replace(name=own_name, description=description)]
 
 
 def _is_derived(source: dspy.Tool) -> bool:
@@ -71,8 +141,25 @@ def _is_derived(source: dspy.Tool) -> bool:
     return (source.args or {}) == _described(default.args, source.arg_desc or {})
 
 
-def _as_written(args: _Args) -> Json:
-    required = [name for name, schema in args.items() if "default" not in schema]
+def _mcp_origin(func: Any) -> RawDecl | None:
+    """What the MCP tool says that `dspy.Tool.from_mcp_tool` made the function of."""
+    if getattr(func, "__module__", None) != "dspy.utils.mcp":
+        return None
+    held = inspect.getclosurevars(func).nonlocals.get("tool")
+    return mcp.describe(held, None)[0] if mcp.accepts(held) else None
+
+
+def _has_its_arguments(origin: RawDecl, args: _Args) -> bool:
+    schema: Any = origin.parameters
+    return isinstance(schema, dict) and cast("Json", schema.get("properties") or {}).keys() == args.keys()
+
+
+def _as_written(source: dspy.Tool, args: _Args) -> Json:
+    said = source.arg_desc or {}
+    if source.has_kwargs and args and args.keys() == said.keys():  # made of a JSON Schema by DSPy
+        required = [name for name in args if said[name].endswith(_REQUIRED)]
+    else:
+        required = [name for name, schema in args.items() if "default" not in schema]
     return {"type": "object", "properties": args, "required": required}
 
 

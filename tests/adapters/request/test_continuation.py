@@ -9,9 +9,10 @@ import pytest
 from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolResults
+from sigadapt import MissingToolCalls, ToolCall, ToolCallParseError, ToolCalls, ToolResults
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.messages import messages_of
+from sigadapt.signatures.calls import RefusedToolCall
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")
@@ -574,12 +575,20 @@ async def test_every_adapter_and_field_type_asks_again(adapter: Any, signature: 
     assert len(turn(*reversed(provider.received)).results) == 2
 
 
-@pytest.mark.parametrize("signature", [Must, May, Theirs])
+@pytest.mark.parametrize("signature", [Must, May])
 async def test_a_bad_call_raises_for_every_field_type(signature: Any) -> None:
     """tool-call-outputs: What is bad after the last reask raises."""
     with LoopbackProvider([Answer(calls=[BROKEN])]) as provider, pytest.raises(ToolCallParseError):
         await ask(provider, signature, max_reasks=2)
     assert len(provider.received) == 3
+
+
+async def test_what_is_bad_after_the_last_reask_is_handed_on_to_a_loop() -> None:
+    """tool-call-outputs: What is bad after the last reask raises."""
+    with LoopbackProvider([Answer(calls=[PARIS, BROKEN]), Answer(calls=[BROKEN])]) as provider:
+        out = await ask(provider, Theirs, max_reasks=2)
+    assert len(provider.received) == 3
+    assert [type(call) for call in out.calls.tool_calls] == [ToolCall, RefusedToolCall]
 
 
 async def test_nothing_is_salvaged_unless_it_is_asked_for() -> None:

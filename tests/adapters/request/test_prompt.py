@@ -1,6 +1,6 @@
 """What an adapter says of a signature: each thing once, compiled once, and the question as DSPy writes it."""
 
-from typing import Any
+from typing import Any, Optional
 
 import dspy
 import pydantic
@@ -65,10 +65,14 @@ def asked(adapter: Any, signature: Any, inputs: dict[str, Any]) -> str:
     return question(adapter, signature, prompt_of(adapter, signature), inputs)
 
 
-def system_of(adapter: Any, signature: Any) -> str:
+def rest_of(signature: Any) -> Any:
     plan = plan_of(signature)
     assert plan is not None
-    return prompt_of(adapter, plan.rest).system
+    return plan.rest
+
+
+def system_of(adapter: Any, signature: Any) -> str:
+    return prompt_of(adapter, rest_of(signature)).system
 
 
 texts = st.text() | st.sampled_from(
@@ -101,8 +105,7 @@ def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
     system, user = system_of(adapter, Told), asked(adapter, Told, {"question": "q", "hint": "h", "days": [1]})
     for fact in ("Count the people.", "may be wrong", "maximum length: 80", "list[int]", "in French", ": 9"):
         assert (system.count(fact), user.count(fact)) == (1, 0), fact
-    assert "what there is to call" not in system
-    assert "the calls" not in system
+    assert system.endswith("\n\nTools: what there is to call\nTool calls: the calls")
     assert "`question`" not in system, "a text with a name has nothing to say"
 
 
@@ -129,6 +132,30 @@ def test_the_form_of_texts_is_said_once(adapter: Any, form: str) -> None:
     assert not prompt_of(adapter, Told).reminds
 
 
+class Maybe(dspy.Signature):
+    """Answer."""
+
+    question: str | None = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    note: Optional[str] = dspy.OutputField(desc="in French")  # noqa: UP045  (both spellings)
+    count: int | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+@pytest.mark.parametrize("adapter", [CHAT, JSON, XML, BAML])
+def test_an_optional_text_is_told_as_a_text(adapter: Any) -> None:
+    """request-shaping: An optional text is told as a text."""
+    texts_alone: Any = Maybe.delete("count")
+    for signature, told in ((texts_alone, 0), (Maybe, 1)):
+        words = system_of(adapter, signature) + asked(adapter, rest_of(signature), {"question": "q"})
+        if adapter is not BAML or not told:  # which writes `int or null`
+            assert words.count("Union[int, NoneType]") <= told + 1
+        assert "Union[str, NoneType]" not in words
+        assert '"type": "string"}, {"type": "null"}' not in words
+    assert rest_of(texts_alone).output_fields["answer"].annotation == str | None
+
+
 def test_an_adapter_with_words_of_its_own_says_them() -> None:
     """request-shaping: An adapter with words of its own says them."""
 
@@ -139,7 +166,7 @@ def test_an_adapter_with_words_of_its_own_says_them() -> None:
         def user_message_output_requirements(self, signature: Any) -> str:
             return "Answer in rhyme."
 
-    assert system_of(Mine(), Told).endswith("Hear, hear.")
+    assert "Hear, hear.\n\nTools: what there is to call" in system_of(Mine(), Told)
     assert asked(Mine(), Told, {"question": "q"}).endswith("Tool calls aside, answer in rhyme.")
     assert system_of(Mine(), Go) == "Hear, hear."
 
@@ -167,13 +194,13 @@ def test_words_that_change_are_said_as_they_are_now() -> None:
             return f"Answer in {self.language}."
 
     adapter: Any = Speaking()
-    assert system_of(adapter, Told).endswith("Think in French.")
+    assert "Think in French." in system_of(adapter, Told)
     adapter.language = "German"
-    assert system_of(adapter, Told).endswith("Think in German.")
+    assert "Think in German." in system_of(adapter, Told)
     assert asked(adapter, Told, {"question": "q"}).endswith("answer in German.")
     plain: Any = sigadapt.ChatAdapter()
     plain.format_task_description = lambda signature: "On the instance."  # pyright: ignore[reportUnknownLambdaType]
-    assert system_of(plain, Told).endswith("On the instance.")
+    assert "On the instance." in system_of(plain, Told)
 
 
 def test_a_prompt_is_compiled_once_an_adapter() -> None:

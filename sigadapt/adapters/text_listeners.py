@@ -1,0 +1,91 @@
+"""Send plain text to the listeners on the one text output while an answer streams.
+
+DSPy's listeners wait for the text that marks a field. A model with tools often answers in plain text, which
+becomes the one text output (`outputs.py`), and is sent to its listeners here. Rules:
+
+ a. Text that begins like a marker is left to DSPy's listener. Any other text is sent as it comes, also beside
+    calls, whose turn has the whole text in `ToolCalls.text`.
+ b. If a marker follows all the same, it is not sent, and what it marks is.
+ c. Text that could not be told from a marker until the answer ended is sent then.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from sigadapt.adapters.lm.dspy_internals import StreamResponse, listeners_of
+
+_ENDS = {"[[ ## {} ## ]]": "[[ ## completed ## ]]", "<{}>": "</{}>"}
+
+
+class TextSubscription:
+    """The listeners to the plain text of one model call.
+
+    Args:
+        field: the one text output.
+        marker: the text that marks a field in an answer, with `{}` for its name; empty if nothing marks one.
+    """
+
+    def __init__(self, field: str, marker: str) -> None:
+        self._listeners: list[Any] = list(listeners_of(field)) if marker else []
+        self._named, end = marker.format(field), _ENDS.get(marker)
+        self._start = marker.format(field) if end else "{"
+        self._markers = (self._start, end.format(field)) if end else ()
+        self._held = ""
+        self._is_plain: bool | None = None
+
+    def on_text(self, text: str) -> Iterator[Any]:
+        """Yield the `StreamResponse`s to send after a piece of text."""
+        if not self._listeners or self._is_plain is False:
+            return
+        self._held += text
+        if self._is_plain is None:
+            self._decide()
+        if self._is_plain:
+            yield from self._sent(self._ready())
+
+    def on_end(self) -> Iterator[Any]:
+        """Yield what is left to send when the answer ends."""
+        undecided = self._is_plain is None and bool(self._held.strip()) and not self._is_marked()
+        if self._is_plain or undecided:
+            yield from self._sent(self._held, is_last=True)
+
+    def _is_marked(self) -> bool:
+        return self._named in self._held
+
+    def _decide(self) -> None:
+        begun = self._held.lstrip()
+        if not begun or self._start.startswith(begun) or (not self._markers and begun[0] in "{[`"):
+            return  # `on_end` knows
+        self._is_plain = not begun.startswith(self._start)
+
+    def _ready(self) -> str:
+        """Take the text that is no part of a marker off what is held."""
+        for marker in self._markers:
+            self._held = self._held.replace(marker, "")
+        kept = max((_overlap(self._held, marker) for marker in self._markers), default=0)
+        ready = self._held[: len(self._held) - kept]
+        self._held = self._held[len(ready) :]
+        return ready
+
+    def _sent(self, text: str, *, is_last: bool = False) -> Iterator[Any]:
+        if not text and not is_last:
+            return
+        for listener in self._listeners:
+            # DSPy's own part of the listener then ignores the text, and the prediction may be left out.
+            listener.stream_start = listener.stream_end = True
+            name = listener.signature_field_name
+            yield StreamResponse(listener.predict_name, name, text, is_last_chunk=is_last)
+
+
+def _overlap(text: str, marker: str) -> int:
+    """How many characters at the end of a text could begin a marker."""
+    sizes = range(min(len(text), len(marker) - 1), 0, -1)
+    return next((size for size in sizes if marker.startswith(text[-size:])), 0)
+
+
+def texts_in(chunk: Any) -> Iterator[str]:
+    """Yield the pieces of text in a chunk of a chat completion."""
+    for choice in cast("list[Any]", chunk.get("choices") or ()):
+        text: Any = cast("Any", choice.get("delta") or {}).get("content")
+        if isinstance(text, str) and text:
+            yield text

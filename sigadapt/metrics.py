@@ -1,0 +1,334 @@
+"""Metrics for tool calls: how well the calls of a prediction match the expected ones.
+
+`compare` does the work. `ExactMatch`, `SubsetMatch` and `F1` are DSPy metrics, for `dspy.Evaluate` and for
+every optimizer; for GEPA they say in words what differs. Rules:
+
+ a. Two calls match if they have the same name and the same arguments. Ids count only if asked for.
+ b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas,
+    an argument that is left out is its default.
+ c. Each expected call matches one call at most. Order counts only if asked for.
+ d. A bad call matches nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import dspy
+import pydantic
+
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json, cut, equal_json, listed, pointer, spelled
+from sigadapt.schemas.with_defaults import with_defaults
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_decls import ToolDecls
+
+_MOST_TOLD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the calls of a prediction match the expected ones.
+
+    Args:
+        matched: how many expected calls were made.
+        missing: the expected calls that were not made.
+        unexpected: the calls that were made and not expected, bad ones included.
+        feedback: what differs, in sentences that a model can learn from.
+
+    Example:
+        >>> found = compare([{"name": "f", "args": {"a": 1}}], [{"name": "f", "args": {"a": 1.0}}])
+        >>> found.exact, found.subset, found.f1
+        (True, True, 1.0)
+    """
+
+    matched: int
+    missing: tuple[ToolCall, ...]
+    unexpected: tuple[ToolCall | InvalidToolCall, ...]
+    feedback: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the expected calls were made, and no others."""
+        return not self.missing and not self.unexpected
+
+    @property
+    def subset(self) -> bool:
+        """Whether the expected calls are among those that were made."""
+        return not self.missing
+
+    @property
+    def precision(self) -> float:
+        """The share of the calls made that were expected; 1.0 if none was made."""
+        made = self.matched + len(self.unexpected)
+        return self.matched / made if made else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of the expected calls that were made; 1.0 if none was expected."""
+        expected = self.matched + len(self.missing)
+        return self.matched / expected if expected else 1.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 1.0 if no call was expected and none made."""
+        wrong = len(self.missing) + len(self.unexpected)
+        return 2 * self.matched / (2 * self.matched + wrong) if self.matched or wrong else 1.0
+
+
+def compare(
+    expected: Any, made: Any, tools: Any = None, *, ordered: bool = False, ids: bool = False
+) -> Comparison:
+    """Compare the calls that were made with the expected ones.
+
+    Args:
+        expected: calls of this package or of DSPy, or a list of dicts with `name` and `args` or in OpenAI's
+            shape; None is no call.
+        made: likewise.
+        tools: the declared tools, as `ToolDecls` takes them; None compares without defaults.
+        ordered: whether the calls must come in the expected order.
+        ids: whether ids must be the same.
+
+    Returns:
+        The Comparison. With `ordered`, the longest run of matches in order counts.
+
+    Raises:
+        InvalidOption: for a value that holds no calls.
+        InvalidToolDecl: for tools that cannot be declared.
+
+    Example:
+        >>> def add(a: int, b: int = 0) -> int: ...
+        >>> compare(
+        ...     [{"name": "add", "args": {"a": 1}}], [{"name": "add", "args": {"a": 1, "b": 0}}], [add]
+        ... ).exact
+        True
+        >>> compare([{"name": "add", "args": {"a": 1}}], [{"name": "add", "args": {"a": 2}}]).feedback
+        'In add, /a is 2, expected 1.'
+    """
+    decls = None if tools is None else ToolDecls(tools)
+    wanted = [call for call in _calls(expected, "expected").in_order() if isinstance(call, ToolCall)]
+    got = _calls(made, "made").in_order()
+    first, second = (
+        [_Key.of(call, decls, ids=ids) for call in wanted],
+        [_Key.of(call, decls, ids=ids) for call in got],
+    )
+    pairs = _in_order(first, second) if ordered else _in_any_order(first, second)
+    missing = [n for n in range(len(wanted)) if n not in pairs]
+    unexpected = [n for n in range(len(got)) if n not in set(pairs.values())]
+    feedback = _feedback([first[n] for n in missing], [second[n] for n in unexpected])
+    return Comparison(
+        len(pairs),
+        tuple(wanted[n] for n in missing),
+        tuple(got[n] for n in unexpected),
+        feedback,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallMetric:
+    """A DSPy metric over a calls field. Use `ExactMatch`, `SubsetMatch` or `F1`.
+
+    Args:
+        field: the calls field, of the example and of the prediction.
+        tools: the declared tools; None takes them from the example's field `tools_field`, if it has one.
+        tools_field: the field of the example that holds the tools.
+        ordered: whether the calls must come in the expected order.
+        ids: whether ids must be the same.
+
+    Example:
+        >>> gold = dspy.Example(question="1+2?", calls=[{"name": "add", "args": {"a": 1, "b": 2}}])
+        >>> pred = dspy.Prediction(calls=ToolCalls([{"name": "add", "args": {"b": 2, "a": 1}}]))
+        >>> ExactMatch()(gold, pred), F1(ordered=True)(gold, pred)
+        (True, 1.0)
+    """
+
+    field: str = "calls"
+    tools: Any = None
+    tools_field: str = "tools"
+    ordered: bool = False
+    ids: bool = False
+
+    graded: ClassVar[bool] = True
+    """Whether the score is a number between 0 and 1, and not true or false."""
+
+    def score(self, comparison: Comparison) -> float:
+        """Return the score of a Comparison, from 0 to 1."""
+        raise NotImplementedError
+
+    def __call__(
+        self,
+        gold: Any,
+        pred: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> Any:
+        """Score a prediction.
+
+        Args:
+            gold: the example, with the expected calls.
+            pred: the prediction, with the calls that were made.
+            trace: given by optimizers that collect examples, which want to know whether all is right.
+            pred_name: given by GEPA, which wants a score and a feedback.
+            pred_trace: likewise.
+
+        Returns:
+            A bool (ExactMatch, SubsetMatch) or a float (F1); with `trace`, a bool; for GEPA, a
+            `dspy.Prediction` with `score` and `feedback`.
+
+        Raises:
+            InvalidOption: for an example without the field, or a field that holds no calls.
+        """
+        if self.field not in gold:
+            raise InvalidOption(
+                f"the example has no field {self.field!r}, only {', '.join(gold.keys())}",
+                field="field",
+                fix="Name the field of the expected calls: ExactMatch(field=...).",
+            )
+        tools = gold.get(self.tools_field) if self.tools is None else self.tools
+        made = pred.get(self.field) if self.field in pred else None
+        comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
+        score = self.score(comparison)
+        if pred_name is not None or pred_trace is not None:
+            return dspy.Prediction(score=score, feedback=comparison.feedback)
+        return score if self.graded and trace is None else score == 1
+
+
+class ExactMatch(CallMetric):
+    """Whether the expected calls were made, and no others. Takes the arguments of `CallMetric`."""
+
+    __slots__ = ()
+    graded = False
+
+    def score(self, comparison: Comparison) -> float:
+        """Return 1.0 for an exact match, else 0.0."""
+        return float(comparison.exact)
+
+
+class SubsetMatch(CallMetric):
+    """Whether the expected calls are among those made. Takes the arguments of `CallMetric`."""
+
+    __slots__ = ()
+    graded = False
+
+    def score(self, comparison: Comparison) -> float:
+        """Return 1.0 if no expected call is missing, else 0.0."""
+        return float(comparison.subset)
+
+
+class F1(CallMetric):
+    """The F1 of the calls made against those expected. Takes the arguments of `CallMetric`."""
+
+    __slots__ = ()
+
+    def score(self, comparison: Comparison) -> float:
+        """Return the F1."""
+        return comparison.f1
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What of a call is compared. `args` is None for a bad call, which is equal to nothing."""
+
+    call: ToolCall | InvalidToolCall
+    args: Json | None
+    call_id: str | None
+
+    @classmethod
+    def of(cls, call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool) -> "_Key":
+        call_id = call.id if ids else None
+        if isinstance(call, (InvalidToolCall, RefusedToolCall)):
+            return cls(call, None, call_id)
+        if decls is None or call.name not in decls:
+            return cls(call, call.args, call_id)
+        return cls(call, with_defaults(call.args, decls[call.name].parameters), call_id)
+
+    def matches(self, other: "_Key") -> bool:
+        if self.args is None or other.args is None or self.call.name != other.call.name:
+            return False
+        return self.call_id == other.call_id and equal_json(self.args, other.args)
+
+
+def _calls(value: Any, what: str) -> ToolCalls:
+    try:
+        return ToolCalls([] if value is None else value)
+    except (pydantic.ValidationError, TypeError) as error:
+        raise InvalidOption(
+            f"a {type(value).__name__} holds no calls: {cut(repr(value))}",
+            field=what,
+            fix="Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`.",
+        ) from error
+
+
+def _in_any_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
+    """Pair each key with an equal one that is not taken; as equality is transitive, any will do."""
+    pairs: dict[int, int] = {}
+    free = dict.fromkeys(range(len(second)))
+    for n, key in enumerate(first):
+        found = next((m for m in free if key.matches(second[m])), None)
+        if found is not None:
+            pairs[n] = found
+            del free[found]
+    return pairs
+
+
+def _in_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
+    """Pair the keys of a longest common subsequence."""
+    best = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    same = [[key.matches(other) for other in second] for key in first]
+    for n in reversed(range(len(first))):
+        for m in reversed(range(len(second))):
+            rest = max(best[n + 1][m], best[n][m + 1])
+            best[n][m] = best[n + 1][m + 1] + 1 if same[n][m] else rest
+    pairs: dict[int, int] = {}
+    n = m = 0
+    while n < len(first) and m < len(second):
+        if same[n][m]:
+            pairs[n] = m
+            n, m = n + 1, m + 1
+        elif best[n + 1][m] >= best[n][m + 1]:
+            n += 1
+        else:
+            m += 1
+    return pairs
+
+
+def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
+    """Say what differs; a missing and an unexpected call of one tool are told as one that is wrong."""
+    sentences: list[str] = []
+    others = list(unexpected)
+    for key in missing:
+        near = next(
+            (each for each in others if each.args is not None and each.call.name == key.call.name), None
+        )
+        if near is None:
+            sentences.append(f"The call {key.call} is missing.")
+            continue
+        others.remove(near)
+        sentences.append(_difference(key, near))
+    for key in others:
+        if isinstance(key.call, (InvalidToolCall, RefusedToolCall)):
+            sentences.append(f"The call {key.call} is invalid: {key.call.message}.")
+        else:
+            sentences.append(f"The call {key.call} was not expected.")
+    return listed(sentences, _MOST_TOLD, " ") if sentences else "All calls are as expected."
+
+
+def _difference(expected: _Key, made: _Key) -> str:
+    wanted, got = expected.args or {}, made.args or {}
+    told: list[str] = []
+    for name in dict.fromkeys([*wanted, *got]):
+        place = pointer([name])
+        if name not in got:
+            told.append(f"{place} is missing, expected {_shown(wanted[name])}")
+        elif name not in wanted:
+            told.append(f"{place} was not expected")
+        elif not equal_json(wanted[name], got[name]):
+            told.append(f"{place} is {_shown(got[name])}, expected {_shown(wanted[name])}")
+    if not told:  # they differ in order or in their ids alone
+        return f"The call {made.call} was made in another place or under another id than expected."
+    return f"In {made.call.name}, {listed(told, _MOST_TOLD)}."
+
+
+def _shown(value: Any) -> str:
+    return cut(spelled(value))

@@ -1,0 +1,117 @@
+"""Plain text that streams to a listener on the one text output."""
+
+import asyncio
+from typing import Any, cast
+from unittest import mock
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ADAPTERS, PARIS, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt.adapters import text_listeners
+from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.testing import Answer, LoopbackProvider
+
+PLAIN = "Hello there, how can I help you today?"
+ODD = ["[1] is a list, [[ 2 ]] too.", "<b>Hi</b> a < b", "**Hi** `x`", "  \n Hi there, all of you", "42"]
+
+
+def streamed(
+    adapter: Any, answer: Answer, column: tuple[str, str] = ("openai", "auto"), **options: Any
+) -> Any:
+    """The chunks that a listener to `answer` got, and the prediction."""
+
+    async def go(lm: dspy.LM) -> tuple[list[Any], Any]:
+        listener: Any = dspy.streaming.StreamListener("answer")
+        with dspy.context(lm=lm, adapter=adapter):
+            program = cast("Any", dspy.streamify(dspy.Predict(May), stream_listeners=[listener], **options))
+            items = [item async for item in program(question="q", tools=[get_weather])]
+        chunks = [item for item in items if isinstance(item, dspy.streaming.StreamResponse)]
+        return chunks, next((item for item in items if isinstance(item, dspy.Prediction)), None)
+
+    with LoopbackProvider([answer]) as provider:
+        return asyncio.run(go(lm_of(provider, *column)))
+
+
+def said(chunks: list[Any]) -> str:
+    return "".join(item.chunk for item in chunks)
+
+
+COLUMNS = [(wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")]
+
+
+@pytest.mark.parametrize("column", [*COLUMNS, ("openai", "litellm"), ("ollama", "litellm")], ids="-".join)
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_a_plain_answer_streams(kind: Any, column: tuple[str, str]):
+    """streaming: A plain answer streams to the one text output."""
+    chunks, final = streamed(kind(tool_calling="native"), Answer(text=PLAIN), column)
+    assert len(chunks) > 1
+    assert said(chunks) == final.answer == PLAIN
+    assert [item.is_last_chunk for item in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert {(item.predict_name, item.signature_field_name) for item in chunks} == {("self", "answer")}
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_text_that_looks_like_a_form_streams_whole(kind: Any, text: str):
+    """streaming: A plain answer streams to the one text output."""
+    chunks, final = streamed(kind(tool_calling="native"), Answer(text=text, chunk=3))
+    assert said(chunks).strip() == text.strip() == final.answer.strip()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (sigadapt.ChatAdapter, f"[[ ## answer ## ]]\n{PLAIN}\n\n[[ ## completed ## ]]"),
+        (sigadapt.XMLAdapter, f"<answer>\n{PLAIN}\n</answer>"),
+        (sigadapt.JSONAdapter, f'{{"answer": "{PLAIN}"}}'),
+    ],
+)
+def test_marked_text_streams_as_under_dspy(kind: Any, text: str):
+    """streaming: Text in the adapter's form streams as under DSPy's adapter."""
+    chunks, final = streamed(kind(tool_calling="native"), Answer(text=text))
+    assert len(chunks) > 1
+    assert said(chunks).strip(' "\n') == final.answer == PLAIN
+
+
+def test_a_marker_after_other_text_is_not_shown():
+    """streaming: Text in the adapter's form streams as under DSPy's adapter."""
+    text = f"Sure.\n[[ ## answer ## ]]\n{PLAIN}\n[[ ## completed ## ]]"
+    chunks, final = streamed(sigadapt.ChatAdapter(), Answer(text=text, chunk=5))
+    assert final.answer == PLAIN
+    assert said(chunks).split() == f"Sure. {PLAIN}".split()
+
+
+def test_text_beside_calls_streams_as_it_comes():
+    """streaming: Text beside calls streams as it comes."""
+    chunks, final = streamed(sigadapt.ChatAdapter(), Answer(text=PLAIN, calls=[PARIS]))
+    assert len(chunks) > 1
+    assert said(chunks) == final.calls.text == PLAIN
+
+
+def test_the_prediction_can_be_left_out():
+    chunks, final = streamed(
+        sigadapt.ChatAdapter(), Answer(text=PLAIN), include_final_prediction_in_output_stream=False
+    )
+    assert (said(chunks), final) == (PLAIN, None)
+
+
+class Heard:
+    """A listener that is always there."""
+
+    predict_name, signature_field_name = "self", "answer"
+    stream_start = stream_end = False
+
+
+@pytest.mark.parametrize("marker", ["[[ ## {} ## ]]", "<{}>", '"{}"'])
+@given(pieces=st.lists(st.text(alphabet='[] #<>/a{"` \n', max_size=8), max_size=8))
+def test_any_unmarked_text_comes_whole_or_not_at_all(marker: str, pieces: list[str]):
+    with mock.patch.object(text_listeners, "listeners_of", return_value=[Heard()]):
+        subscription = TextSubscription("answer", marker)
+    sent = [item.chunk for piece in pieces for item in subscription.on_text(piece)]
+    sent += [item.chunk for item in subscription.on_end()]
+    text = "".join(pieces)
+    assert "".join(sent) == (text if text.strip() else "")
