@@ -7,6 +7,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.types import CallToolResult, TextContent
 
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
@@ -83,6 +84,10 @@ def test_a_tools_own_object_is_a_plain_value():
     assert [each.value for each in ToolResults.of(TWO, phone)] == phone
     own = [{"call_id": "c2", "value": "bob", "ms": 12}, {"call_id": "c1", "value": 900, "ms": 3}]
     assert [each.value for each in ToolResults.of(TWO, own)] == own[::-1]
+    by_id = {"c1": own[1], "c2": own[0]}
+    assert [each.value for each in ToolResults.of(TWO, by_id)] == own[::-1]
+    with pytest.raises(InvalidHistory):
+        ToolResults.of(TWO, {"c1": own[0], "c2": own[1]})
 
 
 FOREIGN = ToolResult(call_id="zzz", name="other", value=2)
@@ -93,6 +98,8 @@ WRONG: dict[str, tuple[Any, Any, str, tuple[str, ...]]] = {
     "an id twice, once by place": ([ours(TWO[1], 1), 2], None, "repeated_result", ("'c2'", "1", "2")),
     "another tool's": ([ToolResult(call_id="c1", name="owner", value=1), 2], None, "wrong_tool",
                        ("'balance'", "'owner'", "'c1'")),
+    "another tool's, saved": ([{"call_id": "c1", "name": "owner", "value": 1}, 2], None, "wrong_tool",
+                              ("'balance'", "'owner'")),
     "another tool's, by place": ([TheirResult(name="owner", value=1), 2], None, "wrong_tool",
                                  ("'balance'", "'owner'")),
     "under another id": ({"c1": ours(TWO[1], 1), "c2": 2}, None, "unknown_call", ("'c1'", "'c2'")),
@@ -203,8 +210,15 @@ OUTCOMES: dict[str, tuple[Any, Any, Any, bool, bool]] = {
     "a saved failure": ({"call_id": "c1", "value": 1, "is_error": True}, None, 1, True, False),
     "a saved failure, said again": ({"call_id": "c1", "value": 1, "is_error": True}, "x", 1, True, False),
     "a saved MCP result": ({"call_id": "c1", "value": 1, "is_mcp": True}, None, 1, False, True),
+    "an MCP result": (
+        CallToolResult(content=[TextContent(type="text", text="9")]), None, "9", False, True,
+    ),
     "an MCP result that was read": (
         ToolResult(call_id="c1", name="balance", value=1, is_mcp=True), None, 1, False, True,
+    ),
+    "a saved result of a tool": ({"call_id": "c1", "name": "balance", "value": 1}, None, 1, False, False),
+    "a tool's own object": (
+        {"call_id": "c1", "value": 1, "ms": 3}, None, {"call_id": "c1", "value": 1, "ms": 3}, False, False,
     ),
     "a failure of DSPy's": (
         TheirResult(call_id="c1", name="balance", value=1, is_error=True), None, 1, True, False,
@@ -272,6 +286,9 @@ def test_saved_results_that_do_not_pair_are_refused():
                   [results[0], {**results[1], "name": "balance"}]):  # fmt: skip
         with pytest.raises(InvalidHistory):
             ToolResults.model_validate({"rounds": [{**saved["rounds"][0], "results": wrong}]})
+    twice = {"rounds": [{**saved["rounds"][0], "results": [*results, results[0]]}]}
+    with pytest.raises(InvalidHistory, match="call 'c1' is given two results: 1 and 1"):
+        ToolResults.model_validate(twice)
 
 
 # ---- ids of calls ----
