@@ -161,7 +161,8 @@ def _is_part(part: Any) -> bool:
 
 def _parts(value: Any) -> list[Part]:
     """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
-    items = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [cast("Any", value)]
+    is_list = isinstance(value, (list, tuple))
+    items: list[Any] = list(cast("list[Any]", value)) if is_list else [value]
     found = [_found(item) for item in items]
     if not any(found):
         items, found = [value], [None]

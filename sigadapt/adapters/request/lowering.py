@@ -99,7 +99,7 @@ def lowered(request: Request, route: Route) -> Lowered:
         if has_content(request):
             request, moved = with_content(request, route)
             changes += (Change(where, "lowered", why) for where, why in moved)
-        if route.stand_in is not None:
+        if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
             request = _signed(request, route, changes)
     if not plain:
         request = _without_searches(request, route, changes)

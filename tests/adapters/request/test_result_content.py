@@ -51,7 +51,8 @@ def asked(served: Served, results: Any, **changes: Any) -> tuple[Any, list[Any]]
 
 def turn_of(served: Served, **changes: Any) -> Any:
     with dspy.context(lm=served.lm(**changes), adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        return dspy.Predict(Weather)(question="Weather?", tools=[get_weather]).calls
+        out: Any = dspy.Predict(Weather)(question="Weather?", tools=[get_weather])
+        return out.calls
 
 
 def two_turns(column: str, values: Any, errors: Any = None, row: str = "failed", **changes: Any) -> Any:
