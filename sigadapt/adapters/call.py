@@ -222,7 +222,8 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings), controls, call.plan.calls)
+    route = route_of(call.lm, call.settings, generation)
+    setup = CallSetup(call.lm, options, decls, route, controls, call.plan.calls)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):

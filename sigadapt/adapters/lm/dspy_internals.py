@@ -9,7 +9,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `fallback_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
-| `native_engine` | the engine that DSPy would use for a request |
+| `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
 | `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
@@ -64,6 +64,7 @@ __all__ = [
     "inner_of",
     "legacy_output",
     "listeners_of",
+    "litellm_engine",
     "litellm_errors",
     "native_engine",
     "plain",
@@ -144,6 +145,14 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
     engine, _, _ = _execution._engine(lm, call, is_async)  # noqa: SLF001
     return engine
+
+
+def litellm_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
+    """Return the engine that DSPy would use for a request over LiteLLM, even if lm15 could be asked."""
+    if cast("Any", lm).engine == "auto":
+        lm = copy.copy(lm)
+        cast("Any", lm)._engine_spec = "litellm"  # noqa: SLF001
+    return native_engine(lm, request, is_async=is_async)
 
 
 def engines_of(lm: BaseLM) -> dict[Any, Any]:

@@ -10,6 +10,7 @@ that LiteLLM logs (`logger_fn`) before it reads it.
 Streaming: `litellm_chunks.py`.
 """
 
+import copy
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -24,8 +25,8 @@ from sigadapt.adapters.lm.dspy_internals import (
     aclosing,
     closing,
     get_litellm,
+    litellm_engine,
     litellm_errors,
-    native_engine,
     plain,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
@@ -61,7 +62,8 @@ def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) ->
         False
     """
     plain = [[each and (each.message, each.calls) for each in fields], [*words]]
-    return hashlib.sha256(orjson.dumps(plain)).hexdigest()[:16]
+    dumped = orjson.dumps(plain, default=repr, option=orjson.OPT_NON_STR_KEYS)
+    return hashlib.sha256(dumped).hexdigest()[:16]
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
@@ -73,7 +75,7 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
         sent: what to add to the request.
         is_async: whether the model will be awaited.
     """
-    engine: Any = native_engine(lm, request, is_async=is_async)
+    engine: Any = litellm_engine(lm, request, is_async=is_async)
     if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
         return lm  # a model class of the user's own
     options: dict[str, Any] = {
@@ -125,7 +127,10 @@ class _WithState:
         if not streaming and "logger_fn" not in data:
             self._bodies = []
             data["logger_fn"] = self._hear
-        return spoken(self._sent.provider, data, self._sent.words)
+        words = self._sent.words
+        if words.fields:  # LiteLLM changes some values in place
+            words = words._replace(fields=copy.deepcopy(words.fields))
+        return spoken(self._sent.provider, data, words)
 
     def _hear(self, details: Json) -> None:
         """Keep the provider's body, which LiteLLM logs before it reads it."""

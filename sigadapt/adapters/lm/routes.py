@@ -14,34 +14,52 @@ import dspy
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, select_backend
+from sigadapt.adapters.lm.litellm_settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
+NOTHING: Mapping[str, Any] = {}
+
 _KNOWN: WeakCache[tuple[Any, dict[str, Any]]] = WeakCache()
 """By language model: what the results depend on, and the results by name."""
 
 
-def route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
+def route_of(lm: BaseLM, settings: Mapping[str, Any], generation: Mapping[str, Any] = NOTHING) -> Route:
     """Return the Route of a language model, from the table of providers.
 
     Args:
         lm: the language model.
         settings: the call's own settings; connection settings among them can change the server.
+        generation: the generation settings of the request.
 
     Returns:
         The route of its server; for an unknown server, the first route of the door; for an engine that the
-        user made, `OWN_ENGINE`.
+        user made, `OWN_ENGINE`. With a generation setting that only LiteLLM takes, the route is LiteLLM's,
+        if the engine is not fixed.
 
     Example:
         >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
         >>> route.dialect, route.door
         ('anthropic', 'lm15')
     """
-    if not isinstance(getattr(lm, "engine", None), str):
+    if not isinstance(lm_engine(lm), str):
         return OWN_ENGINE
-    return _known(lm, settings, "route", lambda: _route_of(lm, settings))
+    route: Route = _known(lm, settings, "route", lambda: _route_of(lm, settings))
+    if route.door == "lm15" and lm_engine(lm) == "auto" and litellm_only(generation):
+        return _known(lm, settings, "over litellm", lambda: _instead(lm, settings, route))
+    return route
+
+
+def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
+    """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
+    return native if select_backend(lm, settings).resolution.declared else _over_litellm(lm)
+
+
+def lm_engine(lm: BaseLM) -> Any:
+    """Return the engine that a language model was made with."""
+    return getattr(lm, "engine", None)
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
