@@ -12,6 +12,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
+| `with_engine` | a copy of a model for one request, with an engine of ours |
 | `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
 | `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
@@ -75,6 +76,7 @@ __all__ = [
     "sync_send_to_stream",
     "target_of",
     "with_blocks",
+    "with_engine",
     "with_engines_from",
     "write_request",
 ]
@@ -169,6 +171,14 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
     """
     copied: Any = copy.copy(lm)
     copied._engine_store = _EnginesFrom(engine_of)  # noqa: SLF001
+    return copied
+
+
+def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
+    """Return a copy of a model that shares all with it, but has this engine, and with it the connection."""
+    copied: Any = copy.copy(lm)
+    copied._engine_spec = copied._async_engine_spec = engine  # noqa: SLF001
+    copied.kwargs = {key: value for key, value in lm.kwargs.items() if key not in CLIENT_KEYS}
     return copied
 
 

@@ -1,8 +1,8 @@
 """Find the Route of a language model's requests, and whether DSPy knows that it supports function calling.
 
 DSPy computes both on every call. Here they are cached weakly per model, until something that they depend on
-changes: the model's name, type or engine, its connection settings, or one of the two environment variables
-that change a provider's server.
+changes: the model's name, type or engine, its connection settings, or one of the environment variables that
+change a provider's server or its key.
 """
 
 import os
@@ -46,9 +46,9 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any], generation: Mapping[str, A
     """
     if not isinstance(lm_engine(lm), str):
         return OWN_ENGINE
-    route: Route = _known(lm, settings, "route", lambda: _route_of(lm, settings))
+    route: Route = known_of(lm, settings, "route", lambda: _route_of(lm, settings))
     if route.door == "lm15" and lm_engine(lm) == "auto" and litellm_only(generation):
-        return _known(lm, settings, "over litellm", lambda: _instead(lm, settings, route))
+        return known_of(lm, settings, "over litellm", lambda: _instead(lm, settings, route))
     return route
 
 
@@ -73,10 +73,18 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
     """
     if not isinstance(getattr(lm, "engine", None), str):
         return lm.supports_function_calling
-    return _known(lm, settings, "calls functions", lambda: lm.supports_function_calling)
+    return known_of(lm, settings, "calls functions", lambda: lm.supports_function_calling)
 
 
-def _known(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callable[[], Any]) -> Any:
+def known_of(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callable[[], Any]) -> Any:
+    """Return what follows from a language model and its connection settings, worked out once.
+
+    Args:
+        lm: the language model.
+        settings: the call's own settings.
+        what: the name of the result.
+        work_out: works it out.
+    """
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return work_out()
     follows_from = _follows_from(lm, settings)
@@ -91,7 +99,7 @@ def _known(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callabl
 
 def _follows_from(lm: Any, settings: Mapping[str, Any]) -> tuple[Any, ...]:
     prefix = lm.model.partition("/")[0].upper()
-    elsewhere = os.getenv(f"{prefix}_API_BASE"), os.getenv(f"{prefix}_BASE_URL")
+    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
     clients = [repr(held[key]) for held in (lm.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
     return lm.model, lm.model_type, lm.engine, *elsewhere, *clients
 

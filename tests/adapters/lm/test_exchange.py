@@ -173,7 +173,7 @@ def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
     assert not out.calls.invalid
     assert out.calls.text == "Let me look."
     if kind == "server_tool_use":  # LiteLLM itself leaves out the other kind
-        assert "srvtoolu_1" in repr(dict(lm.history[-1]["response"].provider_data))
+        assert "srvtoolu_1" in repr(vars(lm)["history"][-1]["response"].provider_data.copy())
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:
