@@ -244,7 +244,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
     context = HookContext(model_of(call.lm), call.signature, decls)
-    route = route_of(call.lm, call.settings, call.known)
+    route = route_of(call.lm, call.settings, generation, call.known)
     setup = CallSetup(call.lm, options, decls, route, controls, call.plan.calls, adapter.field_marker)
     if options.hooks:
         asked = yield from before_request(options.hooks, request, context)

@@ -9,10 +9,11 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `shown_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
-| `native_engine` | the engine that DSPy would use for a request |
+| `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
 | `copy_of` | a copy of lm15's provider, whose fields are slots |
+| `with_engine` | a copy of a model for one request, with an engine of ours |
 | `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
 | `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
@@ -66,6 +67,7 @@ __all__ = [
     "inner_of",
     "legacy_output",
     "listeners_of",
+    "litellm_engine",
     "litellm_errors",
     "native_engine",
     "plain",
@@ -77,6 +79,7 @@ __all__ = [
     "sync_send_to_stream",
     "target_of",
     "with_blocks",
+    "with_engine",
     "with_engines_from",
     "write_request",
 ]
@@ -168,6 +171,14 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     return engine
 
 
+def litellm_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
+    """Return the engine that DSPy would use for a request over LiteLLM, even if lm15 could be asked."""
+    if cast("Any", lm).engine == "auto":
+        lm = copy.copy(lm)
+        cast("Any", lm)._engine_spec = "litellm"  # noqa: SLF001
+    return native_engine(lm, request, is_async=is_async)
+
+
 def engines_of(lm: BaseLM) -> dict[Any, Any]:
     """Return the engines that DSPy keeps for a model, by its key."""
     return cast("Any", lm)._engine_store  # noqa: SLF001
@@ -197,6 +208,14 @@ def copy_of(provider: Any) -> Any:
     copied.__dict__.update(held or {})
     for name, value in slots.items():
         setattr(copied, name, value)
+    return copied
+
+
+def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
+    """Return a copy of a model that shares all with it, but has this engine, and with it the connection."""
+    copied: Any = copy.copy(lm)
+    copied._engine_spec = copied._async_engine_spec = engine  # noqa: SLF001
+    copied.kwargs = {key: value for key, value in lm.kwargs.items() if key not in CLIENT_KEYS}
     return copied
 
 

@@ -10,6 +10,7 @@ that LiteLLM logs (`logger_fn`) before it reads it.
 Streaming: `litellm_chunks.py`.
 """
 
+import copy
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -22,16 +23,17 @@ from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
 from sigadapt.adapters.lm.dspy_internals import (
-    CLIENT_KEYS,
     aclosing,
     closing,
     get_litellm,
+    litellm_engine,
     litellm_errors,
-    native_engine,
     plain,
+    with_engine,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
 from sigadapt.adapters.lm.litellm_chunks import Chunks
+from sigadapt.adapters.lm.routes import NOTHING, known_of
 from sigadapt.adapters.request.states import replaying
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
@@ -76,20 +78,30 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
         sent: what to add to the request.
         is_async: whether the model will be awaited.
     """
-    engine: Any = native_engine(lm, request, is_async=is_async)
-    if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+    options = known_of(lm, NOTHING).also("litellm engine", lambda: _options(lm, request, is_async=is_async))
+    if options is None:
         return lm  # a model class of the user's own
-    options: dict[str, Any] = {
-        "model_type": engine.model_type,
-        "wire_model": engine.wire_model,
-        **engine.client_options,
-    }
-    # DSPy wants connection settings on the engine, not on the model.
-    client = dict.fromkeys(key for key in lm.kwargs if key in CLIENT_KEYS)
-    engines = {"engine": Engine(sent, **options), "async_engine": AsyncEngine(sent, **options)}
-    copied = lm.copy(**engines, **client)
-    copied.history = lm.history
-    return copied
+    kind = AsyncEngine if is_async else Engine
+    return with_engine(lm, kind(sent, **(options.given or _made(lm, request, is_async=is_async))))
+
+
+class _Options(NamedTuple):
+    """How DSPy makes its LiteLLM engine for a model; None if it has to be asked for each request."""
+
+    given: dict[str, Any] | None
+
+
+def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options | None:
+    engine = litellm_engine(lm, request, is_async=is_async)
+    if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+        return None
+    # The credential of a provider that the user declared may be another one for each request.
+    return _Options(None if engine.wire_model else _made(lm, request, is_async=is_async))
+
+
+def _made(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> dict[str, Any]:
+    engine: Any = litellm_engine(lm, request, is_async=is_async)
+    return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
 
 
 def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
@@ -139,7 +151,10 @@ class _WithState:
         if not streaming and "logger_fn" not in data:
             self._bodies = []
             data["logger_fn"] = self._hear
-        return spoken(self._sent.provider, data, self._sent.words)
+        words = self._sent.words
+        if words.fields:  # LiteLLM changes some values in place
+            words = words._replace(fields=copy.deepcopy(words.fields))
+        return spoken(self._sent.provider, data, words)
 
     def _hear(self, details: Json) -> None:
         """Keep the provider's body, which LiteLLM logs before it reads it."""

@@ -1,39 +1,49 @@
 """Find the Route of a language model's requests, and whether DSPy knows that it supports function calling.
 
 DSPy computes both on every call. Here they are cached weakly per model, until something that they depend on
-changes: the model's name, type or engine, its connection settings, or one of the two environment variables
-that change a provider's server.
+changes: the model's name, type or engine, its connection settings, or one of the environment variables that
+change a provider's server or its key.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, select_backend
+from sigadapt.adapters.lm.litellm_settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
+NOTHING: Mapping[str, Any] = {}
+
 
 class Known:
-    """What is known of a language model with the settings of a call; each part is worked out when it is needed.
+    """What is known of a language model with the settings of a call, worked out when it is needed.
 
     Args:
         follows_from: what it follows from.
         route: the route, if it is known.
     """
 
-    __slots__ = ("calls_functions", "follows_from", "route")
+    __slots__ = ("calls_functions", "follows_from", "others", "route")
 
     def __init__(self, follows_from: tuple[Any, ...], route: Route | None = None) -> None:
         self.follows_from = follows_from
         self.route = route
         self.calls_functions: bool | None = None
+        self.others: dict[str, Any] = {}
+
+    def also(self, what: str, work_out: Callable[[], Any]) -> Any:
+        """Return another part, by its name, worked out once."""
+        if what not in self.others:
+            self.others[what] = work_out()
+        return self.others[what]
 
 
 _KNOWN: WeakCache[Known] = WeakCache()
@@ -60,17 +70,24 @@ def known_of(lm: BaseLM, settings: Mapping[str, Any]) -> Known:
     return known
 
 
-def route_of(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> Route:
+def route_of(
+    lm: BaseLM,
+    settings: Mapping[str, Any],
+    generation: Mapping[str, Any] = NOTHING,
+    known: Known | None = None,
+) -> Route:
     """Return the Route of a language model, from the table of providers.
 
     Args:
         lm: the language model.
         settings: the call's own settings.
+        generation: the generation settings of the request; some make DSPy choose LiteLLM.
         known: what `known_of` returned for both, if that was asked before.
 
     Returns:
         The route of its server; for an unknown server, the first route of the door; for an engine that the
-        user made, `OWN_ENGINE`.
+        user made, `OWN_ENGINE`. With a generation setting that only LiteLLM takes, the route is LiteLLM's,
+        if the engine is not fixed.
 
     Example:
         >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
@@ -78,9 +95,17 @@ def route_of(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None
         ('anthropic', 'lm15')
     """
     known = known or known_of(lm, settings)
-    if known.route is None:
-        known.route = _route_of(lm, settings)
-    return known.route
+    route = known.route
+    if route is None:
+        route = known.route = _route_of(lm, settings)
+    if generation and route.door == "lm15" and cast("Any", lm).engine == "auto" and litellm_only(generation):
+        return known.also("over litellm", lambda: _instead(lm, settings, route))
+    return route
+
+
+def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
+    """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
+    return native if select_backend(lm, settings).resolution.declared else _over_litellm(lm)
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
@@ -100,7 +125,7 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None
 
 def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
     prefix = lm.model.partition("/")[0].upper()
-    elsewhere = os.getenv(f"{prefix}_API_BASE"), os.getenv(f"{prefix}_BASE_URL")
+    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
     clients = [repr(held[key]) for held in (lm.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
     return lm.model, lm.model_type, engine, *elsewhere, *clients
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from dspy import lm15
 
+from sigadapt.adapters.lm.litellm_settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
 from sigadapt.adapters.request.tool_choice import form_of
@@ -50,14 +51,16 @@ def to_lm15(request: Request, route: Route) -> Written:
     """
     system, messages = _split_system(request["messages"])
     tools = _tools(request.get("tools") or (), route)
+    alone, config = _config(request, route)
     typed = lm15.Request(
         model=request["model"],
         system=system,
         messages=tuple(_messages(messages, route)),
         tools=tools.typed,
-        config=_with(_config(request), {} if tools.worded is None else {"tools": tools.worded}),
+        config=_with(config, {} if tools.worded is None else {"tools": tools.worded}),
     )
-    return Written(typed, _words(messages, route, _choice_fields(request, route)))
+    fields = _choice_fields(request, route)
+    return Written(typed, _words(messages, route, {**(fields or {}), **alone} if alone else fields))
 
 
 def _with(config: lm15.Config, words: dict[str, Any]) -> lm15.Config:
@@ -266,11 +269,14 @@ _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_
 _DEFAULT = lm15.Config()
 
 
-def _config(request: Request) -> lm15.Config:
+def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config]:
+    """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
-    config = _generation_config(generation) if generation else _DEFAULT
+    alone = litellm_only(generation) if generation and route.door == "litellm" else {}
+    held = {key: value for key, value in generation.items() if key not in alone}
+    config = _generation_config(held) if held else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
-    return config if choice is None else replace(config, tool_choice=choice)
+    return alone, config if choice is None else replace(config, tool_choice=choice)
 
 
 def _generation_config(generation: dict[str, Any]) -> lm15.Config:
@@ -281,7 +287,8 @@ def _generation_config(generation: dict[str, Any]) -> lm15.Config:
         raise InvalidOption(
             f"lm15 cannot send a generation setting: {error}",
             field=getattr(error, "feature", None),
-            fix="Remove it from the LM's keyword arguments or the call's config, or do as lm15 says.",
+            fix="Remove it from the LM's keyword arguments or the call's config, or do as lm15 says. LiteLLM "
+            "takes any setting: dspy.LM(..., engine='litellm').",
         ) from error
 
 

@@ -7,7 +7,7 @@ the record, and the language model's history entry keeps it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
@@ -208,13 +208,19 @@ def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]
 
 
 def _refuse_forced_with_thinking(request: Request, route: Route) -> None:
-    if route.forces_with_thinking or request.get("reasoning_effort") in (None, "none", "off"):
+    if route.forces_with_thinking or not _is_thinking(request):
         return
     raise InvalidOption(
         "this provider refuses a forced tool choice while thinking is on",
         field="tool_choice",
-        fix="Use tool_choice='auto', or reasoning_effort=None for this call.",
+        fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
     )
+
+
+def _is_thinking(request: Request) -> bool:
+    thinking: Any = request.get("thinking")  # a setting that only LiteLLM takes
+    is_on = isinstance(thinking, dict) and cast("dict[str, Any]", thinking).get("type") != "disabled"
+    return is_on or request.get("reasoning_effort") not in (None, "none", "off")
 
 
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:

@@ -109,6 +109,26 @@ async def test_the_async_engine_is_the_one_that_dspy_would_use(provider: Loopbac
     assert engines_of(provider, is_async=True) == ["AsyncLM15Engine", "AsyncLiteLLMEngine"]
 
 
+def test_litellm_can_be_asked_in_lm15s_place(provider: LoopbackProvider) -> None:
+    for engine in ("auto", "litellm"):
+        lm = lm_of(provider, engine=engine)
+        made = internals.litellm_engine(lm, request_of(lm), is_async=False)
+        assert type(made).__name__ == "LiteLLMEngine", "DSPy no longer selects an engine by `_engine_spec`"
+        assert lm.engine == engine
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_copy_with_an_engine_asks_that_engine(provider: LoopbackProvider, is_async: bool) -> None:
+    lm = lm_of(provider)
+    copied: Any = internals.with_engine(lm, internals.litellm_engine(lm, request_of(lm), is_async=is_async))
+    response = await copied.acall(request_of(lm)) if is_async else copied(request_of(lm))
+    assert response.text
+    assert copied.history is lm.history, "a copy of a model no longer shares its history"
+    assert lm.history
+    assert lm.engine == "auto"
+    assert "api_key" in lm.kwargs
+
+
 def test_a_copy_takes_its_engine_from_a_function_and_shares_the_history(provider: LoopbackProvider) -> None:
     lm = lm_of(provider)
     asked: list[Any] = []

@@ -163,13 +163,17 @@ def test_what_a_reader_before_us_refuses_is_read(wire: str, body: bytes, engine:
 def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
     """response-choice: Claude's own tools over LiteLLM are no calls."""
     own = {"type": kind, "id": "srvtoolu_1", "name": "search", "input": {"query": "q"}}
-    result: Any = {"type": f"{kind.partition('_')[0]}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    result: Any = {
+        "type": f"{kind.partition('_')[0]}_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [],
+    }
     out, lm = asked(messages(own, result, SAID, USE), "anthropic", engine)
     assert [each.id for each in out.calls] == ["t1"]
     assert not out.calls.invalid
     assert out.calls.text == "Let me look."
     if kind == "server_tool_use":  # LiteLLM itself leaves out the other kind
-        assert "srvtoolu_1" in repr(dict(lm.history[-1]["response"].provider_data))
+        assert "srvtoolu_1" in repr(vars(lm)["history"][-1]["response"].provider_data.copy())
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:
