@@ -9,7 +9,8 @@ Compatible servers may send the content as a text, and the whole input in a bloc
 
 A turn goes back with all of its blocks: those of tools that Anthropic ran, `container_upload`, `compaction`,
 and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A result repeats the
-`toolset_name` of its call (source: the types of Anthropic's SDK, version 2.11).
+`toolset_name` of its call (source: the types of Anthropic's SDK, version 2.11). If code in a container made
+calls, the request with their results names that `container` (source: "Programmatic tool calling").
 """
 
 from collections import defaultdict
@@ -94,22 +95,30 @@ def read(body: Json) -> list[Reading]:
     """Return the one Reading of a Message."""
     blocks = parts_of(body.get("content"))
     finish = word(body.get("stop_reason"), _FINISH)
-    uses = filter(_is_call, blocks)
+    uses = [block for block in blocks if block.get("type") == "tool_use"]
     calls = [(use.get("id"), use.get("name"), member(use, "input")) for use in uses]
     if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
     text = joined(block.get("text") for block in blocks if block.get("type") == "text")
     thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
-    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks)))]
+    fields = _container(body["container"], uses) if body.get("container") else None
+    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks), fields))]
+
+
+def _container(container: Any, uses: list[Json]) -> Json | None:
+    """Return the container that a request with results needs, if code in it made any of the calls."""
+    made_by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
+    name = an_object(container).get("id")
+    return {"container": name} if made_by_code and is_text(name) else None
 
 
 def _items(blocks: list[Json]) -> Iterator[Json]:
     for block in blocks:
         kind = block.get("type")
         if kind == "text":
-            yield said("text", block.get("text")) if len(block) <= len(_TEXT_FIELDS) else _text(block)
+            yield said("text", block.get("text")) if block.keys() <= _TEXT_FIELDS else _text(block)
         elif kind == "tool_use":
-            yield called() if len(block) <= len(_CALL_FIELDS) else _call(block)
+            yield called() if block.keys() <= _CALL_FIELDS else _call(block)
         elif kind in _THINKING:
             if (thinking := _thinking(block)) is not None:
                 yield thinking
@@ -293,7 +302,15 @@ def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
         if _is_call(block) and is_text(block.get("toolset_name"))
     }
     messages = with_turns(body["messages"], turns, _calls_in, _with_blocks)
-    return {"messages": [_of_toolsets(row, toolsets) for row in messages] if toolsets else messages}
+    rows = [_of_toolsets(row, toolsets) for row in messages] if toolsets else messages
+    return {"messages": rows, **_waiting_container(body, turns[-1])}
+
+
+def _waiting_container(body: Mapping[str, Any], last: OwnTurn) -> Json:
+    """Return the container whose code waits for the results of the conversation's last calls."""
+    container = an_object(last.fields).get("container")
+    is_last = sum(map(_calls_in, body["messages"])) == last.at + last.calls
+    return {"container": container} if is_text(container) and is_last and "container" not in body else {}
 
 
 def _calls_in(message: Json) -> int:

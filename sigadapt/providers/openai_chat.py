@@ -65,11 +65,17 @@ _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
 }
-_REASONED = frozenset(
-    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+_MORE = frozenset(
+    (
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "thinking_blocks",
+        "provider_specific_fields",
+        "audio",
+    )
 )
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
-_USUAL_FIELDS = 3  # id, type and function
 _CALLS = frozenset(("tool_calls", "function_call"))
 _OWN_IDS = ("srvtoolu_", "mcptoolu_")  # Anthropic's ids of server tools and of MCP tools
 _HEAD = {"id", "type", "index"}
@@ -103,8 +109,15 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    sent = calls_of(message.get("tool_calls"))
-    calls = [_call(call) for call in sent]
+    calls: list[RawCall] = []
+    holds_more = bool(message.get("annotations"))
+    for call in calls_of(message.get("tool_calls")):
+        function = call.get("function")
+        if function.__class__ is dict and _CALL_FIELDS.issuperset(call):
+            calls.append((call.get("id"), function.get("name"), function.get("arguments")))
+        else:
+            holds_more = True
+            calls.append(_call(call))
     if "function_call" in message:
         calls += _function_call(message["function_call"])
     text, thinking = message.get("content"), None
@@ -118,20 +131,10 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if finish.__class__ is not str or finish not in _USUAL:
         finish = word(finish, _FINISH)
         calls = cut_last(calls, finish)
-    if _REASONED.isdisjoint(message) and not (thinking or _holds_more(message, sent)):
+    if _MORE.isdisjoint(message) and thinking is None and not holds_more:
         return Reading(text, thinking, calls, finish)
     calls = [call for call in calls if not ran_itself(call[0])]
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
-
-
-def _holds_more(message: Json, calls: list[Json]) -> bool:
-    """Return whether a message without reasoning may hold more than text and calls of functions."""
-    if message.get("audio") or message.get("annotations"):
-        return True
-    for call in calls:  # noqa: SIM110  (any() with a generator takes three times as long)
-        if len(call) > _USUAL_FIELDS or "function" not in call:
-            return True
-    return False
 
 
 def ran_itself(id: Any) -> bool:  # noqa: A002
@@ -164,7 +167,7 @@ def _items(message: Json, text: str | None) -> Iterator[Json]:
     has_thinking = is_array(content) and any("thinking" in part for part in objects(content))
     yield kept(item, "thinking", {"content": content}) if has_thinking else item
     for call in calls_of(message.get("tool_calls")):
-        more = "" if len(call) <= _USUAL_FIELDS and "function" in call else more_than(call, _CALL_FIELDS)
+        more = "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS)
         yield kept(called(), more, _without_arguments(call)) if more else called()
 
 

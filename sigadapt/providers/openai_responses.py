@@ -112,21 +112,24 @@ def _item(item: Json) -> Json:
 
 def _items(items: list[Json]) -> list[Json]:
     """Return the state items, each with its output item unless lm15 sends the turn as it was without them."""
-    described = [_described(item) for item in items]
-    order = [item["type"] for item, _ in described]
-    # lm15 writes one message, then the calls, which is the reverse order of the words.
-    if order == sorted(order, reverse=True) and all(name is None for _, name in described):
-        return [item for item, _ in described]
-    pairs = zip(described, items, strict=True)
-    return [kept(known, name or "", _sent(item)) for (known, name), item in pairs]
+    known: list[Json] = []
+    names: list[str] = []
+    is_plain = True
+    for item in items:
+        state_item, name = _described(item)
+        # lm15 writes one message, then the calls.
+        if name is not None or (state_item["type"] == "text" and known and known[-1]["type"] == "call"):
+            is_plain = False
+        known.append(state_item)
+        names.append(name or "")
+    return known if is_plain else [*map(kept, known, names, map(_sent, items))]
 
 
 def _described(item: Json) -> tuple[Json, str | None]:
     """Return the state item of an output item, and what it holds beyond that; None if lm15 can send it."""
     kind = kind_of(item)
     if kind == "function_call":
-        more = more_than(item, _CALL_FIELDS) if len(item) > len(_CALL_FIELDS) - 1 else None
-        return called(), more or None
+        return called(), None if item.keys() <= _CALL_FIELDS else more_than(item, _CALL_FIELDS) or None
     if kind == "message":
         return _message(item)
     if kind == "reasoning":
@@ -136,14 +139,12 @@ def _described(item: Json) -> tuple[Json, str | None]:
 
 def _message(item: Json) -> tuple[Json, str | None]:
     parts = parts_of(item.get("content"))
-    text = said("text", joined(part.get("text") or part.get("refusal") for part in parts))
-    names = [more_than(item, _MESSAGE_FIELDS)] if len(item) > len(_MESSAGE_FIELDS) else []
+    text = said("text", joined([part.get("text") or part.get("refusal") for part in parts]))
+    names = [] if item.keys() <= _MESSAGE_FIELDS else [more_than(item, _MESSAGE_FIELDS)]
     names += [
-        more_than(part, _PART_FIELDS)
-        for part in parts
-        if part.get("annotations") or part.get("type") == "refusal"
+        more_than(part, _PART_FIELDS) for part in parts if part.get("annotations") or part.get("refusal")
     ]
-    return text, ", ".join(dict.fromkeys(filter(None, names))) or None
+    return text, ", ".join(dict.fromkeys(filter(None, names))) if names else None
 
 
 def _reasoning(item: Json) -> tuple[Json, str | None]:

@@ -137,11 +137,13 @@ class OwnTurn(NamedTuple):
         at: the place of its first call among all calls of the conversation, from 0.
         calls: how many calls it has; at least one.
         blocks: the turn as the provider sent it: content blocks, output items or parts, or one chat message.
+        fields: fields of the body that the turn needs; None for none.
     """
 
     at: int
     calls: int
     blocks: list[Json]
+    fields: Json | None = None
 
 
 class OwnResult(NamedTuple):

@@ -14,6 +14,7 @@ next request or answers worse. The state of a turn is therefore the list of its 
 `other` is a block of another type, such as a search that the provider made. `wire` is the block as the
 provider sent it, and `name` says what it holds beyond text, thinking and call. An item of any type has them
 if its block holds more (citations, a caller). A call's `wire` lacks the arguments; the call itself has them.
+A state may also have `fields`: what the next request's body needs for this turn (Anthropic's `container`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -334,7 +335,7 @@ def more_than(block: Json, known: frozenset[str]) -> str:
     return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
 
 
-def state(dialect: str, items: Iterable[Json]) -> Json | None:
+def state(dialect: str, items: Iterable[Json], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice.
 
     They suffice if no item holds more, and all text stands before the calls.
@@ -342,6 +343,7 @@ def state(dialect: str, items: Iterable[Json]) -> Json | None:
     Args:
         dialect: the wire format's name.
         items: the items of the turn, in order.
+        fields: fields of the next request's body that the turn needs; None for none.
 
     Example:
         >>> state("anthropic", [said("text", "Hi."), called()]) is None
@@ -350,6 +352,8 @@ def state(dialect: str, items: Iterable[Json]) -> Json | None:
         {'type': 'call'}
     """
     listed = list(items)
+    if fields:
+        return {"dialect": dialect, "items": listed, "fields": fields}
     has_call = False
     for item in listed:
         if not _KEPT.isdisjoint(item):

@@ -45,8 +45,8 @@ class Wire:
         self.answers: list[Any] = []
         self.lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
 
-    def ask(self, heard: Any, **inputs: Any) -> Any:
-        self.answers.append(json.dumps(body(self.form, heard)).encode())
+    def ask(self, heard: Any, more: Json | None = None, **inputs: Any) -> Any:
+        self.answers.append(json.dumps({**body(self.form, heard), **(more or {})}).encode())
         adapter = sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")
         with dspy.context(lm=self.lm, adapter=adapter):
             return dspy.Predict(Ask)(question="q", tools=ToolDecls([get_weather, CODE]), **inputs)
@@ -371,6 +371,25 @@ def test_results_answer_their_calls_in_their_form() -> None:
         assert rows[1]["content"][0]["toolset_name"] == "weather"
 
 
+def test_code_that_waits_for_results_finds_its_container() -> None:
+    """conversations: Code that waits for results finds its container."""
+    blocks = BLOCKS["anthropic"]
+    heard = [blocks["code execution"], blocks["call with a caller"]]
+    container = {"container": {"id": "container_1", "expires_at": "2026-11-21T00:00:00Z"}}
+    with wired("anthropic") as served:
+        calls = served.ask(heard, container).calls
+        assert served.turn(ToolCalls.model_validate_json(calls.model_dump_json())) == heard
+        assert served.provider.received[-1].body["container"] == "container_1"
+        later = ToolResults.of(calls, ["a"]) + ToolResults.of(served.calls([blocks["call"]]), ["b"])
+        served.ask(said_text("anthropic"), results=later)
+        assert "container" not in served.provider.received[-1].body
+        plain = served.ask([blocks["text"], blocks["call"]], container).calls
+        assert plain.turn.state is None
+    with wired("openai") as served:
+        served.sent_back(calls)
+        assert "container" in served.changes[0]
+
+
 # ---- other providers, other doors, other states ----
 
 
@@ -464,6 +483,24 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
             served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
         assert caught.value.code == "unreadable_state"
         assert not served.provider.received
+
+
+def test_fields_that_are_none_are_refused() -> None:
+    """conversations: A saved turn is read, or refused with the reason."""
+    items: list[Json] = [{"type": "call", "id": "t1"}]
+    call = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}
+    bad: list[Any] = [5, {"container": float("nan")}]
+    for fields in bad:
+        state = {"dialect": "anthropic", "items": items, "fields": fields}
+        calls = ToolCalls([call], turn=Turn(state=state))
+        with wired("anthropic") as served, pytest.raises(InvalidHistory):
+            served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
+    state = {"dialect": "anthropic", "items": items, "fields": {"model": "other", "container": 5}}
+    with wired("anthropic") as served:
+        served.sent_back(ToolCalls([call], turn=Turn(state=state)))
+        sent = served.provider.received[-1].body
+        assert "other" not in sent["model"]
+        assert "container" not in sent
 
 
 def test_a_block_that_cannot_be_sent_stays_behind_on_record() -> None:

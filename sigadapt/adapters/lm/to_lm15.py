@@ -99,14 +99,15 @@ def _goes_back_whole(row: dict[str, Any], route: Route) -> bool:
     state = row["turn"].state if row.get("turn") else None
     if state is None or route.as_chat or state["dialect"] != route.dialect or not row.get("tool_calls"):
         return False
-    return any("wire" in item for item in state["items"])
+    return "fields" in state or any("wire" in item for item in state["items"])
 
 
 def _own_turn(row: dict[str, Any], route: Route, at: int) -> OwnTurn:
     provider = cast("Provider", provider_of(route.dialect))
+    state = row["turn"].state
     with replaying(row["turn"]):
-        blocks = provider.own_turn(row["turn"].state, row["tool_calls"])
-    return OwnTurn(at, len(row["tool_calls"]), blocks)
+        blocks = provider.own_turn(state, row["tool_calls"])
+    return OwnTurn(at, len(row["tool_calls"]), blocks, state.get("fields"))
 
 
 def _own_result(row: dict[str, Any], route: Route) -> OwnResult | None:

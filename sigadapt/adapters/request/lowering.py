@@ -381,10 +381,10 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     """Return what of a turn does not go back, and why; None if all of it goes back."""
     items = state["items"]
     if state["dialect"] not in route.takes:
-        named = _names(items) or "the order of its blocks"
+        named = _names([*items, *_fields(state)]) or "the order of its blocks"
         return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
     if route.as_chat and state["dialect"] != CHAT.name:
-        named = _names(item for item in items if item["type"] != "thinking")
+        named = _names(item for item in [*items, *_fields(state)] if item["type"] != "thinking")
         return f"this route has no place for {named}" if named else None
     lost = _names(item for item in items if item.get("name") and "wire" not in item)
     if lost:
@@ -392,6 +392,10 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     if any("wire" in item for item in items) and loose_thinking(items, calls):
         return "reasoning is not sent without the call that it led to, which was taken out"
     return None
+
+
+def _fields(state: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "field", "name": name} for name in state.get("fields", ())]
 
 
 def _names(items: Iterable[dict[str, Any]]) -> str:

@@ -60,6 +60,8 @@ def _fault(state: dict[str, Any], takes: Collection[str]) -> str | None:
     items = state.get("items")
     if not isinstance(items, list):
         return "it has no list of items"
+    if not isinstance(state.get("fields", {}), dict) or fault_in(state.get("fields"), levels=ARGUMENT_LEVELS):
+        return "its fields are no object of JSON values"
     goes_back = state["dialect"] in takes
     faults = (_item_fault(item, goes_back=goes_back) for item in cast("list[Any]", items))
     return next((f"item {number} {fault}" for number, fault in enumerate(faults) if fault), None)
