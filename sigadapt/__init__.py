@@ -15,6 +15,7 @@ from sigadapt.adapters.response.choice import (
     choice_from_stream,
     choices_from_response,
 )
+from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.two_step_adapter import TwoStepAdapter
 from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.errors import (
@@ -69,5 +70,6 @@ __all__ = [
     "XMLAdapter",
     "choice_from_response",
     "choice_from_stream",
+    "choice_from_text",
     "choices_from_response",
 ]

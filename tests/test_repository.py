@@ -25,7 +25,7 @@ PUBLIC = {
     *("ToolDecl", "ToolDecls", "ToolCall", "InvalidToolCall", "ToolCalls", "ToolResult", "ToolResults"),
     *("Toolset", "RequestContext", "Confirmation"),
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
-    *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream"),
+    *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),
     *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall"),

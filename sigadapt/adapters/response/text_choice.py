@@ -1,0 +1,115 @@
+"""Text -> Reading -> Choice: calls that a model wrote into its text.
+
+`providers/text_calls/` reads the text; what comes out passes through `choice_of` like any answer, so ids,
+codes and turns are the same. Each call, good or bad, is marked `recovered`.
+"""
+
+from collections.abc import Iterable
+
+from sigadapt.adapters.response.choice import Choice, choice_of
+from sigadapt.providers.provider import RawCall, Reading
+from sigadapt.providers.text_calls import FORMATS, named
+from sigadapt.providers.text_calls.reader import TextReading, read_text
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.tool_decls import ToolDecls
+
+RECOVERED = "recovered"
+"""What stands in `altered` of a call that was read from text."""
+
+
+def choice_from_text(
+    text: str | Iterable[str],
+    tools: object,
+    *,
+    starts_in_reasoning: bool = False,
+    formats: Iterable[str] | None = None,
+) -> Choice:
+    """Read the calls that a model wrote into its text.
+
+    Args:
+        text: what the model wrote, or pieces of it, cut anywhere.
+        tools: the declared tools, or what ToolDecls takes. Only these are called; markup of others is text.
+        starts_in_reasoning: whether the prompt has already opened the thinking, as templates of reasoning
+            models do.
+        formats: names of formats (`docs/text_formats.md`) to read and no others; None for all.
+
+    Returns:
+        The Choice: the calls, each with `recovered` in its `altered`; what else the text says; and the
+        thinking as reasoning. A call that is broken or cut off is in `tool_calls.invalid` with its raw text.
+        Prose, code, examples in fences, quoted markup and JSON answers are never calls.
+
+    Raises:
+        InvalidOption: for an unknown format.
+        InvalidToolDecl: as ToolDecls.
+
+    Example:
+        >>> choice = choice_from_text(
+        ...     '<think>Weather.</think>Let me look.\\n<tool_call>\\n<function=get_weather>\\n'
+        ...     '<parameter=city>\\nParis\\n</parameter>\\n</function>\\n</tool_call>',
+        ...     [{"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}],
+        ... )
+        >>> choice.text, choice.reasoning, choice.tool_calls, choice.tool_calls[0].altered
+        ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
+    """
+    whole = text if isinstance(text, str) else "".join(text)
+    chosen = FORMATS if formats is None else named(formats)
+    read = read_text(
+        whole,
+        schemas_of(tools),
+        chosen,
+        starts_in_reasoning=starts_in_reasoning,
+        asked=formats is not None,
+    )
+    return recovered(choice_of(reading_of(read), whole))
+
+
+def schemas_of(tools: object) -> dict[str, Json]:
+    """Return the schemas of arguments by the names of the tools.
+
+    Example:
+        >>> schemas_of([{"name": "now", "parameters": {"type": "object"}}])
+        {'now': {'type': 'object'}}
+    """
+    decls = tools if isinstance(tools, ToolDecls) else ToolDecls(tools)
+    return {decl.name: decl.parameters for decl in decls}
+
+
+def reading_of(read: TextReading, finish: str | None = None) -> Reading:
+    """Return what was read of a text as a Reading.
+
+    Args:
+        read: what was read.
+        finish: why the answer ended, if its provider said so.
+    """
+    calls: list[RawCall] = [(call.id, call.name, call.arguments) for _, call in read.calls]
+    return Reading(read.text, read.reasoning, calls, finish)
+
+
+def recovered(choice: Choice) -> Choice:
+    """Return a Choice whose calls are marked as read from text.
+
+    Example:
+        >>> recovered(Choice(text="Hi.")).tool_calls is None
+        True
+    """
+    if choice.tool_calls is None:
+        return choice
+    calls = choice.tool_calls
+    good = [call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls]
+    bad = tuple(call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls.invalid)
+    marked: ToolCalls = calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    return Choice(choice.text, marked, choice.reasoning, choice.finish_reason, choice.raw)
+
+
+def looks_like(text: str, tools: object) -> tuple[str, str] | None:
+    """Return the format and the tool of the first call that a text holds; None if it holds none.
+
+    For the error of a native call that found no call: it says what the text looks like.
+
+    Example:
+        >>> looks_like('<function=now>\\n</function>', [{"name": "now"}]), looks_like("It is noon.", ["now"][:0])
+        (('qwen3-coder-xml', 'now'), None)
+    """
+    calls = read_text(text, schemas_of(tools), FORMATS).calls
+    return (calls[0][0], calls[0][1].name) if calls else None

@@ -1,0 +1,182 @@
+"""Calls as a name and pairs of key and value in tags: GLM 4.5 to 5, Ling 3, Laguna, Hunyuan V3, LongCat.
+
+    <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>
+
+with line breaks between the tags or without. Values are text, typed by the declared schema. Tags around
+values that were lost are tolerated. A call without a closing tag was cut off, unless another one begins or
+every declared parameter was given.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.json_calls import said as said_as_json
+from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.written_values import property_of, typed
+
+_ATTRIBUTE = re.compile(r"\s+([\w.-]{1,100})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
+
+
+class Pair(NamedTuple):
+    """The tags of one family member: each opens with `<TAG>` and closes with `</TAG>`."""
+
+    call: str
+    key: str
+    value: str
+
+
+def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]) -> Found | None:
+    """Read one call."""
+    found = head.match(scan.text, at)
+    name = tools.name_of(found["name"]) if found else None
+    if found is None or name is None:
+        return None
+    place = found.end()
+    written: dict[str, str] = {}
+    while attribute := _ATTRIBUTE.match(scan.text, place):
+        written[attribute[1]] = attribute[2].strip("\"'")
+        place = attribute.end()
+    place = scan.space(place)
+    while scan.text.startswith(f"<{pair.key}>", place):
+        key, value, place = _pair_at(scan, place, pair)
+        if value is None:
+            return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
+        written[key] = value
+        place = scan.space(place)
+    schema = tools.schema_of(name)
+    args = {key: typed(value, property_of(schema, key, schema), schema) for key, value in written.items()}
+    if scan.text.startswith(f"</{pair.call}>", place):
+        return Found([TextCall(name, args)], place + len(pair.call) + 3)
+    if place == len(scan.text) and not _all_given(args, schema):
+        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
+    return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
+
+
+def _all_given(args: Json, schema: Json) -> bool:
+    """Return whether no parameter is left that could have followed: only the closing tag is missing."""
+    declared: Any = schema.get("properties")
+    return bool(args) and isinstance(declared, dict) and set(args) >= set(cast("Json", declared))
+
+
+def _pair_at(scan: Scan, at: int, pair: Pair) -> tuple[str, str | None, int]:
+    """Return a key, its value and the place behind; the value is None if the text ends in it."""
+    begin = at + len(pair.key) + 2
+    key_end = scan.find(f"</{pair.key}>", begin)
+    if key_end < 0:
+        return "", None, len(scan.text)
+    key = scan.text[begin:key_end].strip()
+    place = scan.space(key_end + len(pair.key) + 3)
+    if scan.text.startswith(f"<{pair.value}>", place):
+        place += len(pair.value) + 2
+    end = _value_end(scan, place, pair)
+    if end is None:
+        return key, None, len(scan.text)
+    close = f"</{pair.value}>"
+    behind = end + len(close) if scan.text.startswith(close, end) else end
+    return key, scan.text[place:end], behind
+
+
+def _value_end(scan: Scan, at: int, pair: Pair) -> int | None:
+    close, done = scan.find(f"</{pair.value}>", at), scan.find(f"</{pair.call}>", at)
+    stop = _next_pair(scan, at, close if close >= 0 else len(scan.text), pair)
+    if stop is not None and (close < 0 or stop < close):
+        return stop
+    if 0 <= done < close and 0 <= scan.find(f"<{pair.call}>", done) < close:
+        return done
+    while close >= 0:
+        behind = scan.space(close + len(pair.value) + 3)
+        if behind == len(scan.text) or scan.text.startswith((f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind):
+            return close
+        following = scan.find(f"</{pair.value}>", close + 1)
+        if following < 0 or 0 <= done < following:
+            return close
+        close = following
+    return done if done >= 0 else None
+
+
+def _next_pair(scan: Scan, at: int, end: int, pair: Pair) -> int | None:
+    """Return where the next pair begins before a value was closed."""
+    place = scan.find(f"<{pair.key}>", at)
+    tried = 0
+    while 0 <= place < end and tried < 100:
+        key_end = scan.find(f"</{pair.key}>", place)
+        if 0 <= key_end < end:
+            behind = scan.space(key_end + len(pair.key) + 3)
+            if scan.text.startswith(f"<{pair.value}>", behind):
+                return place
+        place, tried = scan.find(f"<{pair.key}>", place + 1), tried + 1
+    return None
+
+
+def _say(pair: Pair, calls: Said, schemas: Mapping[str, Json]) -> str:
+    said: list[str] = []
+    for name, args in calls:
+        schema = schemas.get(name, {})
+        values = {key: _sayable(key, value, schema, pair) for key, value in args.items()}
+        if any(value is None for value in values.values()):  # Hermes' form has the same tag
+            said.append(f"<{pair.call}>\n{said_as_json(name, args)}\n</{pair.call}>")
+            continue
+        pairs = "".join(
+            f"<{pair.key}>{key}</{pair.key}>\n<{pair.value}>{value}</{pair.value}>\n"
+            for key, value in values.items()
+        )
+        said.append(f"<{pair.call}>{name}\n{pairs}</{pair.call}>")
+    return "\n".join(said)
+
+
+def _sayable(key: str, value: Any, schema: Json, pair: Pair) -> str | None:
+    """Return a value as text that is read back as the same value; None if there is no such text."""
+    text = value if isinstance(value, str) else compact(value)
+    if any(word in text for word in (f"{pair.value}>", f"{pair.key}>", f"{pair.call}>")):
+        return None
+    if not re.fullmatch(r"[\w.-]{1,100}", key):
+        return None
+    back = typed(text, property_of(schema, key, schema), schema)
+    return text if type(back) is type(value) and compact(back) == compact(value) else None
+
+
+def say_glm(calls: Said, schemas: Mapping[str, Json]) -> str:
+    """Write calls as GLM 4.5 does; as Hermes does where a value cannot be written so."""
+    return _say(_GLM, calls, schemas)
+
+
+def _format(name: str, pair: Pair, **more: Any) -> TextFormat:
+    opener = f"<{re.escape(pair.call)}>"
+    head = re.compile(rf"{opener}\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?")
+
+    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
+        return read(scan, at, tools, pair=pair, head=head)
+
+    return TextFormat(name, opener, reads, **more)
+
+
+_GLM = Pair("tool_call", "arg_key", "arg_value")
+_READS = "With line breaks or without; values that lost a tag; `NAME key=value`."
+
+FORMATS: tuple[TextFormat, ...] = (
+    _format(
+        "glm-4.5",
+        _GLM,
+        example="<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
+        models="GLM 4.5, 4.6, 4.7, 5; Ling 3; Laguna; Spark 2.5; Hunyuan V3",
+        servers="vLLM `glm45`, `glm47`, `ling3`, `poolside_v1`, `hy_v3`; Ollama; llama.cpp; mlx-lm; SGLang",
+        reads=_READS,
+        before=("<tool_calls>",),
+        after=("</tool_call>", "</tool_calls>", "<|role_end|>"),
+        say=say_glm,
+    ),
+    _format(
+        "longcat-pairs",
+        Pair("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
+        example="<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
+        "<longcat_arg_value>Paris</longcat_arg_value>\n</longcat_tool_call>",
+        models="LongCat",
+        servers="vLLM `longcat`; mlx-lm",
+        reads=_READS,
+        after=("</longcat_tool_call>",),
+    ),
+)

@@ -1,0 +1,161 @@
+"""JSON calls without any marker: `{"name": "get_weather", "arguments": {...}}` as the answer, or in a fence.
+
+No markup says that this is a call, so JSON answers, examples and echoed declarations are the danger. Rules:
+
+ a. The object must be a call of a declared tool and nothing else: a name, arguments that are an object, and
+    at most a type and an id. The schema of a declaration is no arguments.
+ b. It counts as the whole answer, at the beginning of a line, or after a colon or the end of a sentence; in
+    front of the whole answer no words may announce an example.
+ c. A fence counts if the answer is the fence, if it ends an answer that announces no example, or if the
+    caller asked for `fenced-json` by name.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
+from sigadapt.providers.text_calls.scan import Members, Scan
+from sigadapt.schemas.json_values import Json
+
+_EXAMPLES = re.compile(
+    r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?|templates?"
+    r"|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
+    re.IGNORECASE,
+)
+BARE_OPENER = r"(?m:^)[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
+"""Where calls without markup may begin: at a line's beginning, and before an object that names something."""
+
+_BEFORE = 160  # characters of prose that are searched for such words
+_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
+_INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
+
+
+def announces_example(text: str, at: int) -> bool:
+    """Return whether the words before a place announce an example and no call.
+
+    Example:
+        >>> announces_example("For example: {}", 13), announces_example("I will look: {}", 13)
+        (True, False)
+    """
+    before = text[max(0, at - _BEFORE) : at].rstrip()
+    return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))
+
+
+def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read calls that stand in the text as they are."""
+    whole = at <= scan.content_start
+    if not whole and (not _may_begin(scan, at) or announces_example(scan.text, at)):
+        return None
+    found = _sequence(scan, at, tools, whole=whole)
+    if found is None or whole:
+        return found
+    rest = scan.text[found.end : found.end + 1]
+    return None if rest in ("`", '"', "'") and rest else found
+
+
+def _may_begin(scan: Scan, at: int) -> bool:
+    before = scan.text[max(0, at - 4) : at]
+    return before.endswith("\n") or bool(_INLINE.search(before))
+
+
+def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read calls in a code fence."""
+    fence = _FENCE.match(scan.text, at)
+    if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
+        return None
+    found = _sequence(scan, fence.end(), tools, whole=True)
+    if found is None:
+        return None
+    close = scan.space(found.end)
+    if close < len(scan.text) and not scan.text.startswith("```", close):
+        return None
+    end = min(close + 3, len(scan.text))
+    if "fenced-json" in scan.asked or fence[1].startswith("tool"):
+        return found._replace(end=end)
+    last = not scan.text[end:].strip()
+    if at <= scan.content_start:
+        more = scan.text.startswith("```", scan.space(end))
+        return found._replace(end=end) if last or more else None
+    return found._replace(end=end) if last and not announces_example(scan.text, at) else None
+
+
+def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
+    """Read one object, several or a list, of which each must be a call."""
+    place = scan.space(at)
+    listed = scan.text.startswith("[", place)
+    place = scan.space(place + 1) if listed else place
+    calls, end = list[TextCall](), place
+    while scan.text.startswith("{", place):
+        members = scan.members_at(place)
+        call = call_of(scan, members, tools, whole=True)
+        if call is None or members.end is None:
+            cut = _cut(scan, members, tools) if whole else None
+            if cut is not None:
+                return Found([*calls, cut], len(scan.text))
+            if listed or not calls:
+                return None
+            break
+        calls.append(call)
+        end, place = members.end, scan.space(members.end)
+        if scan.text.startswith((",", ";"), place):
+            place = scan.space(place + 1)
+    if not calls or not listed:
+        return Found(calls, end) if calls else None
+    if scan.text.startswith("]", place):
+        return Found(calls, place + 1)
+    return Found(calls, end) if place == len(scan.text) and whole else None
+
+
+def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
+    """Return the call that the text ends in."""
+    named = [members.fields[key][0] for key in NAMES if key in members.fields]
+    name = tools.name_of(named[0]) if named else None
+    if name is None or not tools.declares(name) or members.broken is None:
+        return None
+    key, begin = members.broken
+    if key not in ARGUMENTS or not scan.text.startswith("{", begin) or not open_ended(scan.text, begin):
+        return None
+    return TextCall(name, CutOff(scan.text[begin:].rstrip()))
+
+
+def say_plain(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+    """Write calls as JSON, one object a line."""
+    return "\n".join(said(name, args) for name, args in calls)
+
+
+def say_fenced(calls: Said, schemas: Mapping[str, Json]) -> str:
+    """Write calls as JSON in one code fence."""
+    return f"```json\n{say_plain(calls, schemas)}\n```" if calls else ""
+
+
+_CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+_ANY: dict[str, Any] = {"bare": True}
+
+FORMATS: tuple[TextFormat, ...] = (
+    TextFormat(
+        "plain-json",
+        BARE_OPENER,
+        read_plain,
+        _CALL,
+        "Llama 3, Qwen2.5-Coder, xLAM, Mistral without its marker, small models",
+        "vLLM `llama3_json`, `xlam`; Ollama; LM Studio; any server whose parser is off",
+        "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer and stays text.",
+        after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
+        say=say_plain,
+        **_ANY,
+    ),
+    TextFormat(
+        "fenced-json",
+        r"(?m:^)```",
+        read_fence,
+        f"```json\n{_CALL}\n```",
+        "Qwen2.5-Coder, small models",
+        "any server whose parser is off",
+        "A fence that is the whole answer, or its end where no example is announced; any, if asked for by name.",
+        say=say_fenced,
+        **_ANY,
+    ),
+)

@@ -1,0 +1,201 @@
+"""Calls as `call:NAME{key:value,...}`: Gemma 4 and FunctionGemma.
+
+Keys are bare, strings stand between markers (`<|"|>`, `<escape>`), numbers, true, false, null, objects and
+lists are written as such. Models lose markers: strings in JSON's or in single quotes and bare words are read
+too, typed by the declared schema, and a string whose marker was never closed ends where the call does.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
+
+_LEVELS = 60
+_HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
+_KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
+_BARE = re.compile(r"[^,\]}\n]*")
+_MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
+_ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
+
+
+class Markers(NamedTuple):
+    """The markers of one family member."""
+
+    call: str
+    call_end: str
+    string: str
+
+
+class _Broken(Exception):  # noqa: N818  (ends the reading of one call)
+    pass
+
+
+class _Reader:
+    """Reads the values of one call up to a limit."""
+
+    def __init__(self, scan: Scan, end: int, markers: Markers) -> None:
+        self.scan, self.text, self.end, self.string = scan, scan.text, end, markers.string
+
+    def object_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Json, int]:
+        """Read an object whose brace stands at a place."""
+        made: Json = {}
+        place = self._space(at + 1)
+        while not self.text.startswith("}", place):
+            key, place = self._key(place)
+            made[key], place = self.value_at(place, property_of(schema, key, root), root, level)
+            place = self._space(place)
+            if self.text.startswith(",", place):
+                place = self._space(place + 1)
+            elif not self.text.startswith("}", place) or place >= self.end:
+                if place >= self.end:
+                    return made, place
+                raise _Broken
+        return made, place + 1
+
+    def _key(self, place: int) -> tuple[str, int]:
+        if self.text.startswith(self.string, place):
+            end = self.scan.find(self.string, place + len(self.string))
+            behind = self._space(end + len(self.string))
+            if end < 0 or end > self.end or not self.text.startswith(":", behind):
+                raise _Broken
+            return self.text[place + len(self.string) : end], behind + 1
+        if self.text.startswith('"', place):
+            return self._quoted_key(place)
+        key = _KEY.match(self.text, place, self.end)
+        if key is None:
+            raise _Broken
+        return key["key"], key.end()
+
+    def _quoted_key(self, place: int) -> tuple[str, int]:
+        try:
+            key, behind = self.scan.value_at(place)
+        except ValueError:
+            raise _Broken from None
+        behind = self._space(behind)
+        if not isinstance(key, str) or not self.text.startswith(":", behind):
+            raise _Broken
+        return key, behind + 1
+
+    def value_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+        """Read a value."""
+        if level > _LEVELS:
+            raise _Broken
+        place = self._space(at)
+        if self.text.startswith(self.string, place):
+            return self._string(place + len(self.string))
+        char = self.text[place : place + 1]
+        if char == "{":
+            return self.object_at(place, schema, root, level + 1)
+        if char == "[":
+            return self._list(place, schema, root, level + 1)
+        if char in ('"', "'") and char:
+            try:
+                value, end = literal_at(self.text[: self.end], place)
+            except ValueError:
+                raise _Broken from None
+            behind = end + len(self.string) if self.text.startswith(self.string, end) else end
+            return value, behind
+        return self._word(at, schema, root)
+
+    def _string(self, at: int) -> tuple[str, int]:
+        end = self.scan.find(self.string, at)
+        if 0 <= end < self.end:
+            return self.text[at:end], end + len(self.string)
+        end = self.end  # never closed: it ends where the call does
+        while end > at and self.text[end - 1] in "}] \n":
+            end -= 1
+            if self.text[end] == "}":
+                break
+        return self.text[at:end], end
+
+    def _list(self, at: int, schema: Any, root: Json, level: int) -> tuple[list[Any], int]:
+        items: Any = schema.get("items") if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        made, place = list[Any](), self._space(at + 1)
+        while not self.text.startswith("]", place):
+            value, place = self.value_at(place, items, root, level)
+            made.append(value)
+            place = self._space(place)
+            if self.text.startswith(",", place):
+                place = self._space(place + 1)
+            elif not self.text.startswith("]", place):
+                raise _Broken
+        return made, place + 1
+
+    def _word(self, at: int, schema: Any, root: Json) -> tuple[Any, int]:
+        """Read a value without quotes: a number, a constant, or text that lost its markers."""
+        word = _BARE.match(self.text, at, self.end)
+        end = word.end() if word else at
+        if schema is None or types_of(schema, root) - {"string"}:
+            raw = self.text[at:end].strip()
+            value = typed(raw, schema if schema is not None else _ANYTHING, root)
+            if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
+                return value, end
+        following = _MORE.search(self.text, at, self.end)
+        end = following.start() if following else self._last_brace(at)
+        return self.text[at:end], end
+
+    def _last_brace(self, at: int) -> int:
+        brace = self.text.rfind("}", at, self.end)
+        return brace if brace >= 0 else self.end
+
+    def _space(self, at: int) -> int:
+        return min(self.scan.space(at), self.end)
+
+
+def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None:
+    """Read the calls behind a marker."""
+    calls, place = list[TextCall](), at + len(markers.call)
+    while head := _HEAD.match(scan.text, place):
+        name = tools.name_of(head["name"])
+        if name is None:
+            break
+        close = scan.find(markers.call_end, head.end())
+        end = close if close >= 0 else len(scan.text)
+        schema = tools.schema_of(name)
+        try:
+            args, behind = _Reader(scan, end, markers).object_at(head.end(), schema, schema, 0)
+        except (_Broken, RecursionError):
+            scan.charge((end - place) // 4)
+            raw = scan.text[head.end() : end]
+            return Found([*calls, TextCall(name, raw if close >= 0 else CutOff(raw))], end)
+        if close < 0 and not scan.text.startswith("}", behind - 1):
+            return Found([*calls, TextCall(name, CutOff(scan.text[head.end() :]))], end)
+        calls.append(TextCall(name, args))
+        place = behind
+    if not calls:
+        return None
+    while scan.text.startswith("}", place):  # stray braces
+        place += 1
+    return Found(calls, place)
+
+
+def _format(name: str, markers: Markers, **more: Any) -> TextFormat:
+    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
+        return read(scan, at, tools, markers=markers)
+
+    known: dict[str, Any] = {"reads": "Lost markers of strings, JSON's quotes, several calls in one pair.", **more}
+    return TextFormat(name, re.escape(markers.call), reads, **known)
+
+
+FORMATS: tuple[TextFormat, ...] = (
+    _format(
+        "gemma4",
+        Markers("<|tool_call>", "<tool_call|>", '<|"|>'),
+        example='<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
+        models="Gemma 4",
+        servers="vLLM `gemma4`; Ollama; llama.cpp; mlx-lm",
+        after=("<tool_call|>", "<|tool_response>"),
+    ),
+    _format(
+        "functiongemma",
+        Markers("<start_function_call>", "<end_function_call>", "<escape>"),
+        example="<start_function_call>call:get_weather{city:<escape>Paris<escape>}<end_function_call>",
+        models="FunctionGemma",
+        servers="vLLM `functiongemma`; Ollama; llama.cpp; mlx-lm",
+        after=("<end_function_call>", "<start_function_response>"),
+    ),
+)

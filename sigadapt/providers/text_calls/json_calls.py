@@ -1,0 +1,417 @@
+"""Calls as JSON objects behind a marker: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and kin.
+
+One grammar with thirty markers. Behind the marker stands one object, several (with a comma, a semicolon or a
+line between), or a list of them, in a code fence or not. The object names the tool (`name`, `tool_name`,
+`function`) and its arguments (`arguments`, `parameters`, `args`), in any order, or is `{NAME: {...}}`. JSON
+ends where its braces end, so a closing tag inside of a string closes nothing. A missing closing tag is no
+fault: the object says that it is whole.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.scan import Members, Scan
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.written_values import literal_at
+
+NAMES = ("name", "tool_name", "function_name", "function", "tool")
+ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
+_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
+_SINGLE = re.compile(r"\{\s*'")
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
+_OPEN, _CLOSE = "{[", "}]"
+
+
+def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Found | None:
+    """Read the calls behind a marker.
+
+    Args:
+        scan: the text.
+        at: where the marker begins.
+        tools: the declared tools.
+        marker: the marker.
+        keyed: whether a tool's name is the key of its arguments.
+    """
+    found = marker.match(scan.text, at)
+    if found is None:
+        return None
+    fence = _FENCE.match(scan.text, found.end())
+    place = fence.end() if fence else found.end()
+    return read_body(scan, place, tools, stops=(scan.text[at : found.end()].strip(), "\n```"), keyed=keyed)
+
+
+def read_body(
+    scan: Scan, at: int, tools: Tools, *, stops: Sequence[str], keyed: bool = False
+) -> Found | None:
+    """Read one object, several or a list; None if no call of a declared tool is among them."""
+    calls, kept = list[TextCall](), list[str]()
+    end = place = scan.space(at)
+    while scan.text.startswith(("{", "["), place):
+        if scan.text[place] == "[":
+            place = scan.space(place + 1)
+            continue
+        members = scan.members_at(place)
+        call = call_of(scan, members, tools, keyed=keyed)
+        if members.end is None:
+            literal = _python_object(scan, place, tools)
+            if literal is not None:
+                calls.append(literal[0])
+                place = end = literal[1]
+            else:
+                broken = broken_call(scan, place, members, tools, stops)
+                if broken is None:
+                    break
+                calls.append(broken[0])
+                place = end = broken[1]
+        elif call is None:
+            if undeclared(members) is None:
+                break
+            kept.append(scan.text[place : members.end])
+            place = end = members.end
+        else:
+            calls.append(call)
+            place = end = members.end
+        place = scan.space(place)
+        while scan.text.startswith(("]", ",", ";"), place):
+            end = place + 1 if scan.text[place] == "]" else end
+            place = scan.space(place + 1)
+    return Found(calls, end, "\n".join(kept)) if calls else None
+
+
+def call_of(
+    scan: Scan, members: Members, tools: Tools, *, keyed: bool = False, whole: bool = False
+) -> TextCall | None:
+    """Return the call that a JSON object is; None if it is none, or of no declared tool.
+
+    Args:
+        scan: the text.
+        members: the object's members.
+        tools: the declared tools.
+        keyed: whether a tool's name is the key of its arguments.
+        whole: whether the object must be a call and nothing else, since no marker says so.
+    """
+    fields = members.fields
+    if keyed:
+        return _keyed(scan, fields, tools)
+    nested = fields.get("function")
+    if nested is not None and isinstance(nested[0], dict):
+        return call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
+    named = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
+    name = tools.name_of(fields[named][0]) if named else None
+    if name is None:
+        return None
+    given = next((key for key in ARGUMENTS if key in fields), None)
+    if whole and (given is None or not _only(fields, (cast("str", named), given))):
+        return None
+    if given is None:
+        return None if members.broken else TextCall(name, None, _id_of(fields))
+    value, begin, end = fields[given]
+    if _is_declaration(value, tools.schema_of(name)):
+        return None
+    if whole and not isinstance(value, (dict, str)):
+        return None
+    if isinstance(value, str):
+        return None if whole and not value.startswith("{") else TextCall(name, value, _id_of(fields))
+    return TextCall(name, scan.text[begin:end], _id_of(fields))
+
+
+def _only(fields: Mapping[str, Any], used: tuple[str, str]) -> bool:
+    return set(fields) <= {*used, "type", "id", "tool_call_id"}
+
+
+def _keyed(scan: Scan, fields: dict[str, tuple[Any, int, int]], tools: Tools) -> TextCall | None:
+    for key, (value, begin, end) in fields.items():
+        name = tools.name_of(key)
+        if name is not None and isinstance(value, dict):
+            return TextCall(name, scan.text[begin:end])
+    return None
+
+
+def _id_of(fields: dict[str, tuple[Any, int, int]]) -> str | None:
+    for key in ("id", "tool_call_id"):
+        if key in fields and isinstance(fields[key][0], str) and fields[key][0]:
+            return fields[key][0]
+    return None
+
+
+def _is_declaration(value: Any, schema: Json) -> bool:
+    """Say whether arguments are the schema of a declaration that the model repeats."""
+    if not isinstance(value, dict) or cast("Json", value).get("type") != "object":
+        return False
+    declared: Any = schema.get("properties")
+    names = cast("Json", declared) if isinstance(declared, dict) else {}
+    return isinstance(cast("Json", value).get("properties"), dict) and "properties" not in names
+
+
+def undeclared(members: Members) -> str | None:
+    """Return the name of an object that has the form of a call; None if it has not."""
+    for key in NAMES:
+        value = members.fields.get(key, (None,))[0]
+        if isinstance(value, str) and any(given in members.fields for given in ARGUMENTS):
+            return value
+    keyed = [value for value, _, _ in members.fields.values() if isinstance(value, dict)]
+    return "" if len(keyed) == 1 and len(members.fields) == 1 else None
+
+
+def broken_call(
+    scan: Scan, at: int, members: Members, tools: Tools, stops: Sequence[str]
+) -> tuple[TextCall, int] | None:
+    """Return a call whose object is broken or cut off, and the place behind it.
+
+    The name must have been read. The arguments are what stands from their beginning to the closing tag, the
+    next opening one, or the text's end, where the call was cut off.
+    """
+    named = next((key for key in NAMES if isinstance(members.fields.get(key, (None,))[0], str)), None)
+    name = tools.name_of(members.fields[named][0]) if named else None
+    if name is None:
+        return None
+    given = next((key for key in ARGUMENTS if key in members.fields), None)
+    if given is not None:  # whole arguments in an object that lacks its end
+        value, begin, end = members.fields[given]
+        return TextCall(name, value if isinstance(value, str) else scan.text[begin:end]), end
+    begin = members.broken[1] if members.broken and members.broken[0] in ARGUMENTS else at
+    closing = tuple(f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
+    end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
+    raw = scan.text[begin:end].rstrip()
+    if end < len(scan.text):
+        return TextCall(name, raw), end
+    return TextCall(name, CutOff(raw)), end
+
+
+def open_ended(text: str, at: int) -> bool:
+    """Return whether the JSON that begins at a place is still open where the text ends.
+
+    Example:
+        >>> open_ended('{"a": [1, {"b": "}', 0), open_ended('{"a": 1} x', 0)
+        (True, False)
+    """
+    level = 0
+    for token in _STRINGS.finditer(text, at):
+        word = token[0]
+        if word[0] == '"':
+            if token.end() == len(text) and (len(word) == 1 or word[-1] != '"'):
+                return True
+            continue
+        level += 1 if word in _OPEN else -1
+        if level == 0:
+            return False
+    return True
+
+
+def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
+    """Read a call whose object is a Python dict, with single quotes."""
+    if not _SINGLE.match(scan.text, at):
+        return None
+    try:
+        value, end = literal_at(scan.text, at)
+    except ValueError:
+        scan.charge(len(scan.text) - at)
+        return None
+    made = cast("Json", value) if isinstance(value, dict) else {}
+    name = next((tools.name_of(made[key]) for key in NAMES if key in made), None)
+    given = next((made[key] for key in ARGUMENTS if key in made), None)
+    return (TextCall(name, given), end) if name is not None else None
+
+
+def said(name: str, args: Json, *, arguments: str = "arguments") -> str:
+    """Return a call as a JSON object.
+
+    Example:
+        >>> said("now", {"zone": "CET"})
+        '{"name":"now","arguments":{"zone":"CET"}}'
+    """
+    return compact({"name": name, arguments: args})
+
+
+def say_hermes(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+    """Write calls in Hermes' tags, each on its own lines."""
+    return "\n".join(f"<tool_call>\n{said(name, args)}\n</tool_call>" for name, args in calls)
+
+
+def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+    """Write calls as Mistral's list."""
+    return f"[TOOL_CALLS] [{', '.join(said(name, args) for name, args in calls)}]" if calls else ""
+
+
+def say_llama(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+    """Write calls as Llama 3 does, behind its tag."""
+    objects = "; ".join(said(name, args, arguments="parameters") for name, args in calls)
+    return f"<|python_tag|>{objects}" if objects else ""
+
+
+def _format(name: str, marker: str, *, example: str, models: str, servers: str, **more: Any) -> TextFormat:
+    pattern = re.compile(marker)
+    keyed = more.pop("keyed", False)
+
+    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
+        return read(scan, at, tools, marker=pattern, keyed=keyed)
+
+    known: dict[str, Any] = {"reads": "One object, several, or a list; the closing tag may be missing.", **more}
+    return TextFormat(name, marker, reads, example, models, servers, **known)
+
+
+_CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+_PARAMETERS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
+
+FORMATS: tuple[TextFormat, ...] = (
+    _format(
+        "hermes",
+        r"<tool_call>",
+        example=f"<tool_call>\n{_CALL}\n</tool_call>",
+        models="Qwen2.5, Qwen3, QwQ, Nous Hermes, SmolLM3, MiMo-VL, Reka, Granite 4, Ernie 4.5",
+        servers="vLLM `hermes`, `granite4`, `ernie45`, `qwen3_json`; Ollama; llama.cpp; mlx-lm",
+        before=("<response>",),
+        after=("</tool_call>", "</response>", "```"),
+        reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
+        say=say_hermes,
+    ),
+    _format(
+        "llama3-json",
+        r"<\|python_tag\|>|<\|python_start\|>",
+        example=f"<|python_tag|>{_PARAMETERS}",
+        models="Llama 3.1, 3.2, 3.3, Llama 4",
+        servers="vLLM `llama3_json`, `llama4_json`; Ollama; llama.cpp; LM Studio",
+        after=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
+        reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
+        say=say_llama,
+    ),
+    _format(
+        "mistral-json",
+        r"\[TOOL_CALLS\]",
+        example=f"[TOOL_CALLS] [{_CALL}]",
+        models="Mistral 7B v0.3, Nemo, Mixtral, Large 2407",
+        servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
+        reads="The list; where the server drops the marker, it is `plain-json`.",
+        say=say_mistral,
+    ),
+    _format(
+        "dots",
+        r"<dots_function_call>",
+        example=f"<dots_function_call>{_CALL}</dots_function_call>",
+        models="dots.llm1",
+        servers="vLLM `dots`",
+        before=("<dots_function_call>",),
+        after=("</dots_function_call>",),
+    ),
+    _format(
+        "longcat",
+        r"<longcat_tool_call>",
+        example=f"<longcat_tool_call>{_CALL}</longcat_tool_call>",
+        models="LongCat",
+        servers="vLLM `longcat`; mlx-lm",
+        after=("</longcat_tool_call>",),
+    ),
+    _format(
+        "granite",
+        r"<\|tool_call\|>",
+        example=f"<|tool_call|> [{_CALL}]",
+        models="Granite 3",
+        servers="vLLM `granite`; llama.cpp",
+        after=("<|end_of_text|>",),
+    ),
+    _format(
+        "granite-20b-fc",
+        r"<function_call>",
+        example=f"<function_call> {_CALL}",
+        models="Granite 20B Function Calling",
+        servers="vLLM `granite-20b-fc`",
+        after=("</function_call>", "<|endoftext|>"),
+    ),
+    _format(
+        "phi4-mini",
+        r"\bfunctools(?=\s*\[)",
+        example=f"functools[{_CALL}]",
+        models="Phi-4-mini, Firefunction v2",
+        servers="vLLM `phi4_mini_json`; llama.cpp",
+    ),
+    _format(
+        "tool-calls-list",
+        r"<tool_calls>",
+        example=f"<tool_calls>[{_CALL}]</tool_calls>",
+        models="Jamba 1.5, Hunyuan A13B, Apriel, MiniMax M1",
+        servers="vLLM `jamba`, `hunyuan_a13b`; llama.cpp",
+        before=("<tool_calls>", "<answer>"),
+        after=("</tool_calls>", "</answer>"),
+        reads="A list, or one object a line.",
+    ),
+    _format(
+        "internlm2",
+        r"<\|action_start\|>\s*<\|plugin\|>",
+        example=f"<|action_start|><|plugin|>{_PARAMETERS}<|action_end|>",
+        models="InternLM 2, 2.5",
+        servers="vLLM `internlm`",
+        after=("<|action_end|>",),
+    ),
+    _format(
+        "nemotron-v2",
+        r"<TOOLCALL>",
+        example=f"<TOOLCALL>[{_CALL}]</TOOLCALL>",
+        models="Nemotron Nano v2",
+        servers="llama.cpp; vLLM by a plug-in",
+        after=("</TOOLCALL>",),
+    ),
+    _format(
+        "cohere-actions",
+        r"<\|START_ACTION\|>",
+        example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", '
+        '"parameters": {"city": "Paris"}}]<|END_ACTION|>',
+        models="Command R7B, Command A",
+        servers="vLLM `cohere_command3`, `cohere_command4`; llama.cpp",
+        after=("<|END_ACTION|>",),
+    ),
+    _format(
+        "command-r-plus",
+        r"\bAction:\s*(?=```)",
+        example='Action: ```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
+        models="Command R, Command R+",
+        servers="llama.cpp; any server without a parser",
+        after=("```",),
+    ),
+    _format(
+        "inkling",
+        r"<\|content_invoke_tool_json\|>",
+        example='<|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris"}}<|end_message|>',
+        models="Inkling",
+        servers="vLLM `inkling`",
+        before=("<|message_model|>",),
+        after=("<|end_message|>",),
+    ),
+    _format(
+        "apertus",
+        r"<\|tools_prefix\|>",
+        example='<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>',
+        models="Apertus",
+        servers="vLLM `apertus`; llama.cpp",
+        after=("<|tools_suffix|>",),
+        reads="A list of objects whose key is the tool's name.",
+        keyed=True,
+    ),
+    _format(
+        "gigachat3",
+        r"<\|function_call\|>|\bfunction call\s*<\|role_sep\|>",
+        example=f"<|function_call|>{_CALL}",
+        models="GigaChat 3, 3.1",
+        servers="vLLM `gigachat3`; llama.cpp",
+        before=("<|message_sep|>",),
+        after=("</s>",),
+    ),
+    _format(
+        "lmstudio",
+        r"\[TOOL_REQUEST\]",
+        example=f"[TOOL_REQUEST]{_CALL}[END_TOOL_REQUEST]",
+        models="any model that has no form of its own",
+        servers="LM Studio",
+        after=("[END_TOOL_REQUEST]",),
+    ),
+    _format(
+        "lfm2-json",
+        r"<\|tool_call_start\|>",
+        example=f"<|tool_call_start|>[{_CALL}]<|tool_call_end|>",
+        models="LFM2 where it writes JSON",
+        servers="LocalAI; llama.cpp",
+        after=("<|tool_call_end|>",),
+    ),
+)

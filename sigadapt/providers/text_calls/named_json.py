@@ -1,0 +1,231 @@
+"""A tool's name in markup, and its arguments as JSON behind it: Mistral v11, DeepSeek V3, Kimi K2 and kin.
+
+Each row is a pattern of what stands before the JSON, with the name (and an id) in it. Arguments are one JSON
+object. If it is broken, what stands up to the closing tag is a bad call; if the text ends in it, it is cut off.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.bare_json import announces_example
+from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.json_calls import open_ended
+from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.json_values import Json, compact
+
+_BAR, _LOW = "[｜|]", "▁"  # noqa: RUF001  (the bars of DeepSeek's tokens)
+
+
+def read(
+    scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tail: re.Pattern[str], stops: tuple[str, ...]
+) -> Found | None:
+    """Read one call whose head stands at a place, and those that follow it at once."""
+    calls, place = list[TextCall](), at
+    end = at
+    while True:
+        found = head.match(scan.text, place)
+        name = tools.name_of(found["name"]) if found else None
+        if found is None or name is None:
+            break
+        call, behind = _arguments(scan, found, name, stops)
+        closing = tail.match(scan.text, behind)
+        if closing is None and not isinstance(call.arguments, CutOff):
+            break
+        calls.append(call)
+        end = place = closing.end() if closing else behind
+    return Found(calls, end) if calls else None
+
+
+def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...]) -> tuple[TextCall, int]:
+    begin = scan.space(head.end())
+    given = head.groupdict().get("id")
+    try:
+        value, end = scan.value_at(begin)
+    except ValueError:
+        end = scan.earliest(stops, begin)
+        raw = scan.text[begin:end].rstrip()
+        cut = end == len(scan.text) or (end - begin > 0 and open_ended(raw, 0) and end == len(scan.text))
+        return TextCall(name, CutOff(raw) if cut else raw, given), end
+    if isinstance(value, str):
+        return TextCall(name, value, given), end
+    return TextCall(name, scan.text[begin:end], given), end
+
+
+def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
+    if at > scan.content_start:
+        return None
+    calls, place = list[TextCall](), scan.space(at)
+    while (head := _BARE_HEAD.match(scan.text, place)) and tools.declares(head["name"].strip()):
+        try:
+            value, end = scan.value_at(head.end())
+        except ValueError:
+            if not open_ended(scan.text, head.end()):
+                return None
+            cut = TextCall(head["name"].strip(), CutOff(scan.text[head.end() :].rstrip()))
+            return Found([*calls, cut], len(scan.text))
+        if not isinstance(value, dict):
+            return None
+        calls.append(TextCall(head["name"].strip(), scan.text[head.end() : end]))
+        place = scan.space(end)
+    return Found(calls, place) if calls and place == len(scan.text) else None
+
+
+def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read `[Calling tool: NAME({...})]`, unless the words before it announce an example."""
+    if announces_example(scan.text, at):
+        return None
+    return read(scan, at, tools, head=_BRACKETED, tail=re.compile(r"\s*\)\s*\]"), stops=(")]",))
+
+
+_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\{))\s*(?=\{)")
+_BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
+
+
+def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+    """Write calls as DeepSeek V3.1 does."""
+    inner = "".join(
+        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>"  # noqa: RUF001
+        for name, args in calls
+    )
+    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""  # noqa: RUF001
+
+
+def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+    """Write calls as Kimi K2 does; the ids count from 0."""
+    inner = "".join(
+        f"<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{compact(args)}<|tool_call_end|>"
+        for n, (name, args) in enumerate(calls)
+    )
+    return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
+
+
+def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+    """Write calls as Mistral's newer models do."""
+    return "".join(f"[TOOL_CALLS]{name}[ARGS]{compact(args)}" for name, args in calls)
+
+
+def _format(
+    name: str, opener: str, head: str, *, tail: str = "", stops: tuple[str, ...] = (), **more: Any
+) -> TextFormat:
+    first, last = re.compile(head), re.compile(rf"\s*{tail}" if tail else "")
+
+    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
+        return read(scan, at, tools, head=first, tail=last, stops=stops)
+
+    return TextFormat(name, opener, reads, **{"reads": "Several calls; lost tags around them.", **more})
+
+
+_DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"
+_DEEP_SEP = rf"<{_BAR}tool{_LOW}sep{_BAR}>"
+_DEEP_WRAPS = tuple(
+    f"<{bar}tool▁{word}▁{edge}{bar}>"
+    for bar in "｜|"  # noqa: RUF001
+    for word, edge in (("calls", "begin"), ("calls", "end"), ("call", "end"))
+)
+_DEEP: dict[str, Any] = {
+    "before": tuple(tag for tag in _DEEP_WRAPS if "begin" in tag),
+    "after": (*(tag for tag in _DEEP_WRAPS if "end" in tag), "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),  # noqa: RUF001
+    "stops": tuple(tag for tag in _DEEP_WRAPS if "end" in tag),
+}
+_PLAMO = "<|plamo:{}:plamo|>"
+
+FORMATS: tuple[TextFormat, ...] = (
+    _format(
+        "mistral-args",
+        r"\[TOOL_CALLS\]",
+        r"(?:\[TOOL_CALLS\])?\s*(?P<name>[\w.:/-]{1,128})"
+        r"(?:\s*\[CALL_ID\](?P<id>\w{1,64}))?(?:\s*\[ARGS\]|(?=\s*\{))",
+        stops=("[TOOL_CALLS]",),
+        example='[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
+        models="Mistral Small 3, Devstral, Magistral, Ministral 3, Large 3",
+        servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
+        reads="With or without `[ARGS]` and `[CALL_ID]`; the marker may be missing before the next call.",
+        say=say_mistral,
+    ),
+    TextFormat(
+        "mistral-bare",
+        r"(?!)",  # it is tried where the answer begins, and nowhere else
+        read_bare,
+        'get_weather[ARGS]{"city": "Paris"}',
+        "Mistral and DeepSeek where the server drops their markers",
+        "any server that skips special tokens",
+        "Only where it is the whole answer.",
+        bare=True,
+    ),
+    _format(
+        "deepseek-v3",
+        _DEEP_BEGIN,
+        rf"{_DEEP_BEGIN}\s*function\s*{_DEEP_SEP}(?P<name>[^\n`<]{{1,128}}?)\s*```(?:json)?",
+        tail=r"```",
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"  # noqa: RUF001
+        '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',  # noqa: RUF001
+        models="DeepSeek V3, R1 and its distillations, Cogito",
+        servers="vLLM `deepseek_v3`; llama.cpp; Ollama",
+        **_DEEP,
+    ),
+    _format(
+        "deepseek-v3.1",
+        _DEEP_BEGIN,
+        rf"{_DEEP_BEGIN}\s*(?P<name>[^\n`<]{{1,128}}?)\s*{_DEEP_SEP}",
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"  # noqa: RUF001
+        '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',  # noqa: RUF001
+        models="DeepSeek V3.1",
+        servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
+        say=say_deepseek,
+        **_DEEP,
+    ),
+    _format(
+        "kimi-k2",
+        r"<\|tool_call_begin\|>",
+        r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[^<\s]{1,128}?)(?::\d+)?)\s*"
+        r"<\|tool_call_argument_begin\|>",
+        stops=("<|tool_call_end|>", "<|tool_call_begin|>", "<|tool_calls_section_end|>"),
+        before=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
+        after=("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+        example="<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
+        '<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>',
+        models="Kimi K2, K2 Thinking, K2.5",
+        servers="vLLM `kimi_k2`; llama.cpp; mlx-lm",
+        reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
+        say=say_kimi,
+    ),
+    _format(
+        "functionary-v3.2",
+        r">>>",
+        r">>>\s*(?P<name>[\w.-]{1,128})\n(?=\s*\{)",
+        stops=(">>>",),
+        example='>>>get_weather\n{"city": "Paris"}',
+        models="Functionary 3.2",
+        servers="llama.cpp",
+    ),
+    _format(
+        "plamo3",
+        re.escape(_PLAMO.format("begin_tool_name")),
+        rf"{re.escape(_PLAMO.format('begin_tool_name'))}(?P<name>[^<]{{1,128}})"
+        rf"{re.escape(_PLAMO.format('end_tool_name'))}\s*{re.escape(_PLAMO.format('begin_tool_arguments'))}"
+        r"(?:<\|plamo:constrain\|>json)?(?:<\|plamo:msg\|>)?",
+        stops=(_PLAMO.format("end_tool_arguments"),),
+        before=(_PLAMO.format("begin_tool_requests"), _PLAMO.format("begin_tool_request")),
+        after=(
+            *(_PLAMO.format(f"end_tool_{word}") for word in ("arguments", "request", "requests")),
+            "<|plamo:tag|>",
+        ),
+        example="<|plamo:begin_tool_name:plamo|>get_weather<|plamo:end_tool_name:plamo|>"
+        '<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{"city": "Paris"}'
+        "<|plamo:end_tool_arguments:plamo|>",
+        models="PLaMo 3",
+        servers="vLLM `plamo3`",
+    ),
+    TextFormat(
+        "bracket-calling",
+        r"\[Calling tool:",
+        read_bracketed,
+        '[Calling tool: get_weather({"city": "Paris"})]',
+        "models that imitate a transcript of an agent",
+        "any server whose parser is off",
+        "Unless an example is announced.",
+    ),
+)

@@ -1,0 +1,119 @@
+"""Calls as elements with one element an argument, nested where the argument is: MiniMax M3.
+
+    ]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>]<]minimax[>[</invoke>
+
+A token stands before each tag, so values may hold anything else. The schema types the leaves, says which
+elements are lists (of `item`), and text beside elements goes under `$text`, as the servers do.
+"""
+
+import re
+from typing import Any, cast
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.written_values import property_of, typed, types_of
+
+_TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
+_T = re.escape(_TOKEN)
+_HEAD = re.compile(rf"{_T}<invoke name=\"(?P<name>[^\"\n]{{1,200}})\">")
+_TAG = re.compile(rf"{_T}<(?P<end>/?)(?P<key>[^<>/\n][^<>\n]{{0,200}})>")
+_LEVELS = 200
+
+
+class _Element:
+    """An element that is open: its key, where its body begins, its children, and its text."""
+
+    __slots__ = ("begin", "children", "key", "said")
+
+    def __init__(self, key: str, begin: int) -> None:
+        self.key, self.begin = key, begin
+        self.children: list[tuple[_Element, int]] = []
+        self.said: list[str] = []
+
+
+def read(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read one call."""
+    head = _HEAD.match(scan.text, at)
+    name = tools.name_of(head["name"]) if head else None
+    if head is None or name is None:
+        return None
+    root = _Element("invoke", head.end())
+    opened, place = [root], head.end()
+    for tag in _TAG.finditer(scan.text, head.end()):
+        opened[-1].said.append(scan.text[place : tag.start()])
+        place = tag.end()
+        if not tag["end"]:
+            if tag["key"].startswith("invoke ") or len(opened) > _LEVELS:
+                break
+            opened.append(_Element(tag["key"], tag.end()))
+            continue
+        if tag["key"] != opened[-1].key:
+            break
+        closed = opened.pop()
+        if closed is root:
+            schema = tools.schema_of(name)
+            return Found([TextCall(name, _members(root, schema, schema, scan.text))], place)
+        opened[-1].children.append((closed, tag.start()))
+    end = scan.earliest((f"{_TOKEN}</invoke>",), head.end())
+    raw = scan.text[at:end]
+    return Found([TextCall(name, raw if end < len(scan.text) else CutOff(raw))], end)
+
+
+def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
+    made: Json = {}
+    many = set[str]()
+    for child, end in element.children:
+        value = _value(child, end, property_of(schema, child.key, root), root, text)
+        if child.key not in made:
+            made[child.key] = value
+        elif child.key in many:
+            made[child.key].append(value)
+        else:
+            made[child.key] = [made[child.key], value]
+            many.add(child.key)
+    beside = "".join(element.said)
+    if beside.strip():
+        key = "$text"
+        while key in made:
+            key = f"${key}"
+        made[key] = beside
+    return made
+
+
+def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:
+    types = types_of(schema, root)
+    if not element.children or (types and types <= {"string", "null"}):
+        return typed(text[element.begin : end], schema, root)
+    if "array" in types and {child.key for child, _ in element.children} == {"item"}:
+        items: Any = _items_of(schema)
+        return [_value(child, behind, items, root, text) for child, behind in element.children]
+    return _members(element, schema, root, text)
+
+
+def _items_of(schema: Any) -> Any:
+    known = cast("Json", schema) if isinstance(schema, dict) else {}
+    if "items" in known:
+        return known["items"]
+    for keyword in ("anyOf", "oneOf"):
+        for item in cast("list[Any]", known.get(keyword) or []):
+            if isinstance(item, dict) and "items" in item:
+                return cast("Json", item)["items"]
+    return None
+
+
+FORMATS: tuple[TextFormat, ...] = (
+    TextFormat(
+        "minimax-m3",
+        rf"{_T}<invoke ",
+        read,
+        f'{_TOKEN}<tool_call>\n{_TOKEN}<invoke name="get_weather">{_TOKEN}<city>Paris{_TOKEN}</city>'
+        f"{_TOKEN}</invoke>\n{_TOKEN}</tool_call>",
+        "MiniMax M3",
+        "vLLM `minimax_m3`; llama.cpp",
+        "Nested elements, as objects or lists by the schema.",
+        before=(f"{_TOKEN}<tool_call>",),
+        after=(f"{_TOKEN}</tool_call>",),
+    ),
+)

@@ -1,0 +1,338 @@
+"""Calls as tags with one tag a parameter: Qwen3-Coder, Seed, MiniMax M2, `<invoke>`, DSML, Step 3, Kimi K3.
+
+One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, a value runs to the
+closing tag behind which the next parameter or the call's end stands, and one line break on each side belongs
+to the markup. Values are text, typed by the declared schema (`written_values.typed`); DSML and Kimi K3 say
+which values are text.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.text_calls.contract import Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.written_values import property_of, typed
+
+_CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
+_QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
+_KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The tags of one family member.
+
+    Args:
+        parameter: what opens a parameter, with the group `key`.
+        parameter_end: what closes it.
+        call_end: what closes the call; empty where nothing does.
+        call: what opens a call, with the group `name`; None where the name stands elsewhere.
+    """
+
+    parameter: re.Pattern[str]
+    parameter_end: str
+    call_end: str
+    call: re.Pattern[str] | None = None
+
+    def closed(self) -> re.Pattern[str]:
+        """Return a pattern of a parameter's end behind which markup goes on."""
+        return _closed(self.parameter.pattern.partition("(?P<")[0], self.parameter_end, self.call_end)
+
+
+@lru_cache(maxsize=64)
+def _closed(opener: str, parameter_end: str, call_end: str) -> re.Pattern[str]:
+    end = re.escape(parameter_end)
+    goes_on = "|".join([opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"])
+    return re.compile(rf"{end}(?:\s*{end})*(?=\s*(?:{goes_on}))")
+
+
+def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]) -> Found | None:
+    """Read one call.
+
+    Args:
+        scan: the text.
+        at: where the call's opening tag begins.
+        tools: the declared tools.
+        tags: returns the tags that go with the opening one.
+        head: the opening tag.
+    """
+    found = head.match(scan.text, at)
+    name = tools.name_of(found["name"]) if found else None
+    if found is None or name is None:
+        return None
+    mine = tags(found)
+    place = scan.space(found.end())
+    if scan.text.startswith("{", place):
+        return _json_body(scan, place, name, mine)
+    args, place, whole = parameters_at(scan, place, tools.schema_of(name), mine)
+    if whole is None:
+        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
+    if scan.text.startswith(mine.call_end, place):
+        return Found([TextCall(name, args)], place + len(mine.call_end))
+    rest = scan.text[place:]
+    if not rest:
+        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
+    if rest.startswith("<") and (args or not mine.call or not rest.startswith(("<parameter", "<param"))):
+        return Found([TextCall(name, args)], place)
+    if args or (scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")):
+        return Found([TextCall(name, args)], place)
+    return None
+
+
+def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
+    """Read arguments that stand as JSON where parameters would."""
+    try:
+        _, end = scan.value_at(at)
+    except ValueError:
+        end = scan.find(tags.call_end, at)
+        if end < 0:
+            return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
+        return Found([TextCall(name, scan.text[at:end].rstrip())], end + len(tags.call_end))
+    behind = scan.space(end)
+    closed = scan.text.startswith(tags.call_end, behind)
+    return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end) if closed else end)
+
+
+def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
+    """Read parameters, and return them with the place behind and whether the last was closed.
+
+    The last value is None if the text ends in a parameter.
+    """
+    raw: dict[str, tuple[str, str]] = {}
+    place, closed = scan.space(at), True
+    while opener := tags.parameter.match(scan.text, place):
+        end, behind = _value_end(scan, opener.end(), schema, tags)
+        if end is None:
+            return {}, len(scan.text), None
+        raw[opener["key"].strip()] = scan.text[opener.end() : end], opener[0]
+        place, closed = scan.space(behind), behind > end
+    return _typed_all(raw, schema), place, closed
+
+
+def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
+    """Return where a value ends, and the place behind its closing tag; None if the text ends in it."""
+    first = scan.find(tags.parameter_end, at)
+    other = scan.find(tags.call_end, at) if tags.call_end else -1
+    if first < 0:
+        stop = _next_parameter(scan, at, len(scan.text) if other < 0 else other, schema, tags)
+        if stop is not None:
+            return stop, stop
+        return (other, other) if other >= 0 else (None, 0)
+    closing = tags.closed().search(scan.text, at)
+    scan.charge(((closing.end() if closing else len(scan.text)) - at) // 16)
+    end, behind = (closing.start(), closing.end()) if closing else (first, first + len(tags.parameter_end))
+    if 0 <= other < first and (tags.call is None or tags.call.search(scan.text, other, first)):
+        return other, other
+    stop = _next_parameter(scan, at, end, schema, tags)
+    return (stop, stop) if stop is not None else (end, behind)
+
+
+def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
+    """Return where the next parameter opens before a value was closed; inside a value, only a declared one."""
+    for opener in tags.parameter.finditer(scan.text, at, end):
+        declared: Any = schema.get("properties")
+        if not declared or opener["key"].strip() in declared:
+            return opener.start()
+    return None
+
+
+def _typed_all(raw: dict[str, tuple[str, str]], schema: Json) -> Json:
+    made = {key: _typed(value, opener, property_of(schema, key, schema), schema) for key, (value, opener) in raw.items()}
+    inner = made.get("arguments")
+    if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
+        wrapped = cast("Json", inner)
+        if wrapped and all(property_of(schema, key, schema) is not None for key in wrapped):
+            return wrapped
+    return made
+
+
+def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
+    cdata = _CDATA.match(value)
+    text = cdata[1] if cdata else _trimmed(value)
+    said = _KIND.search(opener)
+    if said is None or said[2] == "text":
+        return typed(text, schema, root)
+    if schema is not None:  # the schema corrects a wrong flag
+        return typed(text, schema, root)
+    if said[0].startswith("string"):
+        return text if said[2] == "true" else typed(text, _ANYTHING, root)
+    return text if said[2] == "string" else typed(text, _ANYTHING, root)
+
+
+_ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
+
+
+def _trimmed(value: str) -> str:
+    value = value.removeprefix("\n")
+    return value.removesuffix("\n")
+
+
+# Qwen3-Coder's tags, shared by many.
+_FUNCTION = Tags(
+    re.compile(r"<parameter=(?P<key>[^>\n]{1,200})>?"),
+    "</parameter>",
+    "</function>",
+    re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?"),
+)
+
+
+@lru_cache(maxsize=64)
+def _invoke(prefix: str) -> Tags:
+    """Return the tags whose names have a prefix, such as `steptml:`."""
+    tag = re.escape(prefix)
+    key = _QUOTED.format("key")
+    return Tags(
+        re.compile(rf"<{tag}parameter\s(?:[^<>]{{0,200}}?\s)??name={key}[^<>]{{0,200}}>"),
+        f"</{prefix}parameter>",
+        f"</{prefix}invoke>",
+        re.compile(rf"<{tag}invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"),
+    )
+
+
+def parameter_tags(prefix: str) -> Tags:
+    """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere.
+
+    Example:
+        >>> parameters_at(Scan('<rfl:parameter name="n">7</rfl:parameter>'), 0, {}, parameter_tags("rfl:"))[0]
+        {'n': '7'}
+    """
+    tags = _invoke(prefix)
+    return Tags(tags.parameter, tags.parameter_end, "")
+
+
+_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"  # noqa: RUF001
+_INVOKE = re.compile(rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>")
+_SPACED = r"(?:\s|Ġ)*"
+_NAMED_FUNCTION = Tags(
+    re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
+    "</param>",
+    "</function>",
+    re.compile(rf"<function{_SPACED}name={_QUOTED.format('name')}\s*>"),
+)
+_ELEMENT = r"<\|open\|>{}[^<>|]{{0,200}}?{}=\"(?P<{}>[^\"\n]{{1,200}})\"[^<>|]{{0,200}}<\|sep\|>"
+_KIMI_K3 = Tags(
+    re.compile(_ELEMENT.format("argument", "key", "key")),
+    "<|close|>argument<|sep|>",
+    "<|close|>call<|sep|>",
+    re.compile(_ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"),
+)
+
+
+def _say_with(open_call: str, close_call: str, parameter: str, tags: Tags) -> Callable[[Said, Mapping[str, Json]], str]:
+    def say(calls: Said, schemas: Mapping[str, Json]) -> str:
+        said: list[str] = []
+        for name, args in calls:
+            schema = schemas.get(name, {})
+            values = {key: _sayable(key, value, schema, tags) for key, value in args.items()}
+            if any(value is None for value in values.values()):
+                body = compact(args) + "\n"  # JSON where parameters would stand, which `read` reads too
+            else:
+                body = "".join(parameter.format(key, value) for key, value in values.items())
+            said.append(open_call.format(name) + body + close_call)
+        return "\n".join(said)
+
+    return say
+
+
+def _sayable(key: str, value: Any, schema: Json, tags: Tags) -> str | None:
+    """Return a value as text that is read back as the same value; None if there is no such text."""
+    text = value if isinstance(value, str) else compact(value)
+    if any(mark in text for mark in (tags.parameter_end, tags.call_end, "<parameter", "<![CDATA[")):
+        return None
+    if not re.fullmatch(r"[\w.-]{1,100}", key):
+        return None
+    back = typed(text, property_of(schema, key, schema), schema)
+    return text if type(back) is type(value) and compact(back) == compact(value) else None
+
+
+def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **more: Any) -> TextFormat:
+    def tags_of(found: re.Match[str]) -> Tags:
+        return tags or _invoke(found["prefix"])
+
+    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
+        return read(scan, at, tools, tags=tags_of, head=head)
+
+    known: dict[str, Any] = {"reads": "Lost tags around the call; a parameter or a call that is not closed.", **more}
+    return TextFormat(name, opener, reads, **known)
+
+
+_WRAPS = (
+    *(f"<{prefix}function_calls>" for prefix in ("", "antml:", "atem:")),
+    *("<minimax:tool_call>", "<tool_calls>", "<dots_function_call>"),
+    *(
+        f"<{bar}DSML{bar}{gap}{word}>"
+        for bar in "｜|"  # noqa: RUF001
+        for gap in ("", " ")
+        for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
+    ),
+)
+_QWEN_HEAD = cast("re.Pattern[str]", _FUNCTION.call)
+
+FORMATS: tuple[TextFormat, ...] = (
+    _format(
+        "qwen3-coder-xml",
+        r"<function=",
+        _QWEN_HEAD,
+        _FUNCTION,
+        example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
+        models="Qwen3-Coder, Qwen3.5, Nemotron 3, Step 3.5, MiMo V2, Granite 4.2, Seed-OSS; Llama 3.1 and "
+        "Functionary 3.1 with JSON inside",
+        servers="vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; SGLang",
+        reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
+        before=("<tool_call>", "<seed:tool_call>"),
+        after=("</function>", "</tool_call>", "</seed:tool_call>"),
+        say=_say_with(
+            "<tool_call>\n<function={}>\n",
+            "</function>\n</tool_call>",
+            "<parameter={}>\n{}\n</parameter>\n",
+            _FUNCTION,
+        ),
+    ),
+    _format(
+        "invoke",
+        rf"<{_PREFIX}invoke\s",
+        _INVOKE,
+        None,
+        example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>'
+        "</minimax:tool_call>",
+        models="MiniMax M2; Claude's form behind gateways; DeepSeek V3.2 and V4 (DSML); Step 3; Muse",
+        servers="vLLM `minimax_m2`, `deepseek_v32`, `deepseek_v4`, `step3`; llama.cpp; mlx-lm",
+        reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",  # noqa: RUF001
+        before=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),  # noqa: RUF001
+        after=(
+            *(f"</{tag[1:]}" for tag in _WRAPS),
+            *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),  # noqa: RUF001
+        ),
+    ),
+    _format(
+        "minicpm5-xml",
+        rf"<function{_SPACED}name=",
+        cast("re.Pattern[str]", _NAMED_FUNCTION.call),
+        _NAMED_FUNCTION,
+        example='<function name="get_weather"><param name="city">Paris</param></function>',
+        models="MiniCPM5",
+        servers="vLLM `minicpm5_xml`; llama.cpp; mlx-lm",
+        reads="Values in CDATA, and tags whose space a tokenizer lost.",
+        before=("<function name=",),
+        after=("</function>",),
+    ),
+    _format(
+        "kimi-k3",
+        r"<\|open\|>call\b",
+        cast("re.Pattern[str]", _KIMI_K3.call),
+        _KIMI_K3,
+        example='<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
+        '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
+        "<|close|>call<|sep|><|close|>tools<|sep|>",
+        models="Kimi K3",
+        servers="vLLM `kimi_k3`; llama.cpp; mlx-lm",
+        reads="Arguments one by one, or one JSON object.",
+        before=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
+        after=("<|close|>json<|sep|>", "<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"),
+    ),
+)

@@ -1,0 +1,353 @@
+"""Read a text: calls of declared tools, thinking, and what is said to the user.
+
+The text is gone through once. Where an opener of a format stands, the format reads; where it does not, the
+opener is text. What is never a call, whatever stands in it: code fences and inline code, quoted lines,
+markup in quotation marks, JSON that is no call itself, and thinking that was closed. Tags around a call that
+say nothing by themselves are taken away with it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sigadapt.providers.text_calls import harmony, thinking
+from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.scan import Scan, Spent
+
+_MOST_CALLS = 1_000
+"""How many calls of one text are read. The markup of any further ones stays text."""
+_FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
+_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}  # noqa: RUF001
+
+
+class TextReading(NamedTuple):
+    """What a text says.
+
+    Args:
+        text: what is said to the user; None for nothing.
+        reasoning: the thinking; None for none.
+        calls: the calls, each with the name of its format.
+    """
+
+    text: str | None
+    reasoning: str | None
+    calls: list[tuple[str, TextCall]]
+
+
+class _Grammar(NamedTuple):
+    """What the openers of some formats are, put together once."""
+
+    tokens: re.Pattern[str]
+    formats: tuple[tuple[TextFormat, ...], ...]
+    bare: tuple[TextFormat, ...]
+    before: tuple[str, ...]
+    after: re.Pattern[str]
+    harmony: bool
+
+
+@lru_cache(maxsize=16)
+def _grammar(formats: tuple[TextFormat, ...]) -> _Grammar:
+    by_opener: dict[str, list[TextFormat]] = {}
+    for each in formats:
+        by_opener.setdefault(each.opener, []).append(each)
+    openers = "|".join(f"(?P<f{n}>{opener})" for n, opener in enumerate(by_opener))
+    parts = (
+        rf"(?P<think>{thinking.ANYWHERE})",
+        rf"(?P<plain>{thinking.PLAIN})",
+        rf"(?P<shown>{thinking.SHOWING_CLOSERS})",
+        rf"(?P<closed>{thinking.PLAIN_CLOSERS})",
+        *([openers] if openers else ()),
+        r"(?P<fence>(?m:^)[ \t]*```)",
+        r"(?P<code>`[^`\n]+`|``[^\n]+?``)",
+        r"(?P<quote>(?m:^)[ \t]*>[ \t][^\n]*)",
+        rf"(?P<silent>{thinking.SILENT})",
+        r"(?P<json>(?m:^)[{\[])",
+    )
+    before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
+    after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
+    tags = "|".join(map(re.escape, after)) or r"(?!)"
+    return _Grammar(
+        re.compile("|".join(parts)),
+        tuple(map(tuple, by_opener.values())),
+        tuple(each for each in formats if each.bare),
+        tuple(before),
+        re.compile(rf"(?:\s*(?:{tags}))+"),
+        any(each.name == harmony.NAME for each in formats),
+    )
+
+
+def read_text(
+    text: str,
+    schemas: Mapping[str, Any],
+    formats: Sequence[TextFormat],
+    *,
+    starts_in_reasoning: bool = False,
+    asked: bool = False,
+    undeclared: bool = False,
+) -> TextReading:
+    """Read a text.
+
+    Args:
+        text: what the model wrote.
+        schemas: the schemas of arguments by the names of the declared tools.
+        formats: the formats to read.
+        starts_in_reasoning: whether the prompt has already opened the thinking.
+        asked: whether the caller named the formats, so that `fenced-json` beside prose is no example.
+        undeclared: whether markup with a name that is not declared is a call too.
+
+    Example:
+        >>> from sigadapt.providers.text_calls import FORMATS
+        >>> said = '<think>Hm.</think>Yes.<tool_call>{"name": "now"}</tool_call>'
+        >>> read_text(said, {"now": {}}, FORMATS)
+        TextReading(text='Yes.', reasoning='Hm.', calls=[('hermes', TextCall(name='now', arguments=None, id=None))])
+    """
+    grammar = _grammar(tuple(formats))
+    tools = Tools(schemas, undeclared=undeclared)
+    if grammar.harmony and harmony.is_harmony(text):
+        return _read_harmony(text, tools, grammar)
+    names = frozenset(each.name for each in formats) if asked else frozenset[str]()
+    reading = _Reading(text, tools, grammar, names)
+    reading.run(starts_in_reasoning=starts_in_reasoning)
+    if reading.thought_of and not starts_in_reasoning:
+        reading = _Reading(text, tools, grammar, names)
+        reading.run(starts_in_reasoning=True)
+    return reading.result()
+
+
+def _read_harmony(text: str, tools: Tools, grammar: _Grammar) -> TextReading:
+    said, thoughts, calls = list[str](), list[str](), list[tuple[str, TextCall]]()
+    for message in harmony.messages(text):
+        call = harmony.call_of(message, tools) if len(calls) < _MOST_CALLS else None
+        if call is not None:
+            calls.append((harmony.NAME, call))
+        elif message.channel == "analysis" and tools.name_of(message.to) is None:
+            thoughts.append(message.body)
+        else:
+            inner = _Reading(message.body, tools, grammar, frozenset())
+            inner.run(starts_in_reasoning=False)
+            read = inner.result()
+            said.append(read.text or "")
+            calls.extend(read.calls)
+    return TextReading("".join(said).strip() or None, "".join(thoughts).strip() or None, calls)
+
+
+class _Reading:
+    """One way through a text."""
+
+    def __init__(self, text: str, tools: Tools, grammar: _Grammar, asked: frozenset[str]) -> None:
+        self.text, self.tools, self.grammar = text, tools, grammar
+        self.scan = Scan(text)
+        self.scan.asked = asked
+        self.said: list[str] = []
+        self.thoughts: list[str] = []
+        self.calls: list[tuple[str, TextCall]] = []
+        self.done = 0
+        """Up to here, everything is said, thought or called."""
+        self.may_think = True
+        self.open_thought = False
+        self.changed = False
+        self.thought_of = False
+        """Whether calls were read that a thinking holds, as its end shows now."""
+
+    def run(self, *, starts_in_reasoning: bool) -> None:
+        """Go through the text."""
+        try:
+            place = self._start_thinking() if starts_in_reasoning else 0
+            place = self._at_start(place)
+            while place < len(self.text) and len(self.calls) < _MOST_CALLS:
+                token = self.grammar.tokens.search(self.text, place)
+                if token is None:
+                    break
+                place = self._token(token)
+        except Spent:
+            pass
+        self._say(len(self.text))
+
+    def result(self) -> TextReading:
+        """Return what was read."""
+        said = "".join(self.said)
+        if self.changed:
+            said = said.strip()
+            if self.calls and said in ("</think>", "</thinking>"):
+                said = ""
+        thought = thinking.without_half_a_tag("".join(self.thoughts)).strip()
+        return TextReading(said or None, thought or None, self.calls)
+
+    def _say(self, end: int) -> None:
+        """Take the text up to a place as said, or as thought while a thinking is open."""
+        piece = self.text[self.done : end]
+        (self.thoughts if self.open_thought else self.said).append(piece)
+        self.done = max(end, self.done)
+
+    def _skip(self, end: int) -> int:
+        self.changed = True
+        self.done = max(end, self.done)
+        return self.done
+
+    # Thinking
+
+    def _start_thinking(self) -> int:
+        begin = self.scan.space(0)
+        opener = re.compile(f"{thinking.PLAIN}|{thinking.ANYWHERE}").match(self.text, begin)
+        return self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
+
+    def _think(self, begin: int, closer: re.Pattern[str]) -> int:
+        """Read a thinking whose words begin at a place, and return the place behind it."""
+        self._skip(begin)
+        close = closer.search(self.text, begin)
+        self.may_think = False
+        if close is None:
+            self.open_thought = True
+            return begin
+        self.thoughts.append(self.text[begin : close.start()])
+        return self._at_start(self._skip(close.end()))
+
+    def _at_start(self, place: int) -> int:
+        """Read calls without markup where what is said begins."""
+        if self.open_thought or any(piece.strip() for piece in self.said) or self.text[self.done : place].strip():
+            return place
+        begin = self.scan.space(place)
+        self.scan.content_start = begin
+        for each in self.grammar.bare:
+            if not self.calls and begin < len(self.text):
+                found = each.read(self.scan, begin, self.tools)
+                if found is not None:
+                    return self._called(each, begin, found)
+        if not self.text.startswith(("{", "["), begin):
+            return place
+        behind = self._json(begin)
+        return behind if behind > begin + 1 else place
+
+    # Tokens
+
+    def _token(self, token: re.Match[str]) -> int:
+        kind = token.lastgroup or ""
+        if kind.startswith("f") and kind[1:].isdigit():
+            return self._opener(token, self.grammar.formats[int(kind[1:])])
+        if kind == "fence":
+            return self._fence(token)
+        if kind in ("code", "quote"):
+            return token.end()
+        if kind == "silent":
+            self._say(token.start())
+            return self._skip(token.end())
+        if kind == "json":
+            return self._json(token.start())
+        return self._thought(token, kind)
+
+    def _thought(self, token: re.Match[str], kind: str) -> int:
+        fresh = not self.text[self.done : token.start()].strip() and not self.open_thought
+        if kind == "think" or (kind == "plain" and self.may_think and fresh and not self._spoken()):
+            if self.open_thought:
+                return token.end()
+            self._say(token.start())
+            return self._think(token.end(), thinking.closer_of(self.text, token.start()))
+        if kind == "shown" and not self.open_thought:
+            if self.calls:
+                self.thought_of = True
+                return len(self.text)
+            self._say(token.start())
+            self.thoughts, self.said = [*self.thoughts, *self.said], []
+            return self._at_start(self._skip(token.end()))
+        if kind == "closed" and not self.open_thought:
+            if self.calls and not self.thoughts:
+                self.thought_of = True
+                return len(self.text)
+            self.scan.content_start = self.scan.space(token.end())
+            return self._bare_behind(token.end())
+        return token.end()
+
+    def _spoken(self) -> bool:
+        return not self.calls and any(piece.strip() for piece in self.said)
+
+    def _bare_behind(self, place: int) -> int:
+        """Read calls without markup behind a closing tag that nothing opened."""
+        begin = self.scan.space(place)
+        for each in self.grammar.bare:
+            found = each.read(self.scan, begin, self.tools) if begin < len(self.text) else None
+            if found is not None:
+                return self._called(each, begin, found)
+        return place
+
+    def _opener(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
+        for each in formats:
+            if each.bare and self.open_thought:
+                continue
+            found = each.read(self.scan, token.start(), self.tools)
+            if found is not None and not self._quoted(token.start(), found.end):
+                return self._called(each, token.start(), found)
+        if self.text[token.start()] == "`":
+            return self._fence(token)
+        if self.text[token.start()] in "{[" and any(each.bare for each in formats):
+            return self._json(token.start())
+        return self._empty(token)
+
+    def _empty(self, token: re.Match[str]) -> int:
+        """Take away a pair of tags without anything in it, and an opening tag that the text ends in."""
+        behind = self.scan.space(token.end())
+        if token[0].startswith(("<", "[")) and "=" not in token[0]:
+            if behind == len(self.text):
+                self._say(token.start())
+                return self._skip(behind)
+            closed = f"</{token[0][1:]}"
+            if self.text.startswith(closed, behind):
+                self._say(token.start())
+                return self._skip(behind + len(closed))
+        return token.end()
+
+    def _quoted(self, begin: int, end: int) -> bool:
+        """Say whether quotation marks stand around a place and its tags."""
+        low, high = self._around(begin, end)
+        return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
+
+    def _around(self, begin: int, end: int) -> tuple[int, int]:
+        """Return where the tags around a call begin and end."""
+        low, more = begin, True
+        while more:
+            more = False
+            bare = low
+            while bare > self.done and self.text[bare - 1].isspace():
+                bare -= 1
+            for tag in self.grammar.before:
+                if self.text.endswith(tag, self.done, bare):
+                    low, more = bare - len(tag), True
+                    break
+        closing = self.grammar.after.match(self.text, end)
+        return low, closing.end() if closing else end
+
+    def _called(self, each: TextFormat, begin: int, found: Found) -> int:
+        low, high = self._around(begin, found.end)
+        self._say(low)
+        self.open_thought = False
+        if found.kept:
+            self.said.append(found.kept)
+        self.calls.extend((each.name, call) for call in found.calls)
+        self.may_think = True
+        return self._skip(high)
+
+    def _fence(self, token: re.Match[str]) -> int:
+        """Skip a code fence. One that is the whole answer and holds markup is taken away around it."""
+        line = self.text.find("\n", token.end())
+        inner = self.scan.space(line if line >= 0 else len(self.text))
+        if token.start() <= self.scan.content_start and self._holds_markup(inner):
+            self._say(token.start())
+            return self._skip(inner)
+        end = _FENCE_END.search(self.text, token.end())
+        return end.end() if end else token.end()
+
+    def _holds_markup(self, place: int) -> bool:
+        opener = self.grammar.tokens.match(self.text, place)
+        kind = (opener.lastgroup or "") if opener else ""
+        if not (kind.startswith("f") and kind[1:].isdigit()) or self.text[place] in "{[`":
+            return False
+        end = _FENCE_END.search(self.text, place)
+        return not end or not self.text[end.end() :].strip()
+
+    def _json(self, place: int) -> int:
+        """Skip JSON that is no call: nothing in it is one."""
+        try:
+            value, end = self.scan.value_at(place)
+        except ValueError:
+            return place + 1
+        return end if isinstance(value, (dict, list)) else place + 1

@@ -1,0 +1,127 @@
+"""A text that is read once from left to right, with a budget of work (rule 15), and the JSON in it.
+
+Formats search for closing tags and decode JSON that may not be there. `find` remembers what it found, so that
+a million openers cost one search; `charge` counts the characters that were read for nothing, and ends the
+reading with `Spent` when they are many times the text.
+"""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+_DECODE = json.JSONDecoder(strict=False).raw_decode
+_SPACE = re.compile(r"\s*")
+_NOTHING = json.JSONDecodeError
+_TIMES, _LEAST, _DEEP = 8, 200_000, 5_000
+
+
+class Spent(Exception):  # noqa: N818  (it ends a reading, it is no error)
+    """The budget of work is used up."""
+
+
+class Members(NamedTuple):
+    """The members of a JSON object that was written at a place of a text.
+
+    Args:
+        fields: by key, the decoded value and where its text begins and ends.
+        end: the place behind the object; None if it is broken.
+        broken: the key whose value is broken, and where that value begins; None if no value is.
+    """
+
+    fields: dict[str, tuple[Any, int, int]]
+    end: int | None
+    broken: tuple[str, int] | None = None
+
+
+class Scan:
+    """A text, and what is known of it.
+
+    Args:
+        text: the whole text.
+
+    Example:
+        >>> scan = Scan('x {"a": [1]} y')
+        >>> scan.value_at(2), scan.find("y", 0)
+        (({'a': [1]}, 12), 13)
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.content_start = 0
+        """Where what the model says to the user begins, after its thinking."""
+        self.asked: frozenset[str] = frozenset()
+        """The formats that the caller named."""
+        self._left = _TIMES * len(text) + _LEAST
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def charge(self, characters: int) -> None:
+        """Count characters that were looked at. Raises Spent when they are too many."""
+        self._left -= characters
+        if self._left < 0:
+            raise Spent
+
+    def find(self, needle: str, at: int) -> int:
+        """Return the first place of a needle from `at` on; -1 if there is none."""
+        since, place = self._known.get(needle, (len(self.text) + 1, -1))
+        if since <= at and (place < 0 or place >= at):
+            return place
+        place = self.text.find(needle, at)
+        self.charge(((place if place >= 0 else len(self.text)) - at) // 64)
+        self._known[needle] = (at, place)
+        return place
+
+    def space(self, at: int) -> int:
+        """Return the place behind white space."""
+        found = _SPACE.match(self.text, at)
+        return found.end() if found else at
+
+    def value_at(self, at: int) -> tuple[Any, int]:
+        """Decode the JSON value at a place; control characters in strings are let through.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        try:
+            value, end = _DECODE(self.text, at)
+        except RecursionError:
+            self.charge(_DEEP)
+            raise ValueError("nested too deep") from None
+        except _NOTHING as error:
+            self.charge(max(error.pos - at, 1))
+            if error.msg.startswith("Unterminated"):
+                self.charge((len(self.text) - at) // 16)
+            raise
+        self.charge((end - at) // 8)
+        return value, end
+
+    def members_at(self, at: int) -> Members:
+        """Read the JSON object whose brace stands at a place, member by member."""
+        fields: dict[str, tuple[Any, int, int]] = {}
+        place = self.space(at + 1)
+        if self.text.startswith("}", place):
+            return Members(fields, place + 1)
+        while True:
+            try:
+                key, place = self.value_at(place)
+            except ValueError:
+                return Members(fields, None)
+            place = self.space(place)
+            if not isinstance(key, str) or not self.text.startswith(":", place):
+                return Members(fields, None)
+            begin = self.space(place + 1)
+            try:
+                value, place = self.value_at(begin)
+            except ValueError:
+                return Members(fields, None, (key, begin))
+            fields[key] = value, begin, place
+            place = self.space(place)
+            if self.text.startswith("}", place):
+                return Members(fields, place + 1)
+            if not self.text.startswith(",", place):
+                return Members(fields, None)
+            place = self.space(place + 1)
+
+    def earliest(self, needles: tuple[str, ...], at: int) -> int:
+        """Return the first place of any needle; the text's end if there is none."""
+        places = [place for needle in needles if (place := self.find(needle, at)) >= 0]
+        return min(places, default=len(self.text))

@@ -1,0 +1,96 @@
+"""Where a model's thinking begins and ends: `<think>...</think>` and its kin.
+
+Rules, by what servers do with each kind:
+
+ a. Tags of plain text open a thinking only at the text's beginning or right behind a call; later they are
+    text. Tokens that are no text open one anywhere.
+ b. Where a prompt has opened the thinking (`starts_in_reasoning`), the first closing tag of any kind ends it.
+    A closing token that nothing opened shows the same; the plain `</think>` alone does not.
+ c. A thinking that nothing closes goes on to the end, or to the first call that stands in markup: models
+    forget the tag. Calls in a closed thinking are only thought of.
+"""
+
+import re
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """One kind of thinking.
+
+    Args:
+        opener: a regular expression of what opens it.
+        closer: one of what closes it.
+        anywhere: whether it opens anywhere.
+        shows: whether its closer shows that the text began in a thinking, though nothing opened it.
+    """
+
+    opener: str
+    closer: str
+    anywhere: bool = False
+    shows: bool = False
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(r"<think>", r"</think>"),
+    Kind(r"<thinking>", r"</thinking>"),
+    Kind(r"<thought>", r"</thought>"),
+    Kind(r"<reasoning>", r"</reasoning>"),
+    Kind(r"<seed:think>", r"</seed:think>", shows=True),
+    Kind(r"<mm:think>", r"</mm:think>", shows=True),
+    Kind(r"\[THINK\]", r"\[/THINK\]", shows=True),
+    Kind(r"◁think▷", r"◁/think▷", shows=True),
+    Kind(r"<\|channel>(?:thought\b\n?)?", r"<channel\|>", anywhere=True, shows=True),
+    Kind(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", anywhere=True, shows=True),
+    Kind(r"<\|plamo:begin_think:plamo\|>", r"<\|plamo:end_think:plamo\|>", anywhere=True, shows=True),
+    Kind(r"<\|open\|>think<\|sep\|>", r"<\|close\|>think<\|sep\|>", anywhere=True, shows=True),
+    Kind(
+        r"<\|content_thinking\|>",
+        r"<\|end_message\|>(?:<\|message_model\|>)?|(?=<\|content_)",
+        anywhere=True,
+    ),
+    Kind(r"Here are my reasoning steps:\n", r"\[BEGIN FINAL RESPONSE\]\n?", shows=True),
+)
+
+OPENERS = tuple(re.compile(kind.opener) for kind in KINDS)
+CLOSERS = tuple(re.compile(kind.closer) for kind in KINDS)
+ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if "content" not in kind.opener))
+PLAIN_CLOSERS = "|".join(kind.closer for kind in KINDS if not kind.shows and not kind.anywhere)
+SHOWING_CLOSERS = "|".join(kind.closer for kind in KINDS if kind.shows)
+PLAIN = "|".join(f"(?:{kind.opener})" for kind in KINDS if not kind.anywhere)
+ANYWHERE = "|".join(f"(?:{kind.opener})" for kind in KINDS if kind.anywhere)
+
+_HALF = re.compile(r"</?[a-z:]{1,10}\Z|\[/?[A-Z]{1,5}\Z")
+_WHOLE = ("</think>", "</thinking>", "</thought>", "</seed:think>", "</mm:think>", "[/THINK]")
+
+
+def closer_of(text: str, at: int) -> re.Pattern[str]:
+    """Return what closes the thinking that opens at a place."""
+    return next(close for opener, close in zip(OPENERS, CLOSERS, strict=True) if opener.match(text, at))
+
+
+def without_half_a_tag(thought: str) -> str:
+    """Return a thinking without the beginning of a closing tag that the text ends in.
+
+    Example:
+        >>> without_half_a_tag("So it is</thi"), without_half_a_tag("a < b")
+        ('So it is', 'a < b')
+    """
+    half = _HALF.search(thought)
+    if half is None or not any(tag.startswith(half[0]) for tag in _WHOLE):
+        return thought
+    return thought[: half.start()]
+
+
+SILENT = "|".join(
+    (
+        r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
+        r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
+        r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+        r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
+        r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",  # noqa: RUF001
+        r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
+        r"</s>\s*\Z|<end_of_turn>\s*\Z|<\|return\|>\s*\Z",
+        r"\A>>>all\n",
+    )
+)
+"""Tokens that say nothing to the user: they are left out of the text."""

@@ -1,0 +1,304 @@
+"""Values that a model wrote as text: Python literals, and untyped text that a schema types.
+
+Nothing is evaluated (rule 1): `literal_at` is a parser of its own for strings, numbers, names of constants,
+lists, tuples, sets and dicts, bounded in depth (rule 15). `typed` turns the raw text of a parameter into a
+value of the type that the schema declares:
+
+ a. null, true and false count in any case, numbers and JSON as JSON writes them; arrays and objects may also
+    be Python literals.
+ b. Where several types are declared, the first of null, boolean, integer, number, array, object that the text
+    is counts, and string last.
+ c. Text that is none of the declared types stays text, for validation to refuse. Nothing is guessed.
+ d. Without a declared type, an array or an object is read and everything else stays text.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from sigadapt.schemas.json_values import Json
+
+_LEVELS = 100
+_MOST_DIGITS = 4_000
+_SCHEMAS = 200  # how many schemas are looked at for the types of one value
+_SPACE = re.compile(r"\s*")
+_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CONSTANTS: dict[str, Any] = {
+    **{"True": True, "true": True, "False": False, "false": False},
+    **{"None": None, "null": None},
+}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
+_HEX = {"x": 2, "u": 4, "U": 8}
+# In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
+# models write shell commands with quotes inside and do not escape them.
+_AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")
+_PARTS = {
+    quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')
+}
+
+
+def literal_at(text: str, at: int, level: int = 0) -> tuple[Any, int]:
+    """Read the Python literal at a place and return it with the place behind it.
+
+    Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
+    count too.
+
+    Args:
+        text: what the model wrote.
+        at: where the literal begins; white space is skipped.
+        level: how many brackets are open around it.
+
+    Raises:
+        ValueError: if there is no literal here, or one that is nested too deep.
+
+    Example:
+        >>> literal_at("['a', {'b': True, 'c': (1, 2.5)}], 7", 0)
+        (['a', {'b': True, 'c': [1, 2.5]}], 33)
+    """
+    at = _space(text, at)
+    if level > _LEVELS:
+        raise ValueError("nested too deep")
+    char = text[at : at + 1]
+    if char in ("'", '"') and char:
+        return _string(text, at)
+    if char in ("[", "("):
+        return _sequence(text, at + 1, "]" if char == "[" else ")", level + 1)
+    if char == "{":
+        return _braces(text, at + 1, level + 1)
+    number = _NUMBER.match(text, at)
+    if number is not None:
+        return _number(number[0]), number.end()
+    word = _WORD.match(text, at)
+    if word is None or word[0] not in _CONSTANTS:
+        raise ValueError("not a literal")
+    return _CONSTANTS[word[0]], word.end()
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _number(digits: str) -> Any:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    plain = digits.replace("_", "")
+    try:
+        return int(plain)
+    except ValueError:
+        return float(plain)
+
+
+def _string(text: str, at: int) -> tuple[str, int]:
+    quote = text[at]
+    if text.startswith(quote * 3, at):
+        end = text.find(quote * 3, at + 3)
+        if end < 0:
+            raise ValueError("unterminated")
+        return text[at + 3 : end], end + 3
+    parts, place, plain = list[str](), at + 1, _PARTS[quote]
+    while place < len(text):
+        run = plain.match(text, place)
+        if run is not None:
+            parts.append(run[0])
+            place = run.end()
+        elif text[place] == "\\":
+            part, place = _escape(text, place + 1)
+            parts.append(part)
+        elif _AFTER_STRING.match(text, place + 1):
+            return "".join(parts), place + 1
+        else:
+            parts.append(quote)
+            place += 1
+    raise ValueError("unterminated")
+
+
+def _escape(text: str, at: int) -> tuple[str, int]:
+    char = text[at : at + 1]
+    if char in _HEX:
+        digits = text[at + 1 : at + 1 + _HEX[char]]
+        try:
+            return chr(int(digits, 16)), at + 1 + _HEX[char]
+        except (ValueError, OverflowError):
+            return "\\" + char, at + 1
+    if char in ("\\", "'", '"'):
+        return char, at + 1
+    return _ESCAPES.get(char, "\\" + char), at + 1
+
+
+def _sequence(text: str, at: int, close: str, level: int) -> tuple[list[Any], int]:
+    items = list[Any]()
+    while True:
+        at = _space(text, at)
+        if text.startswith(close, at):
+            return items, at + 1
+        if items:
+            at = _comma(text, at)
+            if text.startswith(close, at):
+                return items, at + 1
+        item, at = literal_at(text, at, level)
+        items.append(item)
+
+
+def _comma(text: str, at: int) -> int:
+    if not text.startswith(",", at):
+        raise ValueError("expected a comma")
+    return _space(text, at + 1)
+
+
+def _braces(text: str, at: int, level: int) -> tuple[Any, int]:
+    at = _space(text, at)
+    if text.startswith("}", at):
+        return {}, at + 1
+    _, behind = literal_at(text, at, level)
+    if not text.startswith(":", _space(text, behind)):
+        return _sequence(text, at, "}", level)
+    made: Json = {}
+    while True:
+        key, at = literal_at(text, at, level)
+        if isinstance(key, (list, dict)) or not text.startswith(":", at := _space(text, at)):
+            raise ValueError("not a key")
+        value, at = literal_at(text, at + 1, level)
+        name = key if isinstance(key, str) else json.dumps(key)
+        if name in made:
+            raise ValueError("a key twice")
+        made[name] = value
+        at = _space(text, at)
+        if not text.startswith("}", at):
+            at = _comma(text, at)
+        if text.startswith("}", at):
+            return made, at + 1
+
+
+def types_of(schema: Any, root: Json) -> set[str]:
+    """Return the JSON types that a schema allows, as far as it names them; an empty set for any type.
+
+    Args:
+        schema: the schema of the value.
+        root: the document that its references lead into.
+
+    Example:
+        >>> sorted(types_of({"anyOf": [{"type": "integer"}, {"enum": ["a", None]}]}, {}))
+        ['integer', 'null', 'string']
+    """
+    found, pending, seen = set[str](), [schema], 0
+    while pending and seen < _SCHEMAS:
+        seen += 1
+        item = pending.pop()
+        if not isinstance(item, dict):
+            continue
+        here = cast("Json", item)
+        found.update(_words(here.get("type")))
+        if here.get("nullable") is True:
+            found.add("null")
+        if "type" not in here and isinstance(here.get("enum", here.get("const")), (list, str)):
+            values: Any = here.get("enum", [here.get("const")])
+            found.update(_kind(value) for value in values)
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            if isinstance(here.get(keyword), list):
+                pending.extend(here[keyword])
+        if isinstance(here.get("$ref"), str):
+            pending.append(_target(here["$ref"], root))
+    return found
+
+
+def _words(kind: Any) -> Iterable[str]:
+    if isinstance(kind, str):
+        return (kind,)
+    return [each for each in cast("list[Any]", kind) if isinstance(each, str)] if isinstance(kind, list) else ()
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return kinds.get(cast("Any", type(value)), "null")
+
+
+def _target(reference: str, root: Json) -> Any:
+    place: Any = root if reference.startswith("#") else None
+    for key in reference.split("/")[1:]:
+        known = cast("Json", place) if isinstance(place, dict) else {}
+        place = known.get(key.replace("~1", "/").replace("~0", "~"))
+    return place
+
+
+def property_of(schema: Any, key: str, root: Json) -> Any:
+    """Return the schema of a property; None if it is not declared.
+
+    Example:
+        >>> property_of({"properties": {"n": {"type": "integer"}}}, "n", {})
+        {'type': 'integer'}
+    """
+    pending, seen = [schema], 0
+    while pending and seen < _SCHEMAS:
+        seen += 1
+        item = pending.pop()
+        if not isinstance(item, dict):
+            continue
+        here = cast("Json", item)
+        properties = here.get("properties")
+        if isinstance(properties, dict) and key in properties:
+            return cast("Json", properties)[key]
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            if isinstance(here.get(keyword), list):
+                pending.extend(here[keyword])
+        if isinstance(here.get("$ref"), str):
+            pending.append(_target(here["$ref"], root))
+        if isinstance(here.get("additionalProperties"), dict) and not pending:
+            return here["additionalProperties"]
+    return None
+
+
+def typed(raw: str, schema: Any, root: Json) -> Any:
+    """Return the value that a raw text is by its schema; the text itself where it is none.
+
+    Args:
+        raw: the text between the tags.
+        schema: the schema of the value; None if it is not declared.
+        root: the document that its references lead into.
+
+    Example:
+        >>> typed("42", {"type": "integer"}, {}), typed("42", {"type": "string"}, {})
+        (42, '42')
+        >>> typed("{'unit': 'c'}", {"type": "object"}, {}), typed("yes", {"type": "boolean"}, {})
+        ({'unit': 'c'}, 'yes')
+    """
+    types, word = types_of(schema, root), raw.strip()
+    if not types:
+        return _structure(word, raw, (list, dict))
+    if types == {"string"}:
+        return raw
+    lower = word.lower()
+    if lower in ("null", "none") and "null" in types and (lower == "null" or "string" not in types):
+        return None
+    if lower in ("true", "false") and "boolean" in types:
+        return lower == "true"
+    number = _as_number(word) if types & {"integer", "number"} else None
+    if number is not None and ("number" in types or number == int(number)):
+        whole = isinstance(number, float) and number == int(number) and "number" not in types
+        return int(number) if whole else number
+    kinds = tuple(kind for name, kind in (("array", list), ("object", dict)) if name in types)
+    return _structure(word, raw, kinds)
+
+
+def _as_number(word: str) -> int | float | None:
+    if not _NUMBER.fullmatch(word) or len(word) > _MOST_DIGITS:
+        return None
+    value = _number(word)
+    return value if value - value == 0 else None  # infinity is no JSON number
+
+
+def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:
+    if not kinds or word[:1] not in ("[", "{"):
+        return raw
+    try:
+        value: Any = json.loads(word)
+    except (ValueError, RecursionError):
+        try:
+            value, end = literal_at(word, 0)
+        except ValueError:
+            return raw
+        if end != len(word):
+            return raw
+    return value if isinstance(value, kinds) else raw
