@@ -20,6 +20,8 @@ class TextFormat(Protocol):
 
     options: Options
     native_response_types: list[Any]
+    field_marker: ClassVar[str]
+    """The text that marks an output field in an answer, with `{}` for the field's name."""
     parses_beside_calls: ClassVar[bool]
     """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
 

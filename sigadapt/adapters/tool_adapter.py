@@ -14,6 +14,7 @@ from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
+from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.dspy_internals import fallback_scope, planned
 from sigadapt.adapters.lm.settings import asks_capabilities
@@ -73,6 +74,7 @@ class ToolAdapter:
     def _configure(self, unknown: Mapping[str, Any], **options: Any) -> None:
         refuse_unknown(type(self).__name__, unknown, list(options))
         self.options = Options(**options)
+        check_form(self.options.call_format)
         check_hooks(self.options.hooks)
 
     def __call__(  # noqa: D102  (Adapter's own)

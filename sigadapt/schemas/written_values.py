@@ -26,17 +26,19 @@ _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONSTANTS: dict[str, Any] = {
-    **{"True": True, "true": True, "False": False, "false": False},
-    **{"None": None, "null": None},
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+    "None": None,
+    "null": None,
 }
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
 _HEX = {"x": 2, "u": 4, "U": 8}
 # In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
 # models write shell commands with quotes inside and do not escape them.
 _AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")
-_PARTS = {
-    quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')
-}
+_PARTS = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
 
 
 def literal_at(text: str, at: int, level: int = 0) -> tuple[Any, int]:
@@ -207,7 +209,9 @@ def types_of(schema: Any, root: Json) -> set[str]:
 def _words(kind: Any) -> Iterable[str]:
     if isinstance(kind, str):
         return (kind,)
-    return [each for each in cast("list[Any]", kind) if isinstance(each, str)] if isinstance(kind, list) else ()
+    return (
+        [each for each in cast("list[Any]", kind) if isinstance(each, str)] if isinstance(kind, list) else ()
+    )
 
 
 def _kind(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import dspy
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, select_backend
+from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
@@ -56,6 +56,25 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
     if not isinstance(getattr(lm, "engine", None), str):
         return lm.supports_function_calling
     return _known(lm, settings, "calls functions", lambda: lm.supports_function_calling)
+
+
+def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
+    """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing.
+
+    Takes the same arguments as `route_of`.
+
+    Example:
+        >>> is_known_without_functions(dspy.LM("openai/somebodys-model"), {})
+        False
+    """
+    return _known(lm, settings, "known without functions", lambda: _is_without(lm, settings))
+
+
+def _is_without(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
+    resolution: Any = select_backend(lm, settings).resolution
+    if resolution is None:
+        return False
+    return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
 
 def _known(lm: BaseLM, settings: Mapping[str, Any], what: str, work_out: Callable[[], Any]) -> Any:

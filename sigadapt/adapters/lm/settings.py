@@ -3,7 +3,7 @@
 `lm.kwargs` mixes both, and DSPy does not merge them into a typed request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from dspy import BaseLM
@@ -87,32 +87,7 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
 
 def asks_capabilities(options: Options, plan: Plan) -> bool:
     """Return whether a call needs the model's capabilities from DSPy, which costs async calls a thread."""
-    return options.tool_calling == "auto" or bool(plan.texts)
-
-
-def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[], bool]) -> None:
-    """Refuse a model that cannot be sent tools natively (rule 4).
-
-    Args:
-        lm: the language model.
-        options: the adapter's options.
-        calls_functions: says whether DSPy knows that the model supports function calling.
-
-    Raises:
-        InvalidOption: with the reason and what to do.
-    """
-    if lm.model_type == "text":
-        raise InvalidOption(
-            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
-            field="model_type",
-            fix="Construct the LM with model_type='chat' or 'responses'.",
-        )
-    if options.tool_calling == "auto" and not calls_functions():
-        raise InvalidOption(
-            f"DSPy does not know whether {model_of(lm)} supports function calling",
-            field="tool_calling",
-            fix="If it does, pass tool_calling='native' to the adapter.",
-        )
+    return options.tool_calling not in ("native", "prompted") or bool(plan.texts)
 
 
 def model_of(lm: BaseLM) -> str:

@@ -89,7 +89,9 @@ def _value_end(scan: Scan, at: int, pair: Pair) -> int | None:
         return done
     while close >= 0:
         behind = scan.space(close + len(pair.value) + 3)
-        if behind == len(scan.text) or scan.text.startswith((f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind):
+        if behind == len(scan.text) or scan.text.startswith(
+            (f"<{pair.key}>", f"</{pair.call}>", f"<{pair.call}>"), behind
+        ):
             return close
         following = scan.find(f"</{pair.value}>", close + 1)
         if following < 0 or 0 <= done < following:

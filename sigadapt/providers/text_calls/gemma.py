@@ -30,7 +30,7 @@ class Markers(NamedTuple):
     string: str
 
 
-class _Broken(Exception):  # noqa: N818  (ends the reading of one call)
+class _Broken(Exception):
     pass
 
 
@@ -177,7 +177,10 @@ def _format(name: str, markers: Markers, **more: Any) -> TextFormat:
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, markers=markers)
 
-    known: dict[str, Any] = {"reads": "Lost markers of strings, JSON's quotes, several calls in one pair.", **more}
+    known: dict[str, Any] = {
+        "reads": "Lost markers of strings, JSON's quotes, several calls in one pair.",
+        **more,
+    }
     return TextFormat(name, re.escape(markers.call), reads, **known)
 
 

@@ -249,7 +249,10 @@ def _format(name: str, marker: str, *, example: str, models: str, servers: str, 
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, marker=pattern, keyed=keyed)
 
-    known: dict[str, Any] = {"reads": "One object, several, or a list; the closing tag may be missing.", **more}
+    known: dict[str, Any] = {
+        "reads": "One object, several, or a list; the closing tag may be missing.",
+        **more,
+    }
     return TextFormat(name, marker, reads, example, models, servers, **known)
 
 

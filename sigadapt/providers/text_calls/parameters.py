@@ -47,11 +47,15 @@ class Tags:
 @lru_cache(maxsize=64)
 def _closed(opener: str, parameter_end: str, call_end: str) -> re.Pattern[str]:
     end = re.escape(parameter_end)
-    goes_on = "|".join([opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"])
+    goes_on = "|".join(
+        [opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"]
+    )
     return re.compile(rf"{end}(?:\s*{end})*(?=\s*(?:{goes_on}))")
 
 
-def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]) -> Found | None:
+def read(
+    scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]
+) -> Found | None:
     """Read one call.
 
     Args:
@@ -79,7 +83,9 @@ def read(scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], T
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     if rest.startswith("<") and (args or not mine.call or not rest.startswith(("<parameter", "<param"))):
         return Found([TextCall(name, args)], place)
-    if args or (scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")):
+    if args or (
+        scan.text[found.end() : found.end() + 1] == "\n" and not tools.schema_of(name).get("required")
+    ):
         return Found([TextCall(name, args)], place)
     return None
 
@@ -142,7 +148,10 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
 
 
 def _typed_all(raw: dict[str, tuple[str, str]], schema: Json) -> Json:
-    made = {key: _typed(value, opener, property_of(schema, key, schema), schema) for key, (value, opener) in raw.items()}
+    made = {
+        key: _typed(value, opener, property_of(schema, key, schema), schema)
+        for key, (value, opener) in raw.items()
+    }
     inner = made.get("arguments")
     if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
         wrapped = cast("Json", inner)
@@ -206,7 +215,9 @@ def parameter_tags(prefix: str) -> Tags:
 
 
 _PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"  # noqa: RUF001
-_INVOKE = re.compile(rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>")
+_INVOKE = re.compile(
+    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
+)
 _SPACED = r"(?:\s|Ġ)*"
 _NAMED_FUNCTION = Tags(
     re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
@@ -223,7 +234,9 @@ _KIMI_K3 = Tags(
 )
 
 
-def _say_with(open_call: str, close_call: str, parameter: str, tags: Tags) -> Callable[[Said, Mapping[str, Json]], str]:
+def _say_with(
+    open_call: str, close_call: str, parameter: str, tags: Tags
+) -> Callable[[Said, Mapping[str, Json]], str]:
     def say(calls: Said, schemas: Mapping[str, Json]) -> str:
         said: list[str] = []
         for name, args in calls:
@@ -257,7 +270,10 @@ def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, tags=tags_of, head=head)
 
-    known: dict[str, Any] = {"reads": "Lost tags around the call; a parameter or a call that is not closed.", **more}
+    known: dict[str, Any] = {
+        "reads": "Lost tags around the call; a parameter or a call that is not closed.",
+        **more,
+    }
     return TextFormat(name, opener, reads, **known)
 
 
@@ -333,6 +349,11 @@ FORMATS: tuple[TextFormat, ...] = (
         servers="vLLM `kimi_k3`; llama.cpp; mlx-lm",
         reads="Arguments one by one, or one JSON object.",
         before=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
-        after=("<|close|>json<|sep|>", "<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"),
+        after=(
+            "<|close|>json<|sep|>",
+            "<|close|>call<|sep|>",
+            "<|close|>tools<|sep|>",
+            "<|close|>message<|sep|>",
+        ),
     ),
 )

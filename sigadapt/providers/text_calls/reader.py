@@ -205,7 +205,11 @@ class _Reading:
 
     def _at_start(self, place: int) -> int:
         """Read calls without markup where what is said begins."""
-        if self.open_thought or any(piece.strip() for piece in self.said) or self.text[self.done : place].strip():
+        if (
+            self.open_thought
+            or any(piece.strip() for piece in self.said)
+            or self.text[self.done : place].strip()
+        ):
             return place
         begin = self.scan.space(place)
         self.scan.content_start = begin

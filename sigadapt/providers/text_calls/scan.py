@@ -15,7 +15,7 @@ _NOTHING = json.JSONDecodeError
 _TIMES, _LEAST, _DEEP = 8, 200_000, 5_000
 
 
-class Spent(Exception):  # noqa: N818  (it ends a reading, it is no error)
+class Spent(Exception):
     """The budget of work is used up."""
 
 
