@@ -376,12 +376,9 @@ def test_a_model_without_a_tool_wire_is_refused() -> None:
     """adapter-plug-in: A model that cannot be sent tools is refused."""
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
         with pytest.raises(InvalidOption) as caught:
-            ask(provider, model_type="text")
-        assert caught.value.field == "model_type"
-        with pytest.raises(InvalidOption) as caught:
-            ask(provider, model="openai/never-heard-of")
+            ask(provider, model_type="text", adapter=sigadapt.ChatAdapter(tool_calling="native"))
         assert caught.value.field == "tool_calling"
-        assert "tool_calling='native'" in str(caught.value)
+        assert "tool_calling='prompted'" in str(caught.value)
     assert provider.received == ()
 
 
