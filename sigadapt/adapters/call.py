@@ -19,14 +19,16 @@ from dspy.adapters.types.citation import Citations
 from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.calling.calling import NATIVE, Calling
+from sigadapt.adapters.calling.modes import calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import legacy_output
-from sigadapt.adapters.lm.routes import Known, calls_functions, route_of
-from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
+from sigadapt.adapters.lm.routes import Known, route_of
+from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import accepted, outputs_of, sole_text_field
+from sigadapt.adapters.outputs import accepted, outputs_of, refuse_disobedience, sole_text_field
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
@@ -34,8 +36,10 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared, declared_before
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
+from sigadapt.adapters.response.text_choice import looks_like, recovered
 from sigadapt.adapters.response.typed_calls import (
     identity,
+    of_chosen_tools,
     with_declared_names,
     with_earlier_calls,
     with_later_calls,
@@ -85,6 +89,10 @@ class CallSetup(NamedTuple):
     streamed_field: str | None
     field_marker: str = ""
 
+    def schemas(self) -> dict[str, Any]:
+        """Return the schemas of arguments by the names of the declared tools."""
+        return {decl.name: decl.parameters for decl in self.decls}
+
     def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
         """Return the calls, repaired, unwrapped and checked as the options say."""
         if calls is None:
@@ -117,6 +125,7 @@ class Prepared(NamedTuple):
         context: what the hooks are given.
         request: the canonical Request, as the hooks changed it.
         lowered: the same Request, made fit for its route.
+        calling: how it offers tools.
         instead: a hook's Choice that replaces the model's answer; None if no hook gave one.
         answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
         accepted: the `identity` of each good call of those answers, which no listener gets again.
@@ -127,6 +136,7 @@ class Prepared(NamedTuple):
     context: HookContext
     request: Request
     lowered: Lowered
+    calling: Calling = NATIVE
     instead: Choice | None = None
     answered: Collection[str] = ()
     accepted: Collection[str] = ()
@@ -136,11 +146,18 @@ class Prepared(NamedTuple):
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         accepted = {*self.accepted, *map(identity, calls)}
-        sent = lowered(request, self.setup.route)
+        sent = _fit(request, self.calling, self.setup.route)
         context = self.context._replace(changes=sent.changes)
         return self._replace(
             request=request, lowered=sent, context=context, answered=answered, accepted=accepted
         )
+
+    def prompted(self, error: BaseException) -> "Prepared":
+        """Return the same request in words, after an endpoint refused tools."""
+        calling = prompted_after(self.calling, self.setup.lm, error)
+        sent = _fit(self.request, calling, self.setup.route)
+        context = self.context._replace(changes=sent.changes)
+        return self._replace(calling=calling, lowered=sent, context=context)
 
     def candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -158,11 +175,24 @@ class Prepared(NamedTuple):
             reading: one candidate of the Response.
             raw: what it was read from, for `Choice.raw`.
         """
+        from_text = False
+        if self.calling.reads_text:
+            reading, from_text = self.calling.take(reading, self.setup.schemas)
         choice = choice_of(reading, raw, ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice
-        calls = self.setup.checked(with_declared_names(choice.tool_calls, self.lowered.names))
+        made = with_declared_names(choice.tool_calls, self.lowered.names)
+        calls = self.setup.checked(recovered(made) if from_text else made)
+        if self.calling.mode == "prompted" and calls is not None:
+            calls = of_chosen_tools(calls, self.request.get("tool_choice"))
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+    def hint(self, text: str) -> str:
+        """Return what would read a call in a text in which none was looked for; empty if it holds none."""
+        found = None if self.calling.reads_text else looks_like(text, self.setup.decls)
+        if found is None:
+            return ""
+        return f"The text holds what looks like a {found[0]} call of {found[1]!r}; recover=True reads it."
 
     def _news(self, reading: Reading, raw: Any) -> Choice:
         """The same without the calls that were accepted before."""
@@ -232,7 +262,7 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    refuse_unsupported(call.lm, options, lambda: calls_functions(call.lm, call.settings, call.known))
+    calling = calling_of(call, options, adapter.field_marker)
     decls = declared_before(call.plan, call.inputs)
     if decls is None:
         decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
@@ -250,10 +280,19 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         asked = yield from before_request(options.hooks, request, context)
         if isinstance(asked, Choice):
             nothing = Lowered(request, {}, ())
-            return Prepared(setup, plan, context, request, nothing, setup.checked_choice(asked))
+            return Prepared(setup, plan, context, request, nothing, calling, setup.checked_choice(asked))
         request = asked
-    sent = lowered(request, setup.route)
-    return Prepared(setup, plan, context._replace(changes=sent.changes), request, sent)
+    sent = _fit(request, calling, setup.route)
+    return Prepared(setup, plan, context._replace(changes=sent.changes), request, sent, calling)
+
+
+def _fit(request: Request, calling: Calling, route: Route) -> Lowered:
+    """Return the request as it offers tools and as its route takes it, with the record of both."""
+    if calling.mode == "native":
+        return lowered(request, route)
+    worded, changes = calling.put(request)
+    sent = lowered(worded, route)
+    return sent._replace(changes=(*changes, *sent.changes))
 
 
 def finish(
@@ -291,7 +330,9 @@ def _values(
     choice = candidate.choice
     if choice.tool_calls is not None and choice.tool_calls.invalid:
         choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
-    values = yield from outputs_of(adapter, prepared.plan, call.signature, choice)
+    if prepared.calling.mode == "prompted":
+        refuse_disobedience(choice, prepared.plan, call.signature, prepared.request)
+    values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
     return values | _native_values(adapter, call, candidate)
 
 
@@ -302,7 +343,7 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
     hooks = prepared.setup.options.hooks
     candidates: list[Candidate] = []
     try:
-        responses = yield prepared
+        prepared, responses = yield from _responses(prepared)
         for number, response in enumerate(responses):
             candidates.append((yield from _settled(prepared.candidate(number), response)))
     except Exception as error:
@@ -316,6 +357,17 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
             checked = prepared.setup.checked_choice(choice, candidate.choice)
             candidates[number] = candidate._replace(choice=checked)
     return candidates
+
+
+def _responses(prepared: Prepared) -> Steps[tuple[Prepared, list[Any]]]:
+    """Return the responses, and the request that they answer: in words if the endpoint refuses tools."""
+    try:
+        return prepared, (yield prepared)
+    except Exception as error:
+        if not (prepared.calling.is_tentative and refuses_tools(error)):
+            raise
+        prepared = prepared.prompted(error)
+    return prepared, (yield prepared)
 
 
 def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
@@ -374,7 +426,8 @@ def _without_native_fields(adapter: TextFormat, call: AdapterCall) -> Plan:
 def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate) -> dict[str, Any]:
     """Return the values that native types read from the Response, and log probabilities if asked for."""
     response = candidate.response
-    if response is None or not (call.plan.typed or response.logprobs):
+    logprobs = getattr(response, "logprobs", None)  # the answer of a text-completion model is a text
+    if response is None or isinstance(response, (str, dict)) or not (call.plan.typed or logprobs):
         return {}
     native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
     output = legacy_output(response, logprobs=response.logprobs is not None)

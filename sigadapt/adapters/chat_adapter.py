@@ -1,13 +1,13 @@
 """DSPy's ChatAdapter plus tool calling that loses nothing; text fields stand under `[[ ## name ## ]]`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
 from dspy.utils.callback import BaseCallback
 from typing_extensions import Never
 
-from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice
+from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
 from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
@@ -16,12 +16,14 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
 
     Args:
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy; only for signatures without tool fields.
+        use_native_function_calling: as in DSPy, where False is the default. False prompts models that
+            `tool_calling="auto"` would send tools natively; None leaves it to `tool_calling`.
         native_response_types: as in DSPy.
         use_json_adapter_fallback: as in DSPy, if text does not parse; never because of a bad call (rule 5).
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
-            knows that the model supports function calling, and raises InvalidOption if not.
+        tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
+            the prompt and reads the calls from the text. `auto` decides for each model. A mapping from model
+            names to these decides by name, and leaves other models to `auto`.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
@@ -33,6 +35,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
         strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
         hooks: objects called around the model call, in order (`adapters/hooks.py`).
+        recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
+        call_format: the text format in which prompted calls are asked for.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.
@@ -48,12 +52,12 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
     def __init__(
         self,
         callbacks: list[BaseCallback] | None = None,
-        use_native_function_calling: bool = False,  # noqa: FBT001, FBT002  (DSPy's own parameter list)
+        use_native_function_calling: bool | None = None,  # noqa: FBT001  (DSPy's own parameter list)
         native_response_types: list[Any] | None = None,
         use_json_adapter_fallback: bool = True,  # noqa: FBT001, FBT002
         parallel_tool_calls: bool | None = None,  # noqa: FBT001
         *,
-        tool_calling: ToolCalling = "auto",
+        tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto",
         tool_choice: ToolChoice | None = None,
         on_invalid: OnInvalid | None = None,
         max_reasks: int = 1,
@@ -62,19 +66,21 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         unwrap: bool = False,
         strict: bool = False,
         hooks: Sequence[Any] = (),
+        recover: bool = False,
+        call_format: str = "hermes",
         **unknown: Never,
     ) -> None:
         dspy.ChatAdapter.__init__(
             self,
             callbacks,
-            use_native_function_calling,
+            use_native_function_calling is True,
             native_response_types,
             use_json_adapter_fallback,
             parallel_tool_calls,
         )
         self._configure(
             unknown,
-            tool_calling=tool_calling,
+            tool_calling=with_switch(tool_calling, use_native_function_calling),
             tool_choice=tool_choice,
             parallel_tool_calls=parallel_tool_calls,
             on_invalid=on_invalid,
@@ -84,4 +90,6 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             unwrap=unwrap,
             strict=strict,
             hooks=hooks,
+            recover=recover,
+            call_format=call_format,
         )

@@ -7,12 +7,11 @@ from typing import Any, Literal, TypeAlias, get_args
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
 
-ToolCalling: TypeAlias = Literal["auto", "native"]
+ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
 _WORDS: dict[str, tuple[str, ...]] = {
-    "tool_calling": get_args(ToolCalling),
     "on_invalid": get_args(OnInvalid),
 }
 
@@ -22,8 +21,12 @@ class Options:
     """The options of one adapter.
 
     Args:
-        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
-            knows that the model supports function calling, and raises InvalidOption if not.
+        tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
+            the prompt and reads the calls from the text. `auto` decides for each model (`calling/modes.py`).
+            A mapping from model names to these decides by name, and leaves other models to `auto`.
+        call_format: the text format in which prompted calls are asked for (`docs/text_formats.md`).
+        recover: whether calls are read from the text of a native answer that has none; they are marked
+            `recovered`.
         tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
             documents it; None leaves it to the model. A tool that the provider runs has its name or its type.
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
@@ -47,7 +50,7 @@ class Options:
         sigadapt.errors.InvalidOption: field 'on_invalid': expected 'raise', 'keep' or 'reask', got 'drop'.
     """
 
-    tool_calling: ToolCalling = "auto"
+    tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto"
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     on_invalid: OnInvalid | None = None
@@ -57,18 +60,38 @@ class Options:
     unwrap: bool = False
     strict: bool = False
     hooks: Sequence[Any] = ()
+    recover: bool = False
+    call_format: str = "hermes"
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
             value = getattr(self, name)
             if value not in words and not (name == "on_invalid" and value is None):
                 raise InvalidOption(f"expected {_either(words)}, got {value!r}", field=name)
-        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict"):
+        asked = self.tool_calling
+        for mode in asked.values() if isinstance(asked, Mapping) else (asked,):
+            if mode not in get_args(ToolCalling):
+                expected = _either(get_args(ToolCalling))
+                raise InvalidOption(f"expected {expected}, got {mode!r}", field="tool_calling")
+        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict", "recover"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
             raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
+
+
+def with_switch(
+    tool_calling: ToolCalling | Mapping[str, ToolCalling],
+    use_native_function_calling: bool | None,  # noqa: FBT001
+) -> ToolCalling | Mapping[str, ToolCalling]:
+    """Return the option as DSPy's own switch changes it: False turns `auto` into `prompted`.
+
+    Example:
+        >>> with_switch("auto", False), with_switch("native", False), with_switch("auto", None)
+        ('prompted', 'native', 'auto')
+    """
+    return "prompted" if tool_calling == "auto" and use_native_function_calling is False else tool_calling
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:

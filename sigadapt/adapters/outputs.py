@@ -8,6 +8,7 @@ This file enforces rule 7:
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -17,6 +18,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import MissingToolCalls, ToolCallParseError
@@ -25,6 +27,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn
 
 _LOG = logging.getLogger("sigadapt")
+_OPTIONAL = "Declare the field as `ToolCalls | None` if a call is optional, or use tool_choice='required'."
 _MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
@@ -87,12 +90,38 @@ class Parse(NamedTuple):
         return await self.adapter.aparse(self.rest, self.text)
 
 
+def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], request: Request) -> None:
+    """Refuse an answer without a call to a forced tool choice, which only the prompt could say.
+
+    Args:
+        choice: the Choice.
+        plan: the signature's Plan.
+        signature: the signature, for the error.
+        request: the canonical Request.
+
+    Raises:
+        MissingToolCalls: with the text of the answer.
+    """
+    asked = request.get("tool_choice")
+    if choice.tool_calls is None and asked not in (None, "auto", "none"):
+        raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
+
+
+def _no_hint(text: str) -> str:  # noqa: ARG001
+    return ""
+
+
 def outputs_of(
-    adapter: TextFormat, plan: Plan, signature: type[Signature], choice: Choice
+    adapter: TextFormat,
+    plan: Plan,
+    signature: type[Signature],
+    choice: Choice,
+    hint: Callable[[str], str] = _no_hint,
 ) -> Steps[dict[str, Any]]:
     """Return the values of all output fields by name, in the signature's order.
 
-    It is a generator, which yields a `Parse` if there is text to parse.
+    It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a call
+    in a text in which none was looked for.
 
     Raises:
         MissingToolCalls: if the calls field is required and there is no call (rule 7).
@@ -102,7 +131,7 @@ def outputs_of(
     if calls is not None:
         values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:
-        raise _missing(choice, plan, signature)
+        raise _missing(choice, plan, signature, hint(choice.text or ""))
     else:
         values = yield from _without_calls(adapter, plan, signature, choice.text)
         lost = choice.text if not plan.texts else None
@@ -113,13 +142,13 @@ def outputs_of(
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 
 
-def _missing(choice: Choice, plan: Plan, signature: type[Signature]) -> MissingToolCalls:
+def _missing(choice: Choice, plan: Plan, signature: type[Signature], hint: str) -> MissingToolCalls:
     said = cut(choice.text) if choice.text else "nothing"
     return MissingToolCalls(
         f"expected a tool call, got none; the model said: {said}",
         choice=choice,
         field=plan.calls,
-        fix="Declare the field as `ToolCalls | None` if a call is optional, or use tool_choice='required'.",
+        fix=hint or _OPTIONAL,
         signature=signature,
     )
 

@@ -14,6 +14,7 @@ from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
+from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
 from sigadapt.adapters.lm.routes import known_of
@@ -76,6 +77,7 @@ class ToolAdapter:
     def _configure(self, unknown: Mapping[str, Any], **options: Any) -> None:
         refuse_unknown(type(self).__name__, unknown, list(options))
         self.options = Options(**options)
+        check_form(self.options.call_format)
         check_hooks(self.options.hooks)
 
     def __call__(  # noqa: D102  (Adapter's own)
@@ -114,7 +116,7 @@ class ToolAdapter:
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
         """Return whether this call asks DSPy what its model can do; planning that costs async calls a thread."""
-        if self.options.tool_calling == "auto" and call.known.calls_functions is None:
+        if self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None:
             return True
         if not call.plan.texts:
             return False

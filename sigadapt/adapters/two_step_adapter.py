@@ -1,6 +1,6 @@
 """DSPy's TwoStepAdapter plus tool calling that loses nothing; a second model reads fields from free text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
@@ -10,7 +10,7 @@ from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 from typing_extensions import Never
 
-from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice
+from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
 from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
@@ -23,11 +23,13 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
     Args:
         extraction_model: the second model, as in DSPy.
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy; only for signatures without tool fields.
+        use_native_function_calling: as in DSPy, where False is the default. False prompts models that
+            `tool_calling="auto"` would send tools natively; None leaves it to `tool_calling`.
         native_response_types: as in DSPy.
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools. `auto` does the same if DSPy
-            knows that the model supports function calling, and raises InvalidOption if not.
+        tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
+            the prompt and reads the calls from the text. `auto` decides for each model. A mapping from model
+            names to these decides by name, and leaves other models to `auto`.
         tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
@@ -39,6 +41,8 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
         strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
         hooks: objects called around the model call, in order (`adapters/hooks.py`).
+        recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
+        call_format: the text format in which prompted calls are asked for.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.
@@ -56,11 +60,11 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         self,
         extraction_model: BaseLM,
         callbacks: list[BaseCallback] | None = None,
-        use_native_function_calling: bool = False,  # noqa: FBT001, FBT002  (DSPy's own parameter list)
+        use_native_function_calling: bool | None = None,  # noqa: FBT001  (DSPy's own parameter list)
         native_response_types: list[Any] | None = None,
         parallel_tool_calls: bool | None = None,  # noqa: FBT001
         *,
-        tool_calling: ToolCalling = "auto",
+        tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto",
         tool_choice: ToolChoice | None = None,
         on_invalid: OnInvalid | None = None,
         max_reasks: int = 1,
@@ -69,19 +73,21 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         unwrap: bool = False,
         strict: bool = False,
         hooks: Sequence[Any] = (),
+        recover: bool = False,
+        call_format: str = "hermes",
         **unknown: Never,
     ) -> None:
         dspy.TwoStepAdapter.__init__(
             self,
             extraction_model,
             callbacks=callbacks,
-            use_native_function_calling=use_native_function_calling,
+            use_native_function_calling=use_native_function_calling is True,
             native_response_types=native_response_types,
             parallel_tool_calls=parallel_tool_calls,
         )
         self._configure(
             unknown,
-            tool_calling=tool_calling,
+            tool_calling=with_switch(tool_calling, use_native_function_calling),
             tool_choice=tool_choice,
             parallel_tool_calls=parallel_tool_calls,
             on_invalid=on_invalid,
@@ -91,6 +97,8 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
             unwrap=unwrap,
             strict=strict,
             hooks=hooks,
+            recover=recover,
+            call_format=call_format,
         )
 
     def text_description(self, rest: type[Signature]) -> str:

@@ -16,7 +16,7 @@ from sigadapt.errors import InvalidOption
 @pytest.mark.parametrize(
     ("options", "field", "told"),
     [
-        ({"tool_calling": "sometimes"}, "tool_calling", "'auto' or 'native'"),
+        ({"tool_calling": "sometimes"}, "tool_calling", "'auto', 'native' or 'prompted'"),
         ({"on_invalid": "drop"}, "on_invalid", "'raise', 'keep' or 'reask'"),
         ({"validate_args": 1}, "validate_args", "expected a boolean, got"),
         ({"parallel_tool_calls": "yes"}, "parallel_tool_calls", "expected a boolean, got"),

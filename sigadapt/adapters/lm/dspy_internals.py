@@ -8,6 +8,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `planned` | makes DSPy ask for a model's capabilities once per adapter call, with the call's settings |
 | `shown_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
+| `model_info` | what DSPy's catalogue says of a model |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
@@ -42,6 +43,7 @@ from dspy.clients import (
     capabilities,
     execution,
     legacy_outputs,
+    model_metadata,
 )
 from dspy.clients.base_lm import BaseLM
 from dspy.clients.engines import lifecycle, litellm_engine, streaming
@@ -69,6 +71,7 @@ __all__ = [
     "listeners_of",
     "litellm_engine",
     "litellm_errors",
+    "model_info",
     "native_engine",
     "plain",
     "planned",
@@ -93,6 +96,7 @@ settings: Any = _settings
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
 planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
 select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
+model_info: Callable[..., dict[str, Any]] = cast("Any", model_metadata).model_info
 legacy_output: Any = call_result.legacy_output
 
 EngineChunk: type[Any] = streaming.EngineChunk

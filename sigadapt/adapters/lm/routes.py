@@ -13,7 +13,7 @@ from typing import Any, cast
 import dspy
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, select_backend
+from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.adapters.lm.litellm_settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.providers import ROUTES
@@ -121,6 +121,26 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None
     if known.calls_functions is None:
         known.calls_functions = lm.supports_function_calling
     return known.calls_functions
+
+
+def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
+    """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing.
+
+    Takes the same arguments as `route_of`.
+
+    Example:
+        >>> is_known_without_functions(dspy.LM("openai/somebodys-model"), {})
+        False
+    """
+    known = known or known_of(lm, settings)
+    return known.also("without functions", lambda: _is_without(lm, settings))
+
+
+def _is_without(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
+    resolution: Any = select_backend(lm, settings).resolution
+    if resolution is None:
+        return False
+    return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
 
 def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:

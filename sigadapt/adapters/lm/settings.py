@@ -3,13 +3,12 @@
 `lm.kwargs` mixes both, and DSPy does not merge them into a typed request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from dspy import BaseLM
 
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
-from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 
 _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})
@@ -82,31 +81,6 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
             generation[key] = value
     rollout_id, prompt_cache = merged.get("rollout_id"), merged.get("prompt_cache")
     return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
-
-
-def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[], bool]) -> None:
-    """Refuse a model that cannot be sent tools natively (rule 4).
-
-    Args:
-        lm: the language model.
-        options: the adapter's options.
-        calls_functions: says whether DSPy knows that the model supports function calling.
-
-    Raises:
-        InvalidOption: with the reason and what to do.
-    """
-    if lm.model_type == "text":
-        raise InvalidOption(
-            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
-            field="model_type",
-            fix="Construct the LM with model_type='chat' or 'responses'.",
-        )
-    if options.tool_calling == "auto" and not calls_functions():
-        raise InvalidOption(
-            f"DSPy does not know whether {model_of(lm)} supports function calling",
-            field="tool_calling",
-            fix="If it does, pass tool_calling='native' to the adapter.",
-        )
 
 
 def model_of(lm: BaseLM) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.call_tap import CallTap, Subscribe, nobody
+from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.history import complete
@@ -43,7 +44,7 @@ class _Ready(NamedTuple):
 
 def send(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[lm15.Response]:
+) -> list[Any]:
     """Send a Request through the language model, once per candidate.
 
     Args:
@@ -54,12 +55,15 @@ def send(
         subscribe: returns the listeners to the calls of the first candidate.
 
     Returns:
-        One Response per candidate.
+        One Response per candidate; of a text-completion model, its text.
 
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: if the language model raises it.
     """
+    if lm.model_type == "text":
+        prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
+        return [cast("Any", lm)(prompt, **settings, **each)[0] for each in controls.executions()]
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
     complete(cast("Any", lm.history), ready.request, sent, len(responses))
@@ -68,8 +72,13 @@ def send(
 
 async def asend(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[lm15.Response]:
+) -> list[Any]:
     """Send a Request as `send` does, but await the answers."""
+    if lm.model_type == "text":
+        prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
+        return [
+            (await cast("Any", lm).acall(prompt, **settings, **each))[0] for each in controls.executions()
+        ]
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
     complete(cast("Any", lm.history), ready.request, sent, len(responses))

@@ -4,17 +4,21 @@
 codes and turns are the same. Each call, good or bad, is marked `recovered`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
-from sigadapt.providers.provider import RawCall, Reading
+from sigadapt.providers.provider import CutOff, RawCall, Reading
+from sigadapt.providers.reading import joined
 from sigadapt.providers.text_calls import FORMATS, named
+from sigadapt.providers.text_calls.contract import TextFormat
 from sigadapt.providers.text_calls.reader import TextReading, read_text
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
+_CUTTING = frozenset(("length", "content_filter", "error"))
 RECOVERED = "recovered"
 """What stands in `altered` of a call that was read from text."""
 
@@ -62,7 +66,9 @@ def choice_from_text(
         starts_in_reasoning=starts_in_reasoning,
         asked=formats is not None,
     )
-    return recovered(choice_of(reading_of(read), whole))
+    choice = choice_of(reading_of(read), whole)
+    calls = choice.tool_calls
+    return choice if calls is None else replace(choice, tool_calls=recovered(calls))
 
 
 def schemas_of(tools: object) -> dict[str, Json]:
@@ -87,20 +93,48 @@ def reading_of(read: TextReading, finish: str | None = None) -> Reading:
     return Reading(read.text, read.reasoning, calls, finish)
 
 
-def recovered(choice: Choice) -> Choice:
-    """Return a Choice whose calls are marked as read from text.
+def with_calls_of_text(
+    reading: Reading, schemas: Mapping[str, Json], formats: Sequence[TextFormat], *, undeclared: bool
+) -> Reading:
+    """Return a Reading with the calls and the thinking that its text holds, and the text without them.
+
+    Args:
+        reading: one candidate of an answer, with text and without calls.
+        schemas: the schemas of arguments by the names of the declared tools.
+        formats: the formats to read.
+        undeclared: whether markup with a name that is not declared is a call too.
 
     Example:
-        >>> recovered(Choice(text="Hi.")).tool_calls is None
+        >>> said = Reading('Look.<tool_call>{"name": "now"}</tool_call>', None, [], "stop")
+        >>> read = with_calls_of_text(said, {"now": {}}, (), undeclared=False)
+        >>> read == said
         True
     """
-    if choice.tool_calls is None:
-        return choice
-    calls = choice.tool_calls
+    read = read_text(reading.text or "", schemas, formats, undeclared=undeclared)
+    found = reading_of(read, reading.finish)
+    ended = reading.finish is not None and reading.finish not in _CUTTING
+    calls = [_ended(call) for call in found.calls] if ended else found.calls
+    return reading._replace(
+        text=found.text, reasoning=joined([reading.reasoning, found.reasoning]), calls=calls
+    )
+
+
+def _ended(call: RawCall) -> RawCall:
+    """Return a call of an answer that was not cut off: the model itself left the call open."""
+    call_id, name, sent = call
+    return (call_id, name, sent.sent) if isinstance(sent, CutOff) else call
+
+
+def recovered(calls: ToolCalls) -> ToolCalls:
+    """Return the calls marked as read from text.
+
+    Example:
+        >>> recovered(ToolCalls([{"name": "now", "args": {}}]))[0].altered
+        ('recovered',)
+    """
     good = [call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls]
     bad = tuple(call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls.invalid)
-    marked: ToolCalls = calls.model_copy(update={"tool_calls": good, "invalid": bad})
-    return Choice(choice.text, marked, choice.reasoning, choice.finish_reason, choice.raw)
+    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
 def looks_like(text: str, tools: object) -> tuple[str, str] | None:

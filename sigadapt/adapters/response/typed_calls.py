@@ -28,6 +28,7 @@ from sigadapt.signatures.calls import (
     ToolCall,
     ToolCalls,
     Turn,
+    refused,
     trusted,
     unique_ids,
 )
@@ -156,6 +157,41 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
 
     good, bad = [back(call) for call in calls], tuple(map(back, calls.invalid))
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+
+
+def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
+    """Return the calls, with those of tools that the tool choice does not allow as bad ones.
+
+    For prompted calls, where no provider enforces the choice.
+
+    Args:
+        calls: the calls.
+        choice: the canonical tool choice.
+
+    Example:
+        >>> calls = ToolCalls([{"name": "now", "args": {}}])
+        >>> of_chosen_tools(calls, {"type": "function", "function": {"name": "search"}}).invalid[0].code
+        'unknown_tool'
+    """
+    if choice is None or choice in ("auto", "required"):
+        return calls
+    allowed = [] if isinstance(choice, str) else _chosen_names(choice)
+    told = " or ".join(map(repr, allowed)) or "no tool"
+    good = [call for call in calls if call.name in allowed]
+    bad = [
+        refused(call, Flaw("unknown_tool", f"the tool choice allows {told}, and not {cut(repr(call.name))}"))
+        for call in calls
+        if call.name not in allowed
+    ]
+    if not bad:
+        return calls
+    invalid = sorted([*calls.invalid, *bad], key=lambda call: call.index)
+    return calls.model_copy(update={"tool_calls": good, "invalid": tuple(invalid)})
+
+
+def _chosen_names(choice: Json) -> list[str]:
+    chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
+    return [tool["function"]["name"] for tool in chosen]
 
 
 def _moved(calls: Iterable[C], before: int) -> list[C]:

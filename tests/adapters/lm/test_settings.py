@@ -6,7 +6,7 @@ import dspy
 import pytest
 from support import May, Must
 
-from sigadapt.adapters.lm.settings import asks_capabilities, controls_of, model_of, refuse_unsupported
+from sigadapt.adapters.lm.settings import asks_capabilities, controls_of
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidOption
@@ -84,18 +84,3 @@ def test_a_model_is_asked_what_it_can_do_only_where_that_counts(
     plan = plan_of(signature)
     assert plan is not None
     assert asks_capabilities(Options(**options), plan) is asked
-
-
-def test_a_model_without_tools_is_refused() -> None:
-    """adapter-plug-in: A model that cannot be sent tools is refused."""
-    text = dspy.LM("openai/x", model_type="text")
-    with pytest.raises(InvalidOption) as caught:
-        refuse_unsupported(text, Options(tool_calling="native"), lambda: True)
-    assert caught.value.field == "model_type"
-    unknown = dspy.LM("openai/nobody-knows-this")
-    with pytest.raises(InvalidOption) as caught:
-        refuse_unsupported(unknown, Options(), lambda: False)
-    assert caught.value.field == "tool_calling"
-    assert model_of(unknown) in str(caught.value)
-    refuse_unsupported(unknown, Options(tool_calling="native"), lambda: False)
-    refuse_unsupported(dspy.LM("openai/gpt-4o-mini"), Options(), lambda: True)

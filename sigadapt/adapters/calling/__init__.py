@@ -1,0 +1,1 @@
+"""How a model calls tools: natively, or in words (`tool_calling`)."""

@@ -1,0 +1,81 @@
+"""Calling: how one request offers tools to the model, and where the answer holds the calls.
+
+    put    canonical Request -> the Request to send, with a record of the changes
+    take   Reading of the answer -> the Reading that has the calls
+
+Native calling leaves both as they are. Prompted calling says tools, calls and results in words, and reads the
+calls from the answer's text. Nothing else in the flow depends on the mode.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sigadapt.adapters.calling.calls_field import with_calls_of_field
+from sigadapt.adapters.calling.prompted import put_in_words
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.response.text_choice import with_calls_of_text
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.text_calls import FORMATS
+from sigadapt.schemas.json_values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """One way of calling tools.
+
+    Args:
+        mode: `native`, or `prompted` for tools and calls in words.
+        form: the name of the text format in which prompted calls are asked for.
+        recovers: whether calls are read from the text of a native answer that has none.
+        is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
+        field: the name of the calls field.
+        marker: how the adapter marks an output field in a text (`ToolAdapter.field_marker`).
+        because: why a tentative mode was changed, for the record; an empty text if it was not.
+    """
+
+    mode: str = "native"
+    form: str = "hermes"
+    recovers: bool = False
+    is_tentative: bool = False
+    field: str = ""
+    marker: str = ""
+    because: str = ""
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether calls may be read from an answer's text."""
+        return self.mode == "prompted" or self.recovers
+
+    def put(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
+        """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
+        if self.mode == "native" or not ("tools" in request or _has_calls(request)):
+            return request, ()
+        sent, changes = put_in_words(request, self.form)
+        why = Change("/tools", "lowered", self.because)
+        return sent, (why, *changes) if self.because else changes
+
+    def take(self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]) -> tuple[Reading, bool]:
+        """Return the Reading with the calls that its text holds, and whether they came from the text.
+
+        Args:
+            reading: one candidate of the answer.
+            schemas: returns the schemas of arguments by the names of the declared tools.
+        """
+        if not self.reads_text or reading.calls or not reading.text:
+            return reading, False
+        if self.mode == "prompted":
+            reading = with_calls_of_field(reading, self.field, self.marker)
+            if reading.calls:
+                return reading, True
+        found = with_calls_of_text(reading, schemas(), FORMATS, undeclared=self.mode == "prompted")
+        return found, bool(found.calls)
+
+
+NATIVE = Calling()
+
+
+def _has_calls(request: Request) -> bool:
+    rows: Sequence[dict[str, Any]] = request["messages"]
+    return any(row["role"] == "tool" or row.get("tool_calls") for row in rows)

@@ -1,0 +1,130 @@
+"""Choose how a model calls tools, and remember the endpoints that refused tools.
+
+`auto` decides for each language model:
+
+ a. prompted, for a text-completion model, for a model known to have no function calling, for an engine that
+    does not say it has, and where DSPy's own switch `use_native_function_calling=False` says so;
+ b. native, where DSPy knows that the model supports function calling;
+ c. native first, where nobody knows. If the endpoint refuses tools, the same request is sent once more in
+    words, and the model is prompted from then on.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from dspy import BaseLM
+
+from sigadapt.adapters.calling.calling import NATIVE, Calling
+from sigadapt.adapters.lm.routes import Known, calls_functions, is_known_without_functions
+from sigadapt.adapters.lm.settings import model_of
+from sigadapt.adapters.options import Options
+from sigadapt.adapters.plan import Plan
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.caches import WeakCache
+
+_RECOVERING = Calling(recovers=True)
+_REFUSED: WeakCache[tuple[str, str]] = WeakCache()
+"""By language model: its name, and what its endpoint said when it refused tools."""
+
+_TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
+_REFUSALS = re.compile(
+    r"--enable-auto-tool-choice"  # vLLM
+    r"|tools param requires --jinja|unsupported param: tools"  # llama.cpp
+    r"|no endpoints found that support tool use"  # OpenRouter
+    # Ollama, TGI, Bedrock, gateways. `tool_choice`, parallel calls and streaming are other matters.
+    rf"|(?:not|n't) support (?:native )?{_TOOLS}(?! use| call| in streaming)(?![\w-])"
+    rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)",
+    re.IGNORECASE,
+)
+_STATUSES = frozenset((400, 404, 405, 422, 500, 501))
+
+
+class Call(Protocol):
+    """What of an adapter call decides its mode (`call.AdapterCall`)."""
+
+    @property
+    def lm(self) -> BaseLM:
+        """The language model."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The call's own settings."""
+
+    @property
+    def plan(self) -> Plan:
+        """The Plan of its signature."""
+
+    @property
+    def known(self) -> Known:
+        """What is known of the model."""
+
+
+def calling_of(call: Call, options: Options, marker: str) -> Calling:
+    """Return the way in which one call offers tools.
+
+    Args:
+        call: the call.
+        options: the adapter's options.
+        marker: how the adapter marks an output field in a text.
+
+    Raises:
+        InvalidOption: if native calling was asked of a text-completion model.
+    """
+    lm, settings = call.lm, call.settings
+    native = _RECOVERING if options.recover else NATIVE
+    asked = options.tool_calling if isinstance(options.tool_calling, str) else _named(options, model_of(lm))
+    if asked == "native":
+        _refuse_completion(lm)
+        return native
+    if asked == "auto" and lm.model_type != "text" and calls_functions(lm, settings, call.known):
+        return native
+    prompted = Calling("prompted", options.call_format, field=call.plan.calls, marker=marker)
+    if asked == "prompted" or lm.model_type == "text" or _has_refused(lm):
+        return prompted
+    if not isinstance(getattr(lm, "engine", None), str):
+        return prompted
+    if is_known_without_functions(lm, settings, call.known):
+        return prompted
+    return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
+
+
+def _has_refused(lm: BaseLM) -> bool:
+    refused = _REFUSED.get(lm)
+    return refused is not None and refused[0] == model_of(lm)
+
+
+def _named(options: Options, model: str) -> str:
+    return cast("Mapping[str, str]", options.tool_calling).get(model, "auto")
+
+
+def _refuse_completion(lm: BaseLM) -> None:
+    if lm.model_type == "text":
+        raise InvalidOption(
+            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
+            field="tool_calling",
+            fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
+        )
+
+
+def refuses_tools(error: BaseException) -> bool:
+    """Return whether an endpoint's error says that it takes no tools at all.
+
+    Example:
+        >>> (
+        ...     refuses_tools(ValueError("llama3 does not support tools")),
+        ...     refuses_tools(ValueError("no such model")),
+        ... )
+        (True, False)
+    """
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    return (status is None or status in _STATUSES) and _REFUSALS.search(str(error)) is not None
+
+
+def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:
+    """Return the calling to go on with after an endpoint refused tools, and remember it for the model."""
+    said = str(error).splitlines()[0][:200]
+    _REFUSED.put(lm, (model_of(lm), said))
+    because = f"the endpoint refused tools ({said}); they are said in words, now and in later calls"
+    return Calling("prompted", calling.form, field=calling.field, marker=calling.marker, because=because)

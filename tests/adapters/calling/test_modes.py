@@ -1,0 +1,186 @@
+"""Which way a model calls tools, and what happens where an endpoint refuses tools."""
+
+import asyncio
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.exceptions import LMError
+from support import PARIS, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt import ToolDecls
+from sigadapt.adapters.call import AdapterCall
+from sigadapt.adapters.calling.modes import calling_of, refuses_tools
+from sigadapt.adapters.lm.routes import known_of
+from sigadapt.adapters.options import Options, with_switch
+from sigadapt.adapters.plan import plan_of
+from sigadapt.errors import InvalidOption
+from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
+
+SAID = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+
+REFUSALS = {
+    "vLLM": (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    "Ollama": (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+    "llama.cpp": (500, "tools param requires --jinja flag"),
+    "llama.cpp, older": (500, "Unsupported param: tools"),
+    "OpenRouter": (404, 'No endpoints found that support tool use. Try disabling "get_weather".'),
+    "TGI": (422, "Tool error: function calling is not supported by this model"),
+    "Bedrock": (400, "This model doesn't support tool use."),
+    "a gateway": (400, "`tools` are not supported for this model"),
+    "LM Studio": (400, "The template of this model does not support tools"),
+}
+OTHERS = {
+    "a bad schema": (400, "Invalid schema for function 'get_weather': missing type"),
+    "a forced choice": (400, "tool_choice 'required' is not supported by this server"),
+    "a choice by itself": (400, "this model does not support tool_choice"),
+    "parallel calls": (400, "this model does not support parallel tool calls"),
+    "streaming": (400, "This model doesn't support tool use in streaming mode."),
+    "too long": (400, "context length exceeded"),
+    "overloaded": (503, "overloaded"),
+    "forbidden": (401, "tools are not supported with this key"),
+}
+
+
+def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> str:
+    return calling(dspy.LM(model, **lm), **(options or {}))
+
+
+def calling(lm: Any, **options: Any) -> str:
+    plan = plan_of(May)
+    assert plan is not None
+    call = AdapterCall(lm, {}, May, plan, [], {}, known_of(lm, {}))
+    return calling_of(call, Options(**options), "").mode
+
+
+def test_auto_decides_by_what_is_known_of_a_model() -> None:
+    """prompted-calling: The mode of a model."""
+    assert mode_of("openai/gpt-4o-mini") == "native"
+    assert mode_of("openai/nobody-knows-this") == "native"
+    assert mode_of("openai/x", model_type="text") == "prompted"
+    assert mode_of("openai/gpt-4o-mini", options={"tool_calling": "prompted"}) == "prompted"
+    named = {"tool_calling": {"openai/gpt-4o-mini": "prompted"}}
+    assert mode_of("openai/gpt-4o-mini", options=named) == "prompted"
+    assert mode_of("openai/gpt-4.1", options=named) == "native"
+
+
+def test_an_engine_says_itself_whether_it_calls_functions() -> None:
+    class Engine:
+        supports_function_calling = False
+
+        def complete(self, request: Any) -> Any:
+            raise AssertionError(request)
+
+    lm = dspy.LM("mine/model", engine=Engine())
+    assert calling(lm) == "prompted"
+    Engine.supports_function_calling = True
+    assert calling(lm) == "native"
+
+
+def test_dspys_own_switch_is_honoured() -> None:
+    """prompted-calling: The mode of a model."""
+    assert with_switch("auto", False) == "prompted"
+    assert sigadapt.ChatAdapter(use_native_function_calling=False).options.tool_calling == "prompted"
+    assert sigadapt.JSONAdapter().options.tool_calling == "auto"
+    explicit = sigadapt.ChatAdapter(use_native_function_calling=False, tool_calling="native")
+    assert explicit.options.tool_calling == "native"
+
+
+def test_native_calling_of_a_text_completion_model_is_refused() -> None:
+    """adapter-plug-in: A model that cannot be sent tools is refused."""
+    with pytest.raises(InvalidOption) as caught:
+        mode_of("openai/x", model_type="text", options={"tool_calling": "native"})
+    assert caught.value.field == "tool_calling"
+
+
+@pytest.mark.parametrize("mode", ["nativ", {"openai/x": "text"}])
+def test_an_unknown_mode_is_refused(mode: Any) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        sigadapt.ChatAdapter(tool_calling=mode)
+    assert caught.value.field == "tool_calling"
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(InvalidOption) as caught:
+        sigadapt.ChatAdapter(call_format="hermess")
+    assert "Did you mean 'hermes'" in str(caught.value)
+
+
+def asked(
+    provider: LoopbackProvider, *, engine: str, is_async: bool = False, times: int = 1, **options: Any
+) -> Any:
+    settings = {**provider.lm_options("openai"), "model": "openai/nobody-knows-this", "engine": engine}
+    lm = dspy.LM(**{**settings, "cache": False, "num_retries": 0})
+    predict, out = dspy.Predict(May), None
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
+        for _ in range(times):
+            given: Any = {"question": "weather?", "tools": ToolDecls([get_weather])}
+            out = asyncio.run(predict.acall(**given)) if is_async else predict(**given)
+    return out, lm
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("server", REFUSALS)
+def test_an_endpoint_that_refuses_tools_is_prompted_from_then_on(
+    server: str, engine: str, is_async: bool
+) -> None:
+    """prompted-calling: An endpoint refuses tools."""
+    status, said = REFUSALS[server]
+
+    def policy(received: Received) -> Any:
+        return Failure(status, said) if "tools" in received.body else Answer(text=SAID)
+
+    with LoopbackProvider(policy) as provider:
+        out, lm = asked(provider, engine=engine, is_async=is_async, times=2)
+    assert ["tools" in received.body for received in provider.received] == [True, False, False]
+    assert [call.args for call in out.calls] == [{"city": "Paris"}]
+    first, second = (entry["changes"] for entry in lm.history)
+    assert any(said[:40] in change.why for change in first), "the refusal is on record, once"
+    assert not any(said[:40] in change.why for change in second)
+
+
+@pytest.mark.parametrize("reason", OTHERS)
+def test_no_other_error_changes_the_mode(reason: str) -> None:
+    """prompted-calling: Another error."""
+    status, said = OTHERS[reason]
+    with LoopbackProvider(lambda _: Failure(status, said)) as provider, pytest.raises(LMError):
+        asked(provider, engine="auto")
+    assert len(provider.received) == 1
+
+
+def test_a_model_that_is_known_to_call_functions_is_not_asked_in_words() -> None:
+    with LoopbackProvider(lambda _: Failure(400, "x does not support tools")) as provider:
+        lm = lm_of(provider, cache=False, num_retries=0)
+        with (
+            dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()),
+            pytest.raises(LMError),
+        ):
+            dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+    assert len(provider.received) == 1
+
+
+def test_another_model_is_not_prompted_for_the_refusal_of_one() -> None:
+    def policy(received: Received) -> Any:
+        refuses = received.model == "a" and "tools" in received.body
+        return Failure(400, "a does not support tools") if refuses else Answer(text=SAID, calls=[])
+
+    with LoopbackProvider(policy) as provider:
+        for name in ("a", "b"):
+            lm = dspy.LM(**{**provider.lm_options("openai"), "model": f"openai/{name}", "cache": False})
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(on_invalid="keep")):
+                dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+    assert ["tools" in received.body for received in provider.received] == [True, False, True]
+
+
+def test_refusals_are_told_from_their_words() -> None:
+    assert not refuses_tools(ValueError("the tool 'x' is not supported: see tools_not_supported"))
+    assert refuses_tools(ValueError("Function calling is not enabled for this model"))
+
+
+def test_native_calls_need_no_reading_of_text() -> None:
+    with LoopbackProvider([Answer(text=SAID, calls=[PARIS])]) as provider:
+        out, _ = asked(provider, engine="auto", recover=True)
+    assert [call.altered for call in out.calls] == [()]
+    assert out.calls.text == SAID

@@ -1,0 +1,346 @@
+"""Tools, calls and results in words: the same outcomes as natively, over HTTP and back."""
+
+import asyncio
+import json
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.dummies import DummyLM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import ADAPTERS, May, Must, get_weather, json_values, lm_of
+
+import sigadapt
+from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
+from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.prompted import put_in_words, sayable
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.messages import assistant_message, result_message
+from sigadapt.providers.provider import Reading
+from sigadapt.signatures.calls import ToolCall, Turn
+from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+
+def hermes(arguments: str, name: str = "get_weather") -> str:
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
+
+
+IN_PARIS, IN_ROME = hermes('{"city": "Paris"}'), hermes('{"city": "Rome"}')
+
+
+class Turns(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    history: dspy.History | None = dspy.InputField(default=None)
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def ask(
+    text: str, *, adapter: Any = None, signature: Any = May, finish: str | None = None, **inputs: Any
+) -> Any:
+    """The prediction of one answer in words, and the body that asked for it."""
+    adapter = adapter or sigadapt.ChatAdapter(tool_calling="prompted", on_invalid="keep")
+    answer = Answer(text=text) if finish is None else Answer(text=text, finish=finish)
+    with LoopbackProvider([answer]) as provider:
+        lm = lm_of(provider, cache=False)
+        with dspy.context(lm=lm, adapter=adapter):
+            out = dspy.Predict(signature)(question="weather?", tools=ToolDecls([get_weather]), **inputs)
+    return out, provider.received[-1].body, lm
+
+
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_a_call_in_words_is_a_typed_call_marked_recovered(kind: Any) -> None:
+    """prompted-calling: A call in words."""
+    out, body, _ = ask(f"Let me look.\n{IN_PARIS}", adapter=kind(tool_calling="prompted"))
+    assert [(call.id, call.name, call.args, call.altered) for call in out.calls] == [
+        ("call_1", "get_weather", {"city": "Paris"}, ("recovered",))
+    ]
+    assert out.calls.text == "Let me look."
+    assert "tools" not in body
+    assert "response_format" not in body
+    assert '"name":"get_weather"' in body["messages"][0]["content"]
+
+
+FAULTS: list[tuple[str, str, str | None, str]] = [
+    ("not JSON", hermes("{oops"), None, "invalid_json"),
+    ("an array", hermes("[1, 2]"), None, "not_an_object"),
+    ("a key twice", hermes('{"city": "Paris", "city": "Rome"}'), None, "duplicate_key"),
+    ("a wrong type", hermes('{"city": 42}'), None, "schema_mismatch"),
+    ("a parameter missing", hermes("{}"), None, "schema_mismatch"),
+    ("a tool that nobody declared", hermes("{}", "rm_rf"), None, "unknown_tool"),
+    ("cut off", '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par', "length", "truncated"),
+]
+
+
+@pytest.mark.parametrize(("fault", "text", "finish", "code"), FAULTS, ids=[row[0] for row in FAULTS])
+def test_a_faulty_call_has_the_code_that_it_has_natively(
+    fault: str, text: str, finish: str | None, code: str
+) -> None:
+    """prompted-calling: Faults have the codes of native calling."""
+    out, _, _ = ask(text, finish=finish)
+    assert not len(out.calls)
+    assert [bad.code for bad in out.calls.invalid] == [code]
+    assert "recovered" in out.calls.invalid[0].altered
+    with pytest.raises(ToolCallParseError) as caught:
+        ask(text, finish=finish, adapter=sigadapt.ChatAdapter(tool_calling="prompted"))
+    assert caught.value.code == code
+
+
+def test_a_good_call_beside_a_bad_one_is_kept() -> None:
+    out, _, _ = ask(IN_PARIS + hermes("{oops"))
+    assert [call.args for call in out.calls] == [{"city": "Paris"}]
+    assert [bad.code for bad in out.calls.invalid] == ["invalid_json"]
+
+
+def test_a_required_call_that_is_missing_is_an_error_with_the_text() -> None:
+    with pytest.raises(MissingToolCalls) as caught:
+        ask("I cannot.", signature=Must)
+    assert caught.value.choice.text == "I cannot."
+
+
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
+    """prompted-calling: Fields beside a call."""
+    fields = {
+        sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSoon.\n\n",
+        sigadapt.JSONAdapter: '{"answer": "Soon."}\n',
+        sigadapt.XMLAdapter: "<answer>Soon.</answer>\n",
+    }
+    out, _, _ = ask(fields[kind] + IN_PARIS, adapter=kind(tool_calling="prompted"))
+    assert [call.args for call in out.calls] == [{"city": "Paris"}]
+    assert out.answer == "Soon."
+
+
+def test_thinking_in_the_text_is_reasoning() -> None:
+    out, _, _ = ask(f"<think>Weather.</think>\n{IN_PARIS}")
+    assert out.calls.reasoning == "Weather."
+    assert out.calls.text is None
+
+
+# The conversation
+
+
+def test_a_turn_and_its_results_are_said_in_words() -> None:
+    """prompted-calling: The turn and its results."""
+    out, _, _ = ask(f"Look.\n{IN_PARIS}{IN_ROME}", signature=Turns)
+    results = ToolResults.of(out.calls, ["18 C", "no such city"], errors=[None, True])
+    done, body, lm = ask("[[ ## answer ## ]]\nMild.", signature=Turns, results=results)
+    system, question, said, answered = body["messages"]
+    assert [row["role"] for row in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert said["content"].startswith("Look.\n<tool_call>")
+    assert said["content"].count("<tool_call>") == 2
+    assert '{"name":"get_weather","content":"18 C"}' in answered["content"]
+    assert '{"name":"get_weather","error":"no such city"}' in answered["content"]
+    assert done.answer == "Mild."
+    assert [change.where for change in lm.history[-1]["changes"]] == ["/tools"]
+    assert question["content"]
+    assert system["content"].count("<tools>") == 1
+
+
+def test_a_conversation_may_change_its_mode_in_the_middle() -> None:
+    """prompted-calling: The mode changes in the middle."""
+    first, _, _ = ask(IN_PARIS, signature=Turns)
+    with LoopbackProvider(
+        [Answer(calls=[Call("get_weather", {"city": "Rome"}, id="c9")]), Answer(text="Mild.")]
+    ) as net:
+        lm = lm_of(net, cache=False)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            results = ToolResults.of(first.calls, ["18 C"])
+            second = dspy.Predict(Turns)(question="weather?", tools=[get_weather], results=results)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="prompted")):
+            saved = ToolCalls.model_validate_json(second.calls.model_dump_json())
+            both = results + ToolResults.of(saved, ["20 C"])
+            last = dspy.Predict(Turns)(question="weather?", tools=[get_weather], results=both)
+    native, words = (received.body["messages"] for received in net.received)
+    assert [row["role"] for row in native] == ["system", "user", "assistant", "tool"]
+    assert native[2]["tool_calls"][0]["id"] == "call_1"
+    assert [row["role"] for row in words] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert last.answer == "Mild."
+
+
+def test_a_reask_says_the_error_in_words() -> None:
+    adapter = sigadapt.ChatAdapter(tool_calling="prompted", on_invalid="reask")
+    with (
+        LoopbackProvider([Answer(text=hermes('{"city": 42}')), Answer(text=IN_PARIS)]) as net,
+        dspy.context(lm=lm_of(net, cache=False), adapter=adapter),
+    ):
+        out = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+    assert [call.args for call in out.calls] == [{"city": "Paris"}]
+    again = net.received[1].body["messages"][-1]
+    assert again["role"] == "user"
+    assert "schema_mismatch" in again["content"]
+
+
+def test_few_shot_calls_are_shown_in_words() -> None:
+    demo = dspy.Example(
+        question="Rome?", calls=ToolCalls([ToolCall(id="x", name="get_weather", args={"city": "Rome"})])
+    )
+    with LoopbackProvider([Answer(text=IN_PARIS)]) as net:
+        predict = dspy.Predict(May)
+        predict.demos = [demo]
+        with dspy.context(lm=lm_of(net, cache=False), adapter=sigadapt.ChatAdapter(tool_calling="prompted")):
+            predict(question="weather?", tools=ToolDecls([get_weather]))
+    rows = net.received[0].body["messages"]
+    assert [row["role"] for row in rows] == ["system", "user", "assistant", "user"]
+    assert '"city":"Rome"' in rows[2]["content"]
+    assert "<tool_response>" in rows[3]["content"], "the result and the question are one message of the user"
+
+
+# Choices, and what cannot be enforced
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("required", "You must call at least one tool now."),
+        ("get_weather", "You must call the tool 'get_weather' now"),
+        ("none", "Do not call any tool now."),
+    ],
+)
+def test_a_forced_choice_is_said_and_on_record(choice: str, said: str) -> None:
+    """prompted-calling: A forced choice."""
+    adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice=choice, on_invalid="keep")
+    text = "No." if choice == "none" else IN_PARIS
+    _, body, lm = ask(text, adapter=adapter)
+    assert said in body["messages"][0]["content"]
+    assert "/tool_choice" in [change.where for change in lm.history[-1]["changes"]]
+
+
+def test_a_forced_choice_that_is_not_obeyed_is_an_error() -> None:
+    """prompted-calling: A forced choice."""
+    adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice="required")
+    with pytest.raises(MissingToolCalls):
+        ask("[[ ## answer ## ]]\nNo.", adapter=adapter)
+
+
+def test_a_call_that_the_choice_does_not_allow_is_a_bad_one() -> None:
+    """prompted-calling: A forced choice."""
+    adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice="none", on_invalid="keep")
+    out, _, _ = ask(IN_PARIS, adapter=adapter)
+    assert [bad.code for bad in out.calls.invalid] == ["unknown_tool"]
+    assert "the tool choice allows no tool" in out.calls.invalid[0].message
+
+
+def test_a_tool_that_the_provider_runs_is_on_record_as_left_out() -> None:
+    request: Request = {
+        "model": "m",
+        "messages": [],
+        "tools": [{"type": "web_search"}],
+        "parallel_tool_calls": False,
+    }
+    _, changes = put_in_words(request, "hermes")
+    assert [(change.where, change.what) for change in changes] == [
+        ("/tools", "lowered"),
+        ("/tools/0", "dropped"),
+        ("/parallel_tool_calls", "lowered"),
+    ]
+
+
+# recover=True, and the hint where it is off
+
+
+def test_a_native_answer_with_calls_in_its_text_is_read_where_asked() -> None:
+    """prompted-calling: Calls leaked into a native answer's text."""
+    leaked = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>"
+    out, body, _ = ask(
+        leaked, adapter=sigadapt.ChatAdapter(tool_calling="native", recover=True), signature=Must
+    )
+    assert [(call.args, call.altered) for call in out.calls] == [({"city": "Paris"}, ("recovered",))]
+    assert "tools" in body
+    with pytest.raises(MissingToolCalls) as caught:
+        ask(leaked, adapter=sigadapt.ChatAdapter(tool_calling="native"), signature=Must)
+    assert "looks like a qwen3-coder-xml call of 'get_weather'; recover=True reads it" in str(caught.value)
+
+
+# Other models
+
+
+def test_a_text_completion_model_calls_tools() -> None:
+    """prompted-calling: A text-completion model."""
+
+    asked: list[str] = []
+
+    class Completing(dspy.LM):
+        def __call__(self, prompt: Any = None, **settings: Any) -> Any:
+            asked.append(prompt)
+            return [IN_PARIS]
+
+        async def acall(self, prompt: Any = None, **settings: Any) -> Any:
+            return self(prompt, **settings)
+
+    lm: Any = Completing("openai/davinci", model_type="text", api_key="x")
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+        out = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+        again = asyncio.run(dspy.Predict(May).acall(question="weather?", tools=ToolDecls([get_weather])))
+    assert [call.args for call in [*out.calls, *again.calls]] == [{"city": "Paris"}] * 2
+    assert "<tools>" in asked[0]
+    assert asked[0].endswith("weather?")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (sigadapt.ChatAdapter, dspy.ChatAdapter),
+        (sigadapt.JSONAdapter, dspy.JSONAdapter),
+        (sigadapt.XMLAdapter, dspy.XMLAdapter),
+    ],
+)
+def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs: Any) -> None:
+    """prompted-calling: The calls field in DSPy's text form."""
+    calls = {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]}
+    lm = DummyLM([{"answer": "Soon.", "calls": calls}, {"answer": "Mild."}], adapter=theirs())
+    with dspy.context(lm=lm, adapter=ours()):
+        first, second = (
+            dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather])) for _ in range(2)
+        )
+    assert [call.args for call in first.calls] == [{"city": "Paris"}]
+    assert (first.answer, second.answer, second.calls) == ("Soon.", "Mild.", None)
+
+
+# Properties
+
+names = st.sampled_from(["now", "get_weather", "files.read", "send-mail"])
+plain = st.text(st.sampled_from("abc XYZ,.!?äé\n"), max_size=60).map(str.strip)
+arguments = st.dictionaries(st.sampled_from(["city", "days", "a_b"]), json_values, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(names, arguments), min_size=1, max_size=3), plain, st.sampled_from(["hermes"]))
+def test_a_turn_said_in_words_is_read_back_as_it_was(calls: list[Any], text: str, form: str) -> None:
+    """prompted-calling: A turn said in words is read back as it was."""
+    made = [ToolCall(id=f"c{n}", name=name, args=args, index=n) for n, (name, args) in enumerate(calls)]
+    said = assistant_message(made, Turn(text=text or None), text or None)
+    answered = [result_message(ToolResult(call_id=call.id, name=call.name, value="ok")) for call in made]
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+        for name in {*dict(calls)}
+    ]
+    request: Request = {"model": "m", "messages": [said, *answered], "tools": tools}
+    sent, _ = put_in_words(request, form)
+    row = next(row for row in sent["messages"] if row["role"] == "assistant")
+    schemas = {tool["function"]["name"]: {"type": "object"} for tool in tools}
+    read, from_text = Calling("prompted", form).take(
+        Reading(row["content"], None, [], "stop"), lambda: schemas
+    )
+    assert from_text
+    got = [(name, json.loads(sent) if isinstance(sent, str) else sent or {}) for _, name, sent in read.calls]
+    assert got == [(name, args) for name, args in calls]
+    assert (read.text or "") == text
+
+
+def test_every_form_that_can_be_said_is_named() -> None:
+    assert "hermes" in sayable()
+    for form in sayable():
+        request: Request = {
+            "model": "m",
+            "messages": [{"role": "user", "content": "hi"}],
+            "tools": [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
+        }
+        sent, _ = put_in_words(request, form)
+        assert "tool_name" in sent["messages"][0]["content"]
