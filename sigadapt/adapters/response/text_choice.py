@@ -55,13 +55,8 @@ def choice_from_text(
     """
     whole = text if isinstance(text, str) else "".join(text)
     chosen = FORMATS if formats is None else named(formats)
-    read = read_text(
-        whole,
-        schemas_of(tools),
-        chosen,
-        starts_in_reasoning=starts_in_reasoning,
-        asked=formats is not None,
-    )
+    told = {"starts_in_reasoning": starts_in_reasoning, "asked": formats is not None}
+    read = read_text(whole, schemas_of(tools), chosen, **told)
     return recovered(choice_of(reading_of(read), whole))
 
 
