@@ -57,10 +57,11 @@ def _written(scan: Scan, at: int, pair: Pair) -> tuple[dict[str, str] | None, in
     while attribute := _ATTRIBUTE.match(scan.text, at):
         written[attribute[1]] = attribute[2].strip("\"'")
         at = attribute.end()
-    place = scan.space(at)
+    place, count = scan.space(at), 0
     while scan.text.startswith(f"<{pair.key}>", place):
         key, value, place = _pair_at(scan, place, pair)
-        if value is None or len(written) >= MOST_PARAMETERS:
+        count += 1
+        if value is None or count > MOST_PARAMETERS:
             return None, len(scan.text)
         written[key] = value
         place = scan.space(place)

@@ -25,7 +25,8 @@ _TOKEN = re.compile(r"<\|(?:start|end|channel|message|call|return|constrain|eom)
 _ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
 _STRIPPED = re.compile(
-    r"\A\s*(?:analysis(?=.*assistant(?:commentary|final|analysis))|commentary to=functions\.)", re.DOTALL
+    r"\A\s*(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))|commentary to=functions\.)",
+    re.DOTALL,
 )
 _PART = re.compile(
     r"(?:\A\s*|assistant)(?P<channel>analysis|commentary|final)(?P<to>\s+to=[\w.:-]{1,200}\s*(?:json|code)?\s*)?"

@@ -115,11 +115,12 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     The last value is None if the text ends in a parameter.
     """
     raw: dict[str, tuple[str, str]] = {}
-    place, closed = scan.space(at), True
+    place, closed, count = scan.space(at), True, 0
     while opener := tags.parameter.match(scan.text, place):
         end, behind = _value_end(scan, opener.end(), schema, tags)
-        if end is None or len(raw) >= MOST_PARAMETERS:
+        if end is None or count >= MOST_PARAMETERS:
             return {}, len(scan.text), None
+        count += 1
         raw[opener["key"].strip()] = scan.text[opener.end() : end], opener[0]
         place, closed = scan.space(behind), behind > end
     return _typed_all(raw, schema, tags), place, closed

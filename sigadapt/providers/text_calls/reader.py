@@ -9,13 +9,13 @@ say nothing by themselves are taken away with it.
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.providers.text_calls import harmony, thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.openers import Grammar, grammar_of
 from sigadapt.providers.text_calls.scan import Scan, Spent
-from sigadapt.schemas.caches import BoundedCache
 
 _MOST_TRIED = 10_000
 """At how many openers a call is looked for. What stands behind them stays text."""
@@ -37,114 +37,6 @@ class TextReading(NamedTuple):
     text: str | None
     reasoning: str | None
     calls: list[tuple[str, TextCall]]
-
-
-class _Grammar(NamedTuple):
-    """What the openers of some formats are, put together once.
-
-    Args:
-        first: finds the places where a token may begin; a search for all tokens at once would be slow.
-        tokens: by a token's first character, what it may be.
-        formats: the formats by the number in the name of an opener's group.
-        bare: those without markup.
-        before: tags around calls, before them.
-        after: tags behind calls.
-        harmony: whether Harmony is read.
-    """
-
-    first: re.Pattern[str]
-    tokens: Mapping[str, re.Pattern[str]]
-    formats: tuple[tuple[TextFormat, ...], ...]
-    bare: tuple[TextFormat, ...]
-    before: tuple[str, ...]
-    after: re.Pattern[str]
-    harmony: bool
-
-
-_WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\n")
-"""Openers that begin with a letter."""
-_LINE = r"(?<![^\n])"
-
-
-_GRAMMARS: BoundedCache[tuple[str, ...], _Grammar] = BoundedCache(1_000_000)
-_WEIGHT = 100_000  # of one grammar, in bytes, about
-
-
-def _grammar(formats: tuple[TextFormat, ...]) -> _Grammar:
-    names = tuple(each.name for each in formats)
-    known = _GRAMMARS.get(names)
-    if known is None:
-        known = _made(formats)
-        _GRAMMARS.put(names, known, weight=_WEIGHT)
-    return known
-
-
-def _made(formats: tuple[TextFormat, ...]) -> _Grammar:
-    by_opener: dict[str, list[TextFormat]] = {}
-    for each in formats:
-        by_opener.setdefault(each.opener, []).append(each)
-    parts = (
-        ("think", thinking.ANYWHERE),
-        ("plain", thinking.PLAIN),
-        ("shown", thinking.SHOWING_CLOSERS),
-        ("closed", thinking.PLAIN_CLOSERS),
-        *((f"f{number}", opener) for number, opener in enumerate(by_opener)),
-        ("fence", r"(?:(?<![^\n])|(?<=\n[ \t])|(?<=\n[ \t]{2})|(?<=\n[ \t]{3}))```"),
-        ("code", r"`[^`\n]+`|``[^\n]+?``"),
-        ("quote", _LINE + r">[ \t][^\n]*"),
-        ("silent", thinking.SILENT),
-        ("json", _LINE + r"[{\[]"),
-    )
-    before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
-    after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
-    tags = "|".join(map(re.escape, after)) or r"(?!)"
-    return _Grammar(
-        re.compile("|".join([r"[<\[{`>◁\]]", *map(re.escape, _WORDS)])),
-        {first: _beginning_with(first, parts) for first in "<[{`>◁]fAH"},
-        tuple(map(tuple, by_opener.values())),
-        tuple(each for each in formats if each.bare),
-        tuple(before),
-        re.compile(rf"(?:\s*(?:{tags}))+"),
-        any(each.name == harmony.NAME for each in formats),
-    )
-
-
-def _beginning_with(first: str, parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:
-    """Return a pattern of the tokens that may begin with a character."""
-    kept: list[str] = []
-    for kind, pattern in parts:
-        branches = [each for each in _branches(pattern) if _may_begin(each, first)]
-        if branches:
-            kept.append(f"(?P<{kind}>{'|'.join(branches)})")
-    return re.compile("|".join(kept) or r"(?!)")
-
-
-def _branches(pattern: str) -> Iterator[str]:
-    """Yield the branches of a regular expression that stand outside of brackets."""
-    begin = level = place = 0
-    while place < len(pattern):
-        char = pattern[place]
-        place += 1 + (char == "\\")
-        level += (char in "([") - (char in ")]")
-        if char == "|" and level == 0:
-            yield pattern[begin : place - 1]
-            begin = place
-    yield pattern[begin:]
-
-
-_NO_WIDTH = re.compile(r"(?:\\[bA]|\(\?(?:m:\^|<[!=][^()]*)\)|\(\?:(?:\(\?<[!=][^()]*\)\|?)+\))*")
-
-
-def _may_begin(branch: str, first: str) -> bool:
-    """Return whether what a branch matches may begin with a character."""
-    if branch == "(?!)":
-        return False
-    rest = _NO_WIDTH.sub("", branch, count=1)
-    while rest.startswith("(?:"):
-        rest = rest[3:]
-    if rest.startswith("["):
-        return first in rest[: rest.index("]", 2) + 1].replace("\\", "")
-    return rest.removeprefix("\\")[:1] == first
 
 
 def read_text(
@@ -173,7 +65,7 @@ def read_text(
         ... ]
         ('Yes.', 'Hm.')
     """
-    grammar = _grammar(tuple(formats))
+    grammar = grammar_of(tuple(formats))
     tools = Tools(schemas, undeclared=undeclared)
     if grammar.harmony and harmony.is_harmony(text):
         return _read_harmony(text, tools, grammar)
@@ -186,7 +78,7 @@ def read_text(
     return reading.result()
 
 
-def _read_harmony(text: str, tools: Tools, grammar: _Grammar) -> TextReading:
+def _read_harmony(text: str, tools: Tools, grammar: Grammar) -> TextReading:
     said, thoughts, calls = list[str](), list[str](), list[tuple[str, TextCall]]()
     for message in harmony.messages(text, MOST_CALLS):
         call = harmony.call_of(message, tools) if len(calls) < MOST_CALLS else None
@@ -208,7 +100,7 @@ def _read_harmony(text: str, tools: Tools, grammar: _Grammar) -> TextReading:
 class _Reading:
     """One way through a text."""
 
-    def __init__(self, text: str, tools: Tools, grammar: _Grammar, asked: frozenset[str]) -> None:
+    def __init__(self, text: str, tools: Tools, grammar: Grammar, asked: frozenset[str]) -> None:
         self.text, self.tools, self.grammar = text, tools, grammar
         self.scan = Scan(text)
         self.scan.asked = asked
