@@ -279,7 +279,7 @@ CASES = [
             },
             {"tool_calls": [{"index": 0, "custom": {"input": " -l"}}]},
         ),
-        bad=("invalid_json",),
+        calls=(("c1", "run", {"input": "ls -l"}),),
         finish="tool_calls",
     ),
     Case(

@@ -276,7 +276,7 @@ CASES = [
             final=response(),
             output=[],
         ),
-        calls=(("call_1", "run", {"a": 1}),),
+        calls=(("call_1", "run", {"input": '{"a": 1}'}),),
         finish="tool_calls",
     ),
     Case(

@@ -96,7 +96,7 @@ def build_request(
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:
-        request["tool_choice"] = canonical_choice(choice, decls)
+        request["tool_choice"] = canonical_choice(cast("ToolChoice", choice), decls)
     if parallel is not None and decls.entries:
         request["parallel_tool_calls"] = parallel
     return cast("Request", request)
