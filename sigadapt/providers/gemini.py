@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
-from sigadapt.providers.gemini_over_litellm import lost
+from sigadapt.providers.gemini_over_litellm import lost, merges
 from sigadapt.providers.provider import NO_SUBSET, ChatFields, CutOff, Provider, RawCall, Reading, Route
 from sigadapt.providers.reading import (
     an_object,
@@ -313,6 +313,7 @@ PROVIDER = Provider(
             choices=NO_SUBSET,
             tools_in_own_words=False,
             losses=lost,
+            merges=merges,
         ),
     ),
 )

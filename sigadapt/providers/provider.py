@@ -179,6 +179,8 @@ class Route:
         ids: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
         losses: finds the parts of the canonical tools that are lost; None if nothing is lost.
+        merges: says of a model's name whether two equal calls of a turn become one; None for no model.
+        asked_as: (LiteLLM) the prefix under which LiteLLM is asked in place of the one in the model's name.
     """
 
     dialect: str
@@ -203,6 +205,8 @@ class Route:
     ids: str = ANY
     longest_id: int = 1_000
     losses: Callable[[Sequence[Json]], Iterable[Loss]] | None = None
+    merges: Callable[[str], bool] | None = None
+    asked_as: str = ""
 
 
 OWN_ENGINE = Route(

@@ -32,6 +32,7 @@ from sigadapt.adapters.lm.dspy_internals import (
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
 from sigadapt.adapters.lm.litellm_chunks import Chunks
 from sigadapt.adapters.lm.routes import NOTHING, known_of
+from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.request.states import replaying
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
@@ -80,7 +81,10 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine
-    return with_engine(lm, kind(sent, **(options.given or _made(lm, request, is_async=is_async))))
+    given = options.given or _made(lm, request, is_async=is_async)
+    if sent.asked_as:
+        given = {**given, "wire_model": f"{sent.asked_as}/{model_of(lm).partition('/')[2]}"}
+    return with_engine(lm, kind(sent, **given))
 
 
 class _Options(NamedTuple):
@@ -110,12 +114,14 @@ class Sent(NamedTuple):
         fields: the provider state to add, one entry per message; empty for none.
         words: the parts in the provider's own words.
         wire: the provider that LiteLLM asks, if it is known.
+        asked_as: the prefix of the model's name for LiteLLM, if another than the model has.
     """
 
     provider: Provider
     fields: Sequence[ChatFields | None] = ()
     words: Words = NO_WORDS
     wire: Provider | None = None
+    asked_as: str = ""
 
 
 class _WithState:

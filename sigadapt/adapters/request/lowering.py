@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.equal_calls import without_equal_calls
 from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Route
@@ -70,6 +71,8 @@ def lowered(request: Request, route: Route) -> Lowered:
     request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
+    request = _apart(request, route, changes)
+    changes += _door(request, route)
     table = aliases(names_in(request), route.names, route.longest_name)
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
@@ -189,6 +192,26 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
     changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in route.losses(tools)]
     own: Request = {**request, "tools": deepcopy(tools)}  # LiteLLM changes these schemas in place
     return own
+
+
+def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Send equal calls of one turn in turns of their own, if the route would merge them."""
+    if route.merges is None or not _has_turns(request) or not route.merges(request["model"]):
+        return request
+    rows = list(request["messages"])
+    why = "this route merges equal calls; they are sent as turns of their own, with their results"
+    for place, end, made in reversed(list(without_equal_calls(rows))):
+        rows[place:end] = made
+        changes.append(Change(f"/messages/{place}/tool_calls", "lowered", why))
+    apart: Request = {**request, "messages": rows}
+    return apart
+
+
+def _door(request: Request, route: Route) -> Iterator[Change]:
+    prefix = request["model"].partition("/")[0]
+    if route.asked_as and request.get("tools") and prefix != route.asked_as:
+        why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
+        yield Change("/model", "lowered", why)
 
 
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
