@@ -259,6 +259,13 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
         if state is not None and state["dialect"] not in route.takes:
             why = f"this provider state belongs to {state['dialect']}; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
+        elif state is not None and not route.replays_reasoning and _has_plain_reasoning(state):
+            why = "this route does not take `reasoning_content` back; only text and calls are sent"
+            yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
             why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
             yield Change(f"/messages/{number}/is_error", "lowered", why)
+
+
+def _has_plain_reasoning(state: dict[str, Any]) -> bool:
+    return any(item.get("continuation", ("", ""))[1] == "reasoning_content" for item in state["items"])
