@@ -9,7 +9,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `fallback_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
-| `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
+| `native_engine`, `engine_over_litellm` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
 | `with_engine` | a copy of a model for one request, with an engine of ours |
@@ -58,6 +58,7 @@ __all__ = [
     "StreamResponse",
     "aclosing",
     "closing",
+    "engine_over_litellm",
     "engines_of",
     "fallback_scope",
     "get_litellm",
@@ -65,7 +66,6 @@ __all__ = [
     "inner_of",
     "legacy_output",
     "listeners_of",
-    "litellm_engine",
     "litellm_errors",
     "native_engine",
     "plain",
@@ -149,7 +149,7 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     return engine
 
 
-def litellm_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
+def engine_over_litellm(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     """Return the engine that DSPy would use for a request over LiteLLM, even if lm15 could be asked."""
     if cast("Any", lm).engine == "auto":
         lm = copy.copy(lm)

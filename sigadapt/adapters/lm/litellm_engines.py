@@ -23,8 +23,8 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.dspy_internals import (
     aclosing,
     closing,
+    engine_over_litellm,
     get_litellm,
-    litellm_engine,
     litellm_errors,
     plain,
     with_engine,
@@ -94,7 +94,7 @@ class _Options(NamedTuple):
 
 
 def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options | None:
-    engine = litellm_engine(lm, request, is_async=is_async)
+    engine = engine_over_litellm(lm, request, is_async=is_async)
     if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
         return None
     # The credential of a provider that the user declared may be another one for each request.
@@ -102,7 +102,7 @@ def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options |
 
 
 def _made(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> dict[str, Any]:
-    engine: Any = litellm_engine(lm, request, is_async=is_async)
+    engine: Any = engine_over_litellm(lm, request, is_async=is_async)
     return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
 
 

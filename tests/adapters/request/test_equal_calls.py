@@ -30,7 +30,7 @@ def test_two_equal_calls_arrive_as_two(model: str, engine: str) -> None:
     """conversations: Two equal calls of a turn arrive as two."""
     answers = [Answer(calls=[PARIS, ROME, PARIS]), Answer(text="Done.")]
     with LoopbackProvider(answers) as provider:
-        lm = lm_of(provider, "gemini", engine, cache=False, model=model)
+        lm: Any = lm_of(provider, "gemini", engine, cache=False, model=model)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
             tools: Any = ToolDecls([get_weather])
             out: Any = dspy.Predict(Turn)(question="q", tools=tools)
@@ -82,8 +82,8 @@ def test_each_call_and_result_is_sent_once(turns: list[list[str]]) -> None:
 def test_ollama_takes_tools_over_its_chat_door(options: dict[str, Any]) -> None:
     """adapter-plug-in: Ollama's text door is asked as the one with tools."""
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        given = {**provider.lm_options("ollama"), "model": "ollama/llama3.1", "cache": False, **options}
-        lm = dspy.LM(**given)
+        given: Any = {**provider.lm_options("ollama"), "model": "ollama/llama3.1", "cache": False, **options}
+        lm: Any = dspy.LM(**given)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
             out: Any = dspy.Predict(May)(question="q", tools=ToolDecls([get_weather]))
         (received,) = provider.received
