@@ -71,8 +71,10 @@ def lowered(request: Request, route: Route) -> Lowered:
     request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
-    request = _apart(request, route, changes)
-    changes += _door(request, route)
+    if route.merges is not None:
+        request = _apart(request, route, changes)
+    if route.asked_as:
+        changes += _door(request, route)
     table = aliases(names_in(request), route.names, route.longest_name)
     if not table and not _has_turns(request):
         return Lowered(request, {}, tuple(changes))
@@ -196,7 +198,7 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
 
 def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
     """Send equal calls of one turn in turns of their own, if the route would merge them."""
-    if route.merges is None or not _has_turns(request) or not route.merges(request["model"]):
+    if route.merges is None or not route.merges(request["model"]):
         return request
     rows = list(request["messages"])
     why = "this route merges equal calls; they are sent as turns of their own, with their results"
@@ -209,7 +211,7 @@ def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
 
 def _door(request: Request, route: Route) -> Iterator[Change]:
     prefix = request["model"].partition("/")[0]
-    if route.asked_as and request.get("tools") and prefix != route.asked_as:
+    if request.get("tools") and prefix != route.asked_as:
         why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
         yield Change("/model", "lowered", why)
 
