@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
-from sigadapt.providers.gemini_over_litellm import lost
+from sigadapt.providers.gemini_over_litellm import lost, merges
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -530,6 +530,7 @@ PROVIDER = Provider(
             losses=lost,
             fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
             result_schema="",
+            merges=merges,
         ),
     ),
 )

@@ -11,8 +11,10 @@ these rules, measured on litellm 1.106:
     as an object without properties, and fails on boolean schemas and on an `anyOf` of nulls. `lost` refuses
     these schemas.
  e. Of the tools that Gemini runs itself, it drops searches beside functions, and always drops unknown tools.
+ f. It drops a call that is equal to an earlier one of its turn (Gemini before 3, whose calls have no ids).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NoReturn, cast
@@ -43,6 +45,19 @@ _BESIDE = frozenset(
     {"code_execution", "google_maps", "computer_use", "codeExecution", "googleMaps", "computerUse"}
 )
 _BY_TYPE = frozenset({"web_search", "web_search_preview", "computer_use"})
+
+
+_WITHOUT_IDS = re.compile(r"gemini-(?:[12](?:\.\d+)?|exp|pro|flash)(?:-|$)|gemma-")
+
+
+def merges(model: str) -> bool:
+    """Return whether LiteLLM makes one call of two equal ones, which it does where it sends no ids.
+
+    Example:
+        >>> merges("gemini/gemini-2.5-flash"), merges("gemini/gemini-3-pro")
+        (True, False)
+    """
+    return _WITHOUT_IDS.match(model.rpartition("/")[2]) is not None
 
 
 def lost(tools: Sequence[Json]) -> Iterator[Loss]:

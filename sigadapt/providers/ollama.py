@@ -72,6 +72,7 @@ _OVER_LITELLM = Route(
     formats_beside_tools=False,
     in_questions=chat_image,
     replays_reasoning=True,
+    asked_as="ollama_chat",  # LiteLLM writes tools into the prompt of `ollama/`
 )
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
 _COMPATIBLE = replace(

@@ -134,6 +134,9 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if _MORE.isdisjoint(message) and thinking is None and not holds_more:
         return Reading(text, thinking, calls, finish)
     calls = [call for call in calls if not ran_itself(call[0])]
+    refusal = an_object(message.get("provider_specific_fields")).get("refusal")
+    if is_text(refusal) and not message.get("refusal"):  # where LiteLLM puts it
+        text = joined([text, refusal])
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
 
 

@@ -239,6 +239,8 @@ class Route:
         custom_tools: whether the provider takes custom tools, whose calls are free text.
         search: the regular expression for the types of its own search for deferred tools; empty for none.
         search_tool: that search as pairs of a field and a value, in the place of another provider's.
+        merges: says of a model's name whether two equal calls of a turn become one; None for no model.
+        asked_as: (LiteLLM) the prefix under which LiteLLM is asked in place of the one in the model's name.
     """
 
     dialect: str
@@ -273,6 +275,8 @@ class Route:
     ids: str = ANY
     longest_id: int = 1_000
     losses: Callable[[Sequence[Json]], Iterable[Loss]] | None = None
+    merges: Callable[[str], bool] | None = None
+    asked_as: str = ""
 
 
 def _same_part(part: Json, model: str) -> Json | None:  # noqa: ARG001

@@ -10,7 +10,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `CLIENT_KEYS` | tells connection settings from generation settings |
 | `model_info` | what DSPy's catalogue says of a model |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
-| `native_engine`, `litellm_engine` | the engine that DSPy would use for a request |
+| `native_engine`, `engine_over_litellm` | the engine that DSPy would use for a request |
 | `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
 | `copy_of` | a copy of lm15's provider, whose fields are slots |
@@ -63,13 +63,13 @@ __all__ = [
     "aclosing",
     "closing",
     "copy_of",
+    "engine_over_litellm",
     "engines_of",
     "get_litellm",
     "has_static_credential",
     "inner_of",
     "legacy_output",
     "listeners_of",
-    "litellm_engine",
     "litellm_errors",
     "model_info",
     "native_engine",
@@ -175,7 +175,7 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     return engine
 
 
-def litellm_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
+def engine_over_litellm(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     """Return the engine that DSPy would use for a request over LiteLLM, even if lm15 could be asked."""
     if cast("Any", lm).engine == "auto":
         lm = copy.copy(lm)

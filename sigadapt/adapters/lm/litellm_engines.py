@@ -25,8 +25,8 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.dspy_internals import (
     aclosing,
     closing,
+    engine_over_litellm,
     get_litellm,
-    litellm_engine,
     litellm_errors,
     plain,
     with_engine,
@@ -34,6 +34,7 @@ from sigadapt.adapters.lm.dspy_internals import (
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
 from sigadapt.adapters.lm.litellm_chunks import Chunks
 from sigadapt.adapters.lm.routes import NOTHING, known_of
+from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.request.states import replaying
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
@@ -82,7 +83,10 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine
-    return with_engine(lm, kind(sent, **(options.given or _made(lm, request, is_async=is_async))))
+    given = options.given or _made(lm, request, is_async=is_async)
+    if sent.asked_as:
+        given = {**given, "wire_model": f"{sent.asked_as}/{model_of(lm).partition('/')[2]}"}
+    return with_engine(lm, kind(sent, **given))
 
 
 class _Options(NamedTuple):
@@ -92,7 +96,7 @@ class _Options(NamedTuple):
 
 
 def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options | None:
-    engine = litellm_engine(lm, request, is_async=is_async)
+    engine = engine_over_litellm(lm, request, is_async=is_async)
     if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
         return None
     # The credential of a provider that the user declared may be another one for each request.
@@ -100,7 +104,7 @@ def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options |
 
 
 def _made(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> dict[str, Any]:
-    engine: Any = litellm_engine(lm, request, is_async=is_async)
+    engine: Any = engine_over_litellm(lm, request, is_async=is_async)
     return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
 
 
@@ -123,12 +127,14 @@ class Sent(NamedTuple):
         fields: the provider state to add, one entry per message; empty for none.
         words: the parts in the provider's own words.
         wire: the provider that LiteLLM asks, if it is known.
+        asked_as: the prefix of the model's name for LiteLLM, if another than the model has.
     """
 
     provider: Provider
     fields: Sequence[ChatFields | None] = ()
     words: Words = NO_WORDS
     wire: Provider | None = None
+    asked_as: str = ""
 
 
 class _WithState:

@@ -274,7 +274,7 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
     alone = litellm_only(generation) if generation and route.door == "litellm" else {}
-    held = {key: value for key, value in generation.items() if key not in alone}
+    held = {key: value for key, value in generation.items() if key not in alone} if alone else generation
     config = _generation_config(held) if held else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)

@@ -38,7 +38,7 @@ class _Ready(NamedTuple):
         if self.route.door == "lm15":
             return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
         wire = cast("Provider", provider_of(self.route.dialect))
-        sent = Sent(CHAT if self.route.as_chat else wire, self.fields, self.words, wire)
+        sent = Sent(CHAT if self.route.as_chat else wire, self.fields, self.words, wire, self.route.asked_as)
         return over_litellm(self.lm, self.request, sent, is_async=is_async)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.equal_calls import without_equal_calls
 from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states
@@ -88,6 +89,10 @@ def lowered(request: Request, route: Route) -> Lowered:
         request = _strict(request, route, changes)
     request = _portable(request, route, changes)
     request = _without_halves(request, changes)
+    if route.merges is not None:
+        request = _apart(request, route, changes)
+    if route.asked_as:
+        changes += _door(request, route)
     table = aliases(names_in(request), route.names, route.longest_name)
     if table or _has_turns(request):
         refuse_unreadable_states(request, route.takes)
@@ -110,8 +115,8 @@ _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
 
 
 def _goes_as_it_is(request: Request, route: Route) -> bool:
-    """Return whether one look shows that nothing has to be changed, as in most requests: questions and tools."""
-    if not _SETTINGS.isdisjoint(request):
+    """Return whether one look shows that nothing has to be changed, as in questions with plain tools."""
+    if route.asked_as or not _SETTINGS.isdisjoint(request):
         return False
     for row in request["messages"]:
         content = row.get("content")
@@ -327,6 +332,26 @@ def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[
     return call
 
 
+def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Send equal calls of one turn in turns of their own, if the route would merge them."""
+    if route.merges is None or not route.merges(request["model"]):
+        return request
+    rows = list(request["messages"])
+    why = "this route merges equal calls; they are sent as turns of their own, with their results"
+    for place, end, made in reversed(list(without_equal_calls(rows))):
+        rows[place:end] = made
+        changes.append(Change(f"/messages/{place}/tool_calls", "lowered", why))
+    apart: Request = {**request, "messages": rows}
+    return apart
+
+
+def _door(request: Request, route: Route) -> Iterator[Change]:
+    prefix = request["model"].partition("/")[0]
+    if request.get("tools") and prefix != route.asked_as:
+        why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
+        yield Change("/model", "lowered", why)
+
+
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
     for number, tool in enumerate(request.get("tools", ())):
         name = named_part(tool).get("name")
@@ -371,6 +396,9 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
         state = row["turn"].state if row.get("turn") else None
         why = None if state is None else _left_behind(state, row.get("tool_calls") or (), route)
         if why:
+            yield Change(f"/messages/{number}/turn/state", "dropped", why)
+        elif state is not None and not route.replays_reasoning and _has_plain_reasoning(state):
+            why = "this route does not take `reasoning_content` back; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
             why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
@@ -423,3 +451,7 @@ def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
             changes.append(Change(f"/messages/{number}/tool_calls/0", "lowered", why))
     changed: Request = {**request, "messages": sent}
     return changed
+
+
+def _has_plain_reasoning(state: dict[str, Any]) -> bool:
+    return any(item.get("continuation", ("", ""))[1] == "reasoning_content" for item in state["items"])

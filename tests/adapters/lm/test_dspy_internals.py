@@ -112,7 +112,7 @@ async def test_the_async_engine_is_the_one_that_dspy_would_use(provider: Loopbac
 def test_litellm_can_be_asked_in_lm15s_place(provider: LoopbackProvider) -> None:
     for engine in ("auto", "litellm"):
         lm = lm_of(provider, engine=engine)
-        made = internals.litellm_engine(lm, request_of(lm), is_async=False)
+        made = internals.engine_over_litellm(lm, request_of(lm), is_async=False)
         assert type(made).__name__ == "LiteLLMEngine", "DSPy no longer selects an engine by `_engine_spec`"
         assert lm.engine == engine
 
@@ -120,7 +120,9 @@ def test_litellm_can_be_asked_in_lm15s_place(provider: LoopbackProvider) -> None
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_copy_with_an_engine_asks_that_engine(provider: LoopbackProvider, is_async: bool) -> None:
     lm = lm_of(provider)
-    copied: Any = internals.with_engine(lm, internals.litellm_engine(lm, request_of(lm), is_async=is_async))
+    copied: Any = internals.with_engine(
+        lm, internals.engine_over_litellm(lm, request_of(lm), is_async=is_async)
+    )
     response = await copied.acall(request_of(lm)) if is_async else copied(request_of(lm))
     assert response.text
     assert copied.history is lm.history, "a copy of a model no longer shares its history"
