@@ -112,7 +112,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     calls: list[RawCall] = []
     holds_more = bool(message.get("annotations"))
     for call in calls_of(message.get("tool_calls")):
-        function = call.get("function")
+        function: Any = call.get("function")
         if function.__class__ is dict and _CALL_FIELDS.issuperset(call):
             calls.append((call.get("id"), function.get("name"), function.get("arguments")))
         else:

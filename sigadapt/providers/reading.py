@@ -360,7 +360,7 @@ def state(dialect: str, items: Iterable[Json], fields: Json | None = None) -> Js
             break
         if item["type"] == "call":
             has_call = True
-        elif has_call and item["text"]:
+        elif has_call and item.get("text"):
             break
     else:
         return None

@@ -485,6 +485,14 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
         assert not served.provider.received
 
 
+def test_an_empty_block_that_cannot_be_sent_costs_nothing_else() -> None:
+    """conversations: A block that cannot be sent stays behind."""
+    odd: list[Json] = [{"\ud83d": ""}, BLOCKS["gemini"]["unsigned call"]]
+    calls = choice_from_response(body("gemini", odd)).tool_calls
+    assert calls is not None
+    assert [call.id for call in calls] == ["t2"]
+
+
 def test_fields_that_are_none_are_refused() -> None:
     """conversations: A saved turn is read, or refused with the reason."""
     items: list[Json] = [{"type": "call", "id": "t1"}]
