@@ -26,7 +26,7 @@ from sigadapt.adapters.lm.dspy_internals import legacy_output
 from sigadapt.adapters.lm.routes import Known, calls_functions, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of, refuse_unsupported
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import outputs_of, refuse_bad_calls
+from sigadapt.adapters.outputs import outputs_beside_calls, outputs_of, refuse_bad_calls
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
@@ -104,7 +104,7 @@ class Prepared(NamedTuple):
     Args:
         setup: the settings that it shares with the other requests of the call.
         plan: the signature's Plan, without the fields that the provider fills natively.
-        context: what the hooks are given.
+        signature: the signature that was called.
         request: the canonical Request, as the hooks changed it.
         lowered: the same Request, made fit for its route.
         instead: a hook's Choice that replaces the model's answer; None if no hook gave one.
@@ -114,12 +114,18 @@ class Prepared(NamedTuple):
 
     setup: CallSetup
     plan: Plan
-    context: HookContext
+    signature: type[Signature]
     request: Request
     lowered: Lowered
     instead: Choice | None = None
     answered: Collection[str] = ()
     accepted: Collection[str] = ()
+
+    @property
+    def context(self) -> HookContext:
+        """What the hooks are given."""
+        setup = self.setup
+        return HookContext(model_of(setup.lm), self.signature, setup.decls, self.lowered.changes)
 
     def again(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (rule 5)."""
@@ -224,16 +230,16 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
-    context = HookContext(model_of(call.lm), call.signature, decls)
-    setup = CallSetup(call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls)
+    setup = CallSetup(
+        call.lm, options, decls, route_of(call.lm, call.settings, call.known), controls, call.plan.calls
+    )
     if options.hooks:
-        asked = yield from before_request(options.hooks, request, context)
+        nothing = Prepared(setup, plan, call.signature, request, Lowered(request, {}, ()))
+        asked = yield from before_request(options.hooks, request, nothing.context)
         if isinstance(asked, Choice):
-            nothing = Lowered(request, {}, ())
-            return Prepared(setup, plan, context, request, nothing, setup.checked_choice(asked))
+            return nothing._replace(instead=setup.checked_choice(asked))
         request = asked
-    sent = lowered(request, setup.route)
-    return Prepared(setup, plan, context._replace(changes=sent.changes), request, sent)
+    return Prepared(setup, plan, call.signature, request, lowered(request, setup.route))
 
 
 def finish(
@@ -255,10 +261,13 @@ def finish(
         MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
+    hooks = prepared.setup.options.hooks
+    if not hooks:
+        return (yield from _values(adapter, call, prepared, candidate))
     try:
         return (yield from _values(adapter, call, prepared, candidate))
     except Exception as error:
-        instead = yield from on_error(prepared.setup.options.hooks, error, prepared.context)
+        instead = yield from on_error(hooks, error, prepared.context)
         if instead is None:
             raise
     candidate = Candidate(prepared.setup.checked_choice(instead))
@@ -270,7 +279,9 @@ def _values(
 ) -> Steps[dict[str, Any]]:
     if prepared.setup.options.on_invalid != "keep":
         refuse_bad_calls(candidate.choice, prepared.plan, call.signature, candidate.failure)
-    values = yield from outputs_of(adapter, prepared.plan, call.signature, candidate.choice)
+    values = outputs_beside_calls(adapter, prepared.plan, candidate.choice)
+    if values is None:
+        values = yield from outputs_of(adapter, prepared.plan, call.signature, candidate.choice)
     return values | _native_values(adapter, call, candidate)
 
 
@@ -283,9 +294,14 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
     try:
         responses = yield prepared
         for number, response in enumerate(responses):
-            candidates.append((yield from _settled(prepared.candidate(number), response)))
+            sent = prepared.candidate(number)
+            choice = sent.finished(readings_of(response)[0], response)
+            if prepared.setup.options.on_invalid == "reask":
+                candidates.append((yield from _settled(sent, choice, response)))
+            else:
+                candidates.append(Candidate(choice, response))
     except Exception as error:
-        instead = yield from on_error(hooks, error, prepared.context)
+        instead = (yield from on_error(hooks, error, prepared.context)) if hooks else None
         if instead is None:
             raise
         candidates = [Candidate(prepared.setup.checked_choice(instead))]
@@ -296,12 +312,9 @@ def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
     return candidates
 
 
-def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
+def _settled(prepared: Prepared, choice: Choice, response: Any) -> Steps[Candidate]:
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows (rule 5)."""
     options = prepared.setup.options
-    choice = prepared.finished(readings_of(response)[0], response)
-    if options.on_invalid != "reask":
-        return Candidate(choice, response)
     kept: list[ToolCall] = []
     before = 0
     for _ in range(options.max_reasks):

@@ -281,7 +281,7 @@ def _before(sources: object) -> tuple[ToolDecl, ...] | None:
 
 
 def _canonical(decls: tuple[ToolDecl, ...]) -> CanonicalTools | None:
-    """Return these declarations as a request holds them, if the first was last declared before the same ones."""
+    """Return these tools as a request holds them, if the same ones followed the first of them the last time."""
     followed = decls[0].text.followed
     if followed is None or followed[0] != _others(decls):
         return None

@@ -49,6 +49,7 @@ from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
+from typing_extensions import Self
 
 __all__ = [
     "CLIENT_KEYS",
@@ -110,7 +111,7 @@ class _NothingShown:
 
     emitted = False
 
-    def __enter__(self) -> "_NothingShown":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

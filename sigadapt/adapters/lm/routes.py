@@ -19,8 +19,9 @@ from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
+
 class Known:
-    """What is known of a language model with the settings of a call; each part is worked out when it is needed.
+    """What is known of a language model with a call's settings. Each part is worked out when it is needed.
 
     Args:
         follows_from: what it follows from.

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy import BaseLM
 
@@ -109,6 +109,6 @@ def refuse_unsupported(lm: BaseLM, options: Options, calls_functions: Callable[[
         )
 
 
-def model_of(lm: BaseLM) -> str:
+def model_of(lm: Any) -> str:
     """Return the language model's name, as the Request has it."""
-    return cast("Any", lm).model
+    return lm.model

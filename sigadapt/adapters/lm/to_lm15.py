@@ -18,6 +18,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnTurn, Provider, Route, Words
 from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.caches import BoundedCache
 from sigadapt.schemas.json_values import as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
 from sigadapt.signatures.tool_decls import CanonicalTools
@@ -223,13 +224,35 @@ _DEFAULT = lm15.Config()
 
 
 def _config(request: Request) -> lm15.Config:
-    generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
-    config = _generation_config(generation) if generation else _DEFAULT
+    if request.keys() <= _NOT_CONFIG:
+        config = _DEFAULT
+    else:
+        config = _generation_config({key: each for key, each in request.items() if key not in _NOT_CONFIG})
+    if "tool_choice" not in request and "parallel_tool_calls" not in request:
+        return config
     choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
     return config if choice is None else replace(config, tool_choice=choice)
 
 
+_CONFIGS: BoundedCache[str, lm15.Config] = BoundedCache(256 * 1024)
+"""What lm15 makes of generation settings that are plain values, by these settings as text."""
+_PLAIN = frozenset({str, int, float, bool})
+_CONFIG_WEIGHS = 1_000  # bytes, beside the text
+
+
 def _generation_config(generation: dict[str, Any]) -> lm15.Config:
+    if not _PLAIN.issuperset(map(type, generation.values())):
+        return _lm15s_config(generation)
+    key = repr(generation)
+    config = _CONFIGS.get(key)
+    if config is None:
+        config = _lm15s_config(generation)
+        if config.extensions is None:  # a dict, which others could change
+            _CONFIGS.put(key, config, weight=_CONFIG_WEIGHS + len(key))
+    return config
+
+
+def _lm15s_config(generation: dict[str, Any]) -> lm15.Config:
     body = {**generation, "model": "any", "messages": [{"role": "user", "content": ""}]}
     try:
         return lm15.request_from_openai_chat(body).config

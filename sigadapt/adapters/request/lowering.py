@@ -89,7 +89,7 @@ _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
 
 
 def _goes_as_it_is(request: Request, route: Route) -> bool:
-    """Return whether one look shows that nothing has to be changed, as in most requests: questions and tools."""
+    """Return whether one look shows that nothing has to change, as in most requests: questions and tools."""
     if not _SETTINGS.isdisjoint(request):
         return False
     for row in request["messages"]:
