@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -373,7 +373,7 @@ def test_dspy_plans_capabilities_only_where_they_are_asked_for(
 ) -> None:
     """call-cost: What does not change from call to call is compiled once."""
     entered: list[bool] = []
-    scope: Any = capabilities.planning_scope
+    scope = cast("Any", capabilities).planning_scope
 
     def noted(*arguments: Any) -> Any:
         entered[-1] = True

@@ -89,7 +89,7 @@ def stamp_of(source: object) -> Stamp | None:
 
 def is_unchanged(source: Any, stamp: Stamp) -> bool:
     """Return whether a source still has a stamp that it had before."""
-    if type(stamp) is bytes:
+    if isinstance(stamp, bytes):
         return _bytes(source) == stamp
     bound, name, doc, code, defaults, keywords, annotations, mentioned = stamp
     if bound is not (type(source) is MethodType):
