@@ -176,6 +176,7 @@ def test_mcp_tools_that_are_not_plain_data_have_none():
 
 
 def test_a_declaration_made_again_is_its_own():
+    """call-cost: Tools that say the same are looked at and not read."""
     function, tool = made(), mcp_tool(annotations={"title": "Now"}, outputSchema={"type": "object"})
     ToolDecls([function, tool])
     one, another = ToolDecls([function, tool]), ToolDecls([function, tool])
