@@ -28,7 +28,13 @@ from sigadapt.adapters.lm.dspy_internals import legacy_output
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.outputs import accepted, outputs_of, refuse_disobedience, sole_text_field
+from sigadapt.adapters.outputs import (
+    accepted,
+    outputs_beside_calls,
+    outputs_of,
+    refuse_disobedience,
+    sole_text_field,
+)
 from sigadapt.adapters.plan import Plan, reduced, without
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
@@ -122,7 +128,7 @@ class Prepared(NamedTuple):
     Args:
         setup: the settings that it shares with the other requests of the call.
         plan: the signature's Plan, without the fields that the provider fills natively.
-        context: what the hooks are given.
+        signature: the signature that was called.
         request: the canonical Request, as the hooks changed it.
         lowered: the same Request, made fit for its route.
         calling: how it offers tools.
@@ -133,7 +139,7 @@ class Prepared(NamedTuple):
 
     setup: CallSetup
     plan: Plan
-    context: HookContext
+    signature: type[Signature]
     request: Request
     lowered: Lowered
     calling: Calling = NATIVE
@@ -141,23 +147,24 @@ class Prepared(NamedTuple):
     answered: Collection[str] = ()
     accepted: Collection[str] = ()
 
+    @property
+    def context(self) -> HookContext:
+        """What the hooks are given."""
+        setup = self.setup
+        return HookContext(model_of(setup.lm), self.signature, setup.decls, self.lowered.changes)
+
     def again(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (rule 5)."""
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         accepted = {*self.accepted, *map(identity, calls)}
         sent = _fit(request, self.calling, self.setup.route)
-        context = self.context._replace(changes=sent.changes)
-        return self._replace(
-            request=request, lowered=sent, context=context, answered=answered, accepted=accepted
-        )
+        return self._replace(request=request, lowered=sent, answered=answered, accepted=accepted)
 
     def prompted(self, error: BaseException) -> "Prepared":
         """Return the same request in words, after an endpoint refused tools."""
         calling = prompted_after(self.calling, self.setup.lm, error)
-        sent = _fit(self.request, calling, self.setup.route)
-        context = self.context._replace(changes=sent.changes)
-        return self._replace(calling=calling, lowered=sent, context=context)
+        return self._replace(calling=calling, lowered=_fit(self.request, calling, self.setup.route))
 
     def candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -227,13 +234,13 @@ class Candidate(NamedTuple):
 
     Args:
         choice: its Choice.
-        context: what the hooks know of the request that it answers, which may be that of a reask.
+        prepared: the request that it answers, which may be that of a reask.
         response: the Response that it was read from; None if a hook made the Choice.
         failure: the error that ended asking again, if one did.
     """
 
     choice: Choice
-    context: HookContext
+    prepared: Prepared
     response: Any = None
     failure: Exception | None = None
 
@@ -273,17 +280,15 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
     request = build_request(model_of(call.lm), messages, decls, options, generation)
-    context = HookContext(model_of(call.lm), call.signature, decls)
     route = route_of(call.lm, call.settings, generation, call.known)
     setup = CallSetup(call.lm, options, decls, route, controls, call.plan.calls, adapter.field_marker)
     if options.hooks:
-        asked = yield from before_request(options.hooks, request, context)
+        nothing = Prepared(setup, plan, call.signature, request, Lowered(request, {}, ()))
+        asked = yield from before_request(options.hooks, request, nothing.context)
         if isinstance(asked, Choice):
-            nothing = Lowered(request, {}, ())
-            return Prepared(setup, plan, context, request, nothing, calling, setup.checked_choice(asked))
+            return nothing._replace(instead=setup.checked_choice(asked))
         request = asked
-    sent = _fit(request, calling, setup.route)
-    return Prepared(setup, plan, context._replace(changes=sent.changes), request, sent, calling)
+    return Prepared(setup, plan, call.signature, request, _fit(request, calling, route), calling)
 
 
 def _fit(request: Request, calling: Calling, route: Route) -> Lowered:
@@ -314,13 +319,16 @@ def finish(
         MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
+    hooks = prepared.setup.options.hooks
+    if not hooks:
+        return (yield from _values(adapter, call, prepared, candidate))
     try:
         return (yield from _values(adapter, call, prepared, candidate))
     except Exception as error:
-        instead = yield from on_error(prepared.setup.options.hooks, error, candidate.context)
+        instead = yield from on_error(prepared.setup.options.hooks, error, candidate.prepared.context)
         if instead is None:
             raise
-    candidate = Candidate(prepared.setup.checked_choice(instead), candidate.context)
+    candidate = Candidate(prepared.setup.checked_choice(instead), candidate.prepared)
     return (yield from _values(adapter, call, prepared, candidate))
 
 
@@ -332,28 +340,35 @@ def _values(
         choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
     if prepared.calling.mode == "prompted":
         refuse_disobedience(choice, prepared.plan, call.signature, prepared.request)
-    values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
+    values = outputs_beside_calls(adapter, prepared.plan, choice)
+    if values is None:
+        values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
     return values | _native_values(adapter, call, candidate)
 
 
 def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
     """Send the request and return every candidate's answer, as the hooks changed it."""
     if prepared.instead is not None:
-        return [Candidate(prepared.instead, prepared.context)]
+        return [Candidate(prepared.instead, prepared)]
     hooks = prepared.setup.options.hooks
     candidates: list[Candidate] = []
     try:
         prepared, responses = yield from _responses(prepared)
         for number, response in enumerate(responses):
-            candidates.append((yield from _settled(prepared.candidate(number), response)))
+            sent = prepared.candidate(number)
+            choice = sent.finished(readings_of(response)[0], response)
+            if prepared.setup.options.on_invalid == "reask":
+                candidates.append((yield from _settled(sent, choice, response)))
+            else:
+                candidates.append(Candidate(choice, sent, response))
     except Exception as error:
-        instead = yield from on_error(hooks, error, prepared.context)
+        instead = (yield from on_error(hooks, error, prepared.context)) if hooks else None
         if instead is None:
             raise
-        candidates = [Candidate(prepared.setup.checked_choice(instead), prepared.context)]
+        candidates = [Candidate(prepared.setup.checked_choice(instead), prepared)]
     if hooks:
         for number, candidate in enumerate(candidates):
-            choice = yield from after_choice(hooks, candidate.choice, candidate.context)
+            choice = yield from after_choice(hooks, candidate.choice, candidate.prepared.context)
             checked = prepared.setup.checked_choice(choice, candidate.choice)
             candidates[number] = candidate._replace(choice=checked)
     return candidates
@@ -370,12 +385,9 @@ def _responses(prepared: Prepared) -> Steps[tuple[Prepared, list[Any]]]:
     return prepared, (yield prepared)
 
 
-def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
+def _settled(prepared: Prepared, choice: Choice, response: Any) -> Steps[Candidate]:
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows (rule 5)."""
     options = prepared.setup.options
-    choice = prepared.finished(readings_of(response)[0], response)
-    if options.on_invalid != "reask":
-        return Candidate(choice, prepared.context, response)
     kept: list[ToolCall] = []
     before = 0
     for _ in range(options.max_reasks):
@@ -386,12 +398,12 @@ def _settled(prepared: Prepared, response: Any) -> Steps[Candidate]:
         try:
             (response,) = yield prepared
         except Exception as error:  # noqa: BLE001  (raised later, with the calls that came)
-            return Candidate(_with_earlier(kept, choice, before), prepared.context, response, error)
+            return Candidate(_with_earlier(kept, choice, before), prepared, response, error)
         kept, made = with_later_calls(kept, calls, before)
         kept += made
         before = len(prepared.answered)
         choice = prepared.finished(readings_of(response)[0], response)
-    return Candidate(_with_earlier(kept, choice, before), prepared.context, response)
+    return Candidate(_with_earlier(kept, choice, before), prepared, response)
 
 
 def _with_earlier(kept: list[ToolCall], choice: Choice, before: int) -> Choice:

@@ -111,6 +111,22 @@ def _no_hint(text: str) -> str:  # noqa: ARG001
     return ""
 
 
+def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
+    """Return the values of all output fields of a turn with calls whose text holds none of them, as most do.
+
+    Returns:
+        The values; None if there is a text to parse or a default to make, which `outputs_of` does.
+    """
+    calls, text = choice.tool_calls, choice.text
+    if calls is None or plan.has_defaults or (text and plan.texts and _is_parsed(adapter, plan, text)):
+        return None
+    return {name: calls if name == plan.calls else None for name in plan.outputs}
+
+
+def _is_parsed(adapter: TextFormat, plan: Plan, text: str) -> bool:
+    return adapter.parses_beside_calls and adapter.holds_fields(plan.rest, text)
+
+
 def outputs_of(
     adapter: TextFormat,
     plan: Plan,
@@ -137,7 +153,7 @@ def outputs_of(
         lost = choice.text if not plan.texts else None
         turn = Turn(text=lost, reasoning=choice.reasoning)
         calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
-    if plan.texts and (values or plan.has_defaults):
+    if plan.texts:
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 
@@ -155,7 +171,7 @@ def _missing(choice: Choice, plan: Plan, signature: type[Signature], hint: str) 
 
 def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[dict[str, Any]]:
     """Return the outputs in the text beside calls; the whole text stays in `ToolCalls.text`."""
-    if not text or not adapter.parses_beside_calls or not adapter.holds_fields(plan.rest, text):
+    if not text or not _is_parsed(adapter, plan, text):
         return {}
     try:
         return (yield Parse(adapter, plan.rest, text))

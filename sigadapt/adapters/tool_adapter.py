@@ -115,7 +115,7 @@ class ToolAdapter:
         return await self._arun(lm, lm_kwargs, call)
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
-        """Return whether this call asks DSPy what its model can do; planning that costs async calls a thread."""
+        """Return whether this call asks DSPy what its model can do, which costs async calls a thread."""
         if self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None:
             return True
         if not call.plan.texts:

@@ -112,7 +112,12 @@ class ToolDecl:
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
     if TYPE_CHECKING:
-        text: Text
+
+        @property
+        def text(self) -> Text:
+            """The declaration as JSON text."""
+            ...
+
     else:
 
         def __getattr__(self, name: str) -> Any:

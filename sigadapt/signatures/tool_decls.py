@@ -300,7 +300,7 @@ def known_decls(sources: object) -> ToolDecls | None:
         return None
     known = object.__new__(ToolDecls)
     _fill(known, decls, decls)
-    known.__dict__["canonical"] = canonical
+    vars(known)["canonical"] = canonical
     return known
 
 
@@ -318,7 +318,7 @@ def _before(sources: object) -> tuple[ToolDecl, ...] | None:
 
 
 def _canonical(decls: tuple[ToolDecl, ...]) -> CanonicalTools | None:
-    """Return these declarations as a request holds them, if the first was last declared before the same ones."""
+    """Return these tools as a request holds them, if the first was last followed by the same ones."""
     followed = decls[0].text.followed
     if followed is None or followed[0] != _others(decls):
         return None

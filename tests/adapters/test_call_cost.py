@@ -7,10 +7,12 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
+from dspy.clients import capabilities
+from support import May, Must
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
@@ -18,6 +20,7 @@ from sigadapt.adapters import plan
 from sigadapt.adapters.lm import routes
 from sigadapt.adapters.lm.dspy_internals import select_backend as dspys_select_backend
 from sigadapt.adapters.request import prompt
+from sigadapt.signatures import tool_decl
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 lm15 = dspy.lm15
@@ -347,3 +350,90 @@ def test_a_model_that_may_answer_as_it_likes_is_asked_each_time() -> None:
     assert routes.calls_functions(lm, {}) is False
     lm.known = True
     assert routes.calls_functions(lm, {}) is True
+
+
+@pytest.mark.parametrize(
+    ("adapter", "signature", "options", "planned"),
+    [
+        (sigadapt.ChatAdapter, Must, {}, [True, False]),
+        (sigadapt.ChatAdapter, May, {}, [True, False]),
+        (sigadapt.ChatAdapter, May, {"tool_calling": "native"}, [False, False]),
+        (
+            sigadapt.JSONAdapter,
+            May,
+            {"tool_calling": "native"},
+            [True, True],
+        ),  # its form depends on the model
+        (sigadapt.JSONAdapter, Must, {"tool_calling": "native"}, [False, False]),
+        (sigadapt.ChatAdapter, Think, {"tool_calling": "native"}, [True, True]),
+    ],
+)
+def test_dspy_plans_capabilities_only_where_they_are_asked_for(
+    adapter: Any, signature: Any, options: Any, planned: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """call-cost: What does not change from call to call is compiled once."""
+    entered: list[bool] = []
+    scope = cast("Any", capabilities).planning_scope
+
+    def noted(*arguments: Any) -> Any:
+        entered[-1] = True
+        return scope(*arguments)
+
+    monkeypatch.setattr(capabilities, "planning_scope", noted)
+    with LoopbackProvider([Answer(calls=[Call("echo", {"text": "x"})])]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", cache=False))
+        with dspy.context(lm=lm, adapter=adapter(**options)):
+            for _ in planned:
+                entered.append(False)
+                dspy.Predict(signature)(question="?", tools=[echo])
+    assert entered == planned
+
+
+def test_a_list_given_again_is_made_once() -> None:
+    """call-cost: Tools that say the same are looked at and not read."""
+    engine, tools = Engine(), [echo, *many(3)]
+    with quiet(engine):
+        for _ in range(3):
+            dspy.Predict(Ask)(question="?", tools=list(tools))
+    first, second, third = (request.tools for request in engine.asked)
+    assert [tool.name for tool in first] == [tool.__name__ for tool in tools]
+    assert all(one is other is another for one, other, another in zip(first, second, third, strict=True))
+
+
+def many(count: int) -> list[Any]:
+    def tool(number: int) -> Any:
+        def made(text: str, times: int = 1) -> str:
+            """Say it often."""
+            return text * times
+
+        made.__name__ = f"echo_{number}"
+        return made
+
+    return [tool(number) for number in range(count)]
+
+
+def test_tools_that_were_dropped_are_forgotten() -> None:
+    """call-cost: Caches are bounded and weak."""
+    engine, tools = Engine(), many(20)
+    known = [weakref.ref(tool) for tool in tools]
+    with quiet(engine):
+        for number in range(19):  # each is the first of a list that the next one follows
+            dspy.Predict(Ask)(question="?", tools=tools[number : number + 2])
+    collect()
+    before = len(tool_decl._DECLARED)  # pyright: ignore[reportPrivateUsage]
+    engine.asked.clear()
+    del tools
+    collect()
+    assert [reference for reference in known if reference() is not None] == []
+    assert before - len(tool_decl._DECLARED) == 20  # pyright: ignore[reportPrivateUsage]
+
+
+def test_settings_that_were_sent_are_sent_again_as_they_are() -> None:
+    """request-shaping: Generation settings reach the provider."""
+    engine = Engine()
+    with quiet(engine):
+        for temperature in (1, 1.0, 0.5, 1):
+            dspy.Predict(Ask)(question="?", tools=[echo], config={"temperature": temperature, "top_p": 0.5})
+    sent = [request.config.temperature for request in engine.asked]
+    assert sent == [1, 1.0, 0.5, 1]
+    assert engine.asked[0].config is engine.asked[3].config

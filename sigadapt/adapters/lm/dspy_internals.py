@@ -52,6 +52,7 @@ from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
+from typing_extensions import Self
 
 __all__ = [
     "CLIENT_KEYS",
@@ -117,7 +118,7 @@ class _NothingShown:
 
     emitted = False
 
-    def __enter__(self) -> "_NothingShown":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -208,7 +209,7 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
 def copy_of(provider: Any) -> Any:
     """Return a copy of an lm15 provider, as `copy.copy` makes it, but in a third of its time."""
     held, slots = provider.__reduce_ex__(4)[2]
-    copied = object.__new__(type(provider))
+    copied: Any = object.__new__(cast("type[Any]", type(provider)))
     copied.__dict__.update(held or {})
     for name, value in slots.items():
         setattr(copied, name, value)

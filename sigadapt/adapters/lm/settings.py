@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy import BaseLM
 
@@ -83,6 +83,6 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
     return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
 
 
-def model_of(lm: BaseLM) -> str:
+def model_of(lm: Any) -> str:
     """Return the language model's name, as the Request has it."""
-    return cast("Any", lm).model
+    return lm.model

@@ -21,6 +21,7 @@ from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, OwnResult, OwnTurn, Provider, Route, Words
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.caches import BoundedCache
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.signatures.results import result_object
 from sigadapt.signatures.tool_decls import CanonicalTools
@@ -267,11 +268,14 @@ def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
 
 
+_WITHOUT_CONFIG = frozenset({"model", "messages", "tools"})
 _DEFAULT = lm15.Config()
 
 
 def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config]:
     """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
+    if request.keys() <= _WITHOUT_CONFIG:
+        return {}, _DEFAULT
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
     alone = litellm_only(generation) if generation and route.door == "litellm" else {}
     held = {key: value for key, value in generation.items() if key not in alone} if alone else generation
@@ -280,7 +284,25 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     return alone, config if choice is None else replace(config, tool_choice=choice)
 
 
+_CONFIGS: BoundedCache[str, lm15.Config] = BoundedCache(256 * 1024)
+"""What lm15 makes of generation settings that are plain values, by these settings as text."""
+_PLAIN = frozenset({str, int, float, bool})
+_CONFIG_WEIGHS = 1_000  # bytes, beside the text
+
+
 def _generation_config(generation: dict[str, Any]) -> lm15.Config:
+    if not _PLAIN.issuperset(map(type, generation.values())):
+        return _lm15s_config(generation)
+    key = repr(generation)
+    config = _CONFIGS.get(key)
+    if config is None:
+        config = _lm15s_config(generation)
+        if config.extensions is None:  # a dict, which others could change
+            _CONFIGS.put(key, config, weight=_CONFIG_WEIGHS + len(key))
+    return config
+
+
+def _lm15s_config(generation: dict[str, Any]) -> lm15.Config:
     body = {**generation, "model": "any", "messages": [{"role": "user", "content": ""}]}
     try:
         return lm15.request_from_openai_chat(body).config

@@ -34,7 +34,7 @@ from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
+from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Function: TypeAlias = Callable[..., Any]
 
@@ -71,11 +71,6 @@ class _Signature(NamedTuple):
     returns: Any
     filled: frozenset[str]
     others: Any
-
-
-_PLAIN: SnapshotCache[_Derived] = SnapshotCache()
-_BOUND: SnapshotCache[_Derived] = SnapshotCache()
-"""What was derived of a function, given as itself or as a bound method."""
 
 
 def accepts(source: object) -> bool:
@@ -140,7 +135,7 @@ def _derived(source: _Function) -> _Derived:
     if type(key) not in (FunctionType, functools.partial):
         return _derive(source, called)
     snapshot = of_callable(called) if called is source else (*of_callable(called), _doc_of(source))
-    return (_BOUND if is_bound else _PLAIN).of(key, snapshot, lambda: _derive(source, called))
+    return DERIVED.of(key, "method" if is_bound else "function", snapshot, lambda: _derive(source, called))
 
 
 def _derive(source: _Function, called: _Function) -> _Derived:

@@ -18,7 +18,7 @@ import dspy
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import SnapshotCache, of_callable
+from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -87,9 +87,6 @@ def _said(result: Any) -> Any:
 class _Default(NamedTuple):
     args: _Args
     desc: str
-
-
-_BY_DSPY: SnapshotCache[_Default] = SnapshotCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Tool]:
@@ -171,7 +168,7 @@ def _described(args: _Args, described: dict[str, str]) -> _Args:
 
 
 def _by_dspy(func: Callable[..., Any]) -> _Default:
-    return _BY_DSPY.of(func, of_callable(func), lambda: _derived_by_dspy(func))
+    return DERIVED.of(func, "by DSPy", of_callable(func), lambda: _derived_by_dspy(func))
 
 
 def _derived_by_dspy(func: Callable[..., Any]) -> _Default:

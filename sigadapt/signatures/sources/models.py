@@ -12,9 +12,7 @@ from sigadapt.schemas.check import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import SnapshotCache, of_class
-
-_DERIVED: SnapshotCache[bytes] = SnapshotCache()
+from sigadapt.signatures.sources.snapshots import DERIVED, of_class
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
@@ -61,7 +59,7 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
         >>> schema_of_model(pydantic.create_model("Point", x=float))["properties"]
         {'x': {'type': 'number'}}
     """
-    derived = _DERIVED.of(model, of_class(model), lambda: compact(_derive(model)).encode())
+    derived = DERIVED.of(model, "model", of_class(model), lambda: compact(_derive(model)).encode())
     return cast("Json", jiter.from_json(derived))
 
 

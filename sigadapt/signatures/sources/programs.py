@@ -26,7 +26,7 @@ from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import SnapshotCache, of_fields
+from sigadapt.signatures.sources.snapshots import DERIVED, of_fields
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 
@@ -34,9 +34,6 @@ _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 class _Derived(NamedTuple):
     parameters: bytes
     returns: bytes | None
-
-
-_DERIVED: SnapshotCache[_Derived] = SnapshotCache()
 
 
 def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
@@ -141,7 +138,7 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
         return RawDecl(name, signature.instructions, parameters)
-    known = _DERIVED.of(signature, of_fields(signature.fields), lambda: _derive(signature))
+    known = DERIVED.of(signature, "signature", of_fields(signature.fields), lambda: _derive(signature))
     returns = None if known.returns is None else jiter.from_json(known.returns)
     return RawDecl(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
 

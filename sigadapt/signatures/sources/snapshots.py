@@ -11,7 +11,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MethodType, NoneType
-from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -43,33 +43,39 @@ def same(one: Snapshot, other: Snapshot) -> bool:
     )
 
 
-class SnapshotCache(Generic[_V]):
-    """Values by object, weakly, each made again when the object's snapshot differs.
+class SnapshotCache:
+    """Values by object and by kind, weakly, each made again when the object's snapshot differs.
 
     Example:
         >>> cache = SnapshotCache()
         >>> def f(): ...
-        >>> [cache.of(f, (taken,), lambda: [taken]) for taken in (1, 1, 2)]
+        >>> [cache.of(f, "numbers", (taken,), lambda: [taken]) for taken in (1, 1, 2)]
         [[1], [1], [2]]
     """
 
     def __init__(self) -> None:
-        self._kept: WeakCache[tuple[Snapshot, _V]] = WeakCache()
+        self._kept: WeakCache[dict[str, tuple[Snapshot, Any]]] = WeakCache()
 
-    def of(self, key: object, snapshot: Snapshot, make: "Callable[[], _V]") -> _V:
+    def of(self, key: object, kind: str, snapshot: Snapshot, make: "Callable[[], _V]") -> _V:
         """Return the object's value.
 
         Args:
             key: the object.
+            kind: what the value is; an object has one value of each kind.
             snapshot: its snapshot as it is now.
             make: makes the value.
         """
-        known = self._kept.get(key)
+        kept = self._kept.of(key, dict)
+        known = kept.get(kind)
         if known is not None and same(known[0], snapshot):
             return known[1]
         value = make()
-        self._kept.put(key, (snapshot, value))
+        kept[kind] = snapshot, value
         return value
+
+
+DERIVED = SnapshotCache()
+"""What was derived of a source, by source."""
 
 
 def of_callable(source: Callable[..., Any]) -> Snapshot:

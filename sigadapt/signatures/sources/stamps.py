@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from operator import is_
 from types import FunctionType, GenericAlias, MethodType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Optional, TypeAlias, Union, get_args, get_origin
 
 import pydantic
 
@@ -89,7 +89,7 @@ def stamp_of(source: object) -> Stamp | None:
 
 def is_unchanged(source: Any, stamp: Stamp) -> bool:
     """Return whether a source still has a stamp that it had before."""
-    if type(stamp) is bytes:
+    if isinstance(stamp, bytes):
         return _bytes(source) == stamp
     bound, name, doc, code, defaults, keywords, annotations, mentioned = stamp
     if bound is not (type(source) is MethodType):
@@ -102,7 +102,7 @@ def is_unchanged(source: Any, stamp: Stamp) -> bool:
         and function.__defaults__ is defaults
         and not function.__dict__
         and _holds(function.__annotations__, *annotations)
-        and (function.__kwdefaults__ is None or _holds(function.__kwdefaults__, *keywords))
+        and _holds(function.__kwdefaults__ or {}, *keywords)
         and (not mentioned or _mentions(function.__globals__, mentioned))
     )
 
@@ -149,9 +149,10 @@ def _are_values(values: Iterable[Any]) -> bool:
     return all(type(value) in VALUES for value in values)
 
 
-_GENERIC = (GenericAlias, UnionType, type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045
+_OLD: tuple[Any, ...] = (typing.List[int], Optional[int], Literal[1])  # noqa: UP006, UP045
+_GENERIC = (GenericAlias, UnionType, *map(type, _OLD))
 _ORIGINS = frozenset((list, dict, set, frozenset, tuple, Union, UnionType))
-_MARKS = frozenset((None, Ellipsis, Any, Union, typing.Optional, Literal))
+_MARKS = frozenset((None, Ellipsis, Any, Union, Optional, Literal))
 
 
 def _is_fixed(annotation: Any) -> bool:

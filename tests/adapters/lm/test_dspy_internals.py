@@ -7,10 +7,12 @@ import asyncio
 import copy
 import inspect
 from collections.abc import Iterator
+from types import MemberDescriptorType
 from typing import Any
 
 import dspy
 import pytest
+from dspy.clients import call_context
 
 from sigadapt.adapters.lm import dspy_internals as internals
 from sigadapt.testing import Answer, LoopbackProvider
@@ -57,9 +59,35 @@ def test_planned_asks_capabilities_once_a_call(monkeypatch: pytest.MonkeyPatch) 
     assert asked
 
 
-def test_a_fallback_scope_says_whether_a_stream_has_shown_anything() -> None:
-    with internals.fallback_scope() as progress:
+def test_a_shown_scope_says_whether_a_stream_has_shown_anything() -> None:
+    with internals.shown_scope() as progress:
         assert progress.emitted is False
+    with internals.streaming_to(object()), internals.shown_scope() as progress:
+        assert progress.emitted is False
+        call_context.stream_emitted()
+        assert progress.emitted is True
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
+def test_a_copy_of_a_provider_has_all_that_it_has(wire: str) -> None:
+    with LoopbackProvider([Answer(text="Hi.")]) as running:
+        lm = lm_of(running, wire)
+        engine = internals.native_engine(lm, request_of(lm), is_async=False)
+        provider, _ = internals.target_of(engine, request_of(lm), streaming=False)
+    copied, expected = internals.copy_of(provider), copy.copy(provider)
+    assert type(copied) is type(provider)
+    assert copied is not provider
+    assert copied.__reduce_ex__(4)[2] == expected.__reduce_ex__(4)[2]
+
+
+def test_a_model_has_no_slots_that_a_copy_would_have_to_look_for() -> None:
+    slots = [
+        name
+        for kind in dspy.LM.__mro__
+        for name, each in vars(kind).items()
+        if isinstance(each, MemberDescriptorType)
+    ]
+    assert slots == []
 
 
 def test_client_keys_are_connection_settings() -> None:

@@ -4,11 +4,8 @@ from typing import Any
 
 import dspy
 import pytest
-from support import May, Must
 
-from sigadapt.adapters.lm.settings import asks_capabilities, controls_of
-from sigadapt.adapters.options import Options
-from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.lm.settings import controls_of
 from sigadapt.errors import InvalidOption
 
 NAMED = dspy.LM("openai/gpt-4o-mini", temperature=0.5, max_tokens=100, api_key="own", stop=["x"])
@@ -67,20 +64,3 @@ def test_each_candidate_is_kept_apart_in_the_cache(settings: Any, executions: li
     controls, _ = controls_of(NAMED, settings)
     assert controls.executions() == executions
     assert [each for n in range(len(executions)) for each in controls.candidate(n).executions()] == executions
-
-
-@pytest.mark.parametrize(
-    ("signature", "options", "asked"),
-    [
-        (Must, {}, True),
-        (May, {}, True),
-        (Must, {"tool_calling": "native"}, False),
-        (May, {"tool_calling": "native"}, True),  # the form of its text depends on the model
-    ],
-)
-def test_a_model_is_asked_what_it_can_do_only_where_that_counts(
-    signature: Any, options: Any, asked: bool
-) -> None:
-    plan = plan_of(signature)
-    assert plan is not None
-    assert asks_capabilities(Options(**options), plan) is asked

@@ -1,0 +1,201 @@
+"""What a reader's own program pays: the whole call over HTTP, in processor time, beside other libraries.
+
+Each side asks the same question with the same function as its tool, over its own connection, of the same
+provider, which runs in a process of its own. It is processor time, because a call waits for its provider most
+of the time, and no library changes that. A library that is not installed is left out and named.
+"""
+
+import importlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import dspy
+
+import sigadapt
+from benchmarks.measure import Table, micro, times
+from benchmarks.provider import provider
+from sigadapt import ToolCalls, ToolDecls
+from sigadapt.testing import Answer, Call, Received
+
+QUESTION = "What will the weather be in Paris?"
+WIRES = ("openai", "responses", "anthropic", "gemini")
+_FEWEST, _A_SECOND = 5, 30  # rounds
+
+
+def get_weather(city: str, days: int = 1) -> str:
+    """Weather forecast for a city.
+
+    Args:
+        city: The city's name.
+        days: How many days ahead.
+    """
+    return f"{city} {days}"
+
+
+def answer(_: Received) -> Answer:
+    """One call of the tool."""
+    return Answer(calls=[Call("get_weather", {"city": "Paris", "days": 3})])
+
+
+class Ours(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Theirs(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    answer: str = dspy.OutputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
+def _of_dspy(adapter: dspy.Adapter, signature: Any, tools: Any, options: dict[str, Any]) -> Callable[[], Any]:
+    lm, predict = dspy.LM(**{**options, "cache": False}), dspy.Predict(signature)
+
+    def call() -> Any:
+        with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
+            return predict(question=QUESTION, tools=tools).calls.tool_calls[0].args
+
+    return call
+
+
+def _sigadapt(options: dict[str, Any]) -> Callable[[], Any]:
+    return _of_dspy(sigadapt.ChatAdapter(), Ours, [get_weather], options)
+
+
+def _dspy(options: dict[str, Any]) -> Callable[[], Any]:
+    adapter = dspy.ChatAdapter(use_native_function_calling=True)
+    return _of_dspy(adapter, Theirs, [dspy.Tool(get_weather)], options)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)  # of a library that may not be installed
+
+
+def _openai(options: dict[str, Any]) -> Callable[[], Any]:
+    client = _module("openai").OpenAI(base_url=options["api_base"], api_key="x", max_retries=0)
+    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+
+    def call() -> Any:
+        said = client.chat.completions.create(model="gpt-4o-mini", messages=messages, tools=tools)
+        return json.loads(said.choices[0].message.tool_calls[0].function.arguments)
+
+    return call
+
+
+def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
+    kind = _module("langchain_openai").ChatOpenAI
+    model = kind(model="gpt-4o-mini", base_url=options["api_base"], api_key="x", max_retries=0)
+    bound = model.bind_tools([get_weather])
+
+    def call() -> Any:
+        return bound.invoke(QUESTION).tool_calls[0]["args"]
+
+    return call
+
+
+def _litellm(options: dict[str, Any]) -> Callable[[], Any]:
+    complete = partial(
+        _module("litellm").completion, model="openai/gpt-4o-mini", api_base=options["api_base"], api_key="x"
+    )
+    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+
+    def call() -> Any:
+        said = complete(messages=messages, tools=tools, num_retries=0)
+        return json.loads(said.choices[0].message.tool_calls[0].function.arguments)
+
+    return call
+
+
+def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
+    ai = _module("pydantic_ai")
+    provider = _module("pydantic_ai.providers.openai").OpenAIProvider
+    model = _module("pydantic_ai.models.openai").OpenAIChatModel(
+        "gpt-4o-mini", provider=provider(base_url=options["api_base"], api_key="x")
+    )
+    function = ToolDecls(get_weather).to_openai()[0]["function"]
+    tool = ai.ToolDefinition(
+        name=function["name"],
+        description=function["description"],
+        parameters_json_schema=function["parameters"],
+    )
+    outputs = [str, ai.DeferredToolRequests]
+    agent = ai.Agent(model, output_type=outputs, toolsets=[ai.ExternalToolset([tool])])
+
+    def call() -> Any:  # a tool that is not run here ends the run with the call, as in the other programs
+        return agent.run_sync(QUESTION).output.calls[0].args_as_dict()
+
+    return call
+
+
+OTHERS: dict[str, Callable[[dict[str, Any]], Callable[[], Any]]] = {
+    "OpenAI SDK": _openai,
+    "LangChain": _langchain,
+    "LiteLLM": _litellm,
+    "pydantic-ai": _pydantic_ai,
+}
+
+
+def tables(seconds: float) -> Iterator[Table]:
+    """The comparison with DSPy's adapter on each wire, and with the other libraries on OpenAI's."""
+    rounds = int(seconds * _A_SECOND) or _FEWEST
+    with provider(answer) as options:
+        rows: list[list[str]] = []
+        for wire in WIRES:
+            ours, theirs = processor_times([_sigadapt(options[wire]), _dspy(options[wire])], rounds)
+            rows.append([wire, times(ours / theirs), micro(ours), micro(theirs)])
+        told = (
+            "The README's first program as it stands, its function given in a list with each call, over "
+            "HTTP. Processor time of the whole call, with DSPy's own work and the connection. The calls "
+            "follow each other at once: a program that waits between them pays about twice that, with both."
+        )
+        head = ("", "ratio to DSPy's adapter", "sigadapt", "DSPy's adapter")
+        yield Table("A whole call, in processor time", told, head, rows)
+        yield _beside_others(options["openai"], rounds)
+
+
+def _beside_others(options: dict[str, Any], rounds: int) -> Table:
+    sides = {"sigadapt": _sigadapt(options), "DSPy's adapter": _dspy(options)}
+    others = {name: _if_installed(make, options) for name, make in OTHERS.items()}
+    sides.update({name: call for name, call in others.items() if call is not None})
+    missing = [f"{name} is left out, because it is not installed." for name in others if name not in sides]
+    taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
+    told = (
+        "The same on OpenAI's wire beside libraries without signatures, prompts from them, or typed "
+        "outputs: each in the way its documentation shows, with its tools made once. sigadapt gets its list "
+        "with each call. "
+    )
+    rows = [[name, times(each / taken["sigadapt"]), micro(each)] for name, each in taken.items()]
+    head = ("", "times sigadapt's", "a call")
+    return Table("A whole call beside other libraries", told + " ".join(missing), head, rows)
+
+
+def _if_installed(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
+    try:
+        return make(options)
+    except ModuleNotFoundError:
+        return None
+
+
+def processor_times(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
+    """The median seconds of processor time of each call, taken in turn, after two calls to get ready."""
+    for call in [*calls, *calls]:
+        if call() != {"city": "Paris", "days": 3}:
+            raise AssertionError(call)
+    taken: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, seconds in zip(calls, taken, strict=True):
+            start = time.process_time()
+            call()
+            seconds.append(time.process_time() - start)
+    return list(map(statistics.median, taken))
