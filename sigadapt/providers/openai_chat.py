@@ -110,7 +110,7 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
 def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     calls: list[RawCall] = []
-    holds_more = bool(message.get("annotations"))
+    holds_more = "annotations" in message and message["annotations"]
     for call in calls_of(message.get("tool_calls")):
         function: Any = call.get("function")
         if function.__class__ is dict and _CALL_FIELDS.issuperset(call):
@@ -124,6 +124,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if text and not isinstance(text, str):
         parts = parts_of(text)
         text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
+        holds_more = holds_more or thinking
     if message.get("refusal"):
         text = joined([text, message["refusal"]])
     text = text or None if isinstance(text, str) else None
@@ -131,7 +132,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if finish.__class__ is not str or finish not in _USUAL:
         finish = word(finish, _FINISH)
         calls = cut_last(calls, finish)
-    if _MORE.isdisjoint(message) and thinking is None and not holds_more:
+    if not holds_more and _MORE.isdisjoint(message):
         return Reading(text, thinking, calls, finish)
     calls = [call for call in calls if not ran_itself(call[0])]
     refusal = an_object(message.get("provider_specific_fields")).get("refusal")
