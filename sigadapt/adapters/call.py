@@ -20,7 +20,7 @@ from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
-from sigadapt.adapters.calling.modes import calling_of, prompted_after, refuses_tools
+from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
@@ -269,7 +269,8 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    calling = calling_of(call, options, adapter.field_marker)
+    asked = Call(call.lm, call.settings, call.plan.calls, adapter.field_marker, call.known)
+    calling = calling_of(asked, options)
     decls = declared_before(call.plan, call.inputs)
     if decls is None:
         decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)

@@ -7,7 +7,7 @@ pydantic model, which costs more time than the rest of a call.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 
 import dspy
 from dspy.adapters.types.base_type import Type

@@ -12,7 +12,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from dspy import BaseLM
 
@@ -20,7 +20,6 @@ from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.lm.routes import Known, calls_functions, is_known_without_functions
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
 
@@ -41,33 +40,30 @@ _REFUSALS = re.compile(
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
 
 
-class Call(Protocol):
-    """What of an adapter call decides its mode (`call.AdapterCall`)."""
+class Call(NamedTuple):
+    """What of an adapter call decides its mode.
 
-    @property
-    def lm(self) -> BaseLM:
-        """The language model."""
+    Args:
+        lm: the language model.
+        settings: the call's own settings.
+        field: the name of the calls field.
+        marker: how the adapter marks an output field in a text.
+        known: what is known of the model.
+    """
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The call's own settings."""
-
-    @property
-    def plan(self) -> Plan:
-        """The Plan of its signature."""
-
-    @property
-    def known(self) -> Known:
-        """What is known of the model."""
+    lm: BaseLM
+    settings: Mapping[str, Any]
+    field: str
+    marker: str
+    known: Known
 
 
-def calling_of(call: Call, options: Options, marker: str) -> Calling:
+def calling_of(call: Call, options: Options) -> Calling:
     """Return the way in which one call offers tools.
 
     Args:
         call: the call.
         options: the adapter's options.
-        marker: how the adapter marks an output field in a text.
 
     Raises:
         InvalidOption: if native calling was asked of a text-completion model.
@@ -80,7 +76,7 @@ def calling_of(call: Call, options: Options, marker: str) -> Calling:
         return native
     if asked == "auto" and lm.model_type != "text" and calls_functions(lm, settings, call.known):
         return native
-    prompted = Calling("prompted", options.call_format, field=call.plan.calls, marker=marker)
+    prompted = Calling("prompted", options.call_format, field=call.field, marker=call.marker)
     if asked == "prompted" or lm.model_type == "text" or _has_refused(lm):
         return prompted
     if not isinstance(getattr(lm, "engine", None), str):

@@ -144,9 +144,10 @@ def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, An
 
 def _chosen_names(choice: object) -> list[str]:
     """Return the names in a tool choice that is neither a mode nor an object: a name, or several."""
-    names: list[Any] = [choice] if isinstance(choice, str) else []
+    given: Any = choice
+    names: list[Any] = [given] if isinstance(choice, str) else []
     if isinstance(choice, Sequence) and not isinstance(choice, str):
-        names = list(cast("Sequence[Any]", choice))
+        names = list(given)
     if not names or not all(isinstance(name, str) for name in names):
-        raise not_a_choice(choice)
+        raise not_a_choice(given)
     return list(dict.fromkeys(names))

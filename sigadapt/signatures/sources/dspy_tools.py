@@ -80,8 +80,8 @@ def _said(result: Any) -> Any:
     if not mcp.is_mcp_result(result):
         return result
     if mcp.is_failure(result):
-        raise RuntimeError(str(mcp.content(result)))
-    return mcp.content(result)
+        raise RuntimeError(str(mcp.plain_content(result)))
+    return mcp.plain_content(result)
 
 
 class _Default(NamedTuple):

@@ -99,3 +99,22 @@ def block_of(value: Any) -> Json | None:
     if kind not in _BLOCKS or not _is_a(kind, value):
         return None
     return cast("Json", value.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def plain_content(result: Any) -> Any:
+    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks.
+
+    Example:
+        >>> import mcp.types
+        >>> plain_content(mcp.types.CallToolResult(content=[mcp.types.TextContent(type="text", text="noon")]))
+        'noon'
+    """
+    structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
+    if structured is not None:
+        return structured
+    blocks: list[Json] = [
+        block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
+    ]
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return blocks

@@ -10,11 +10,9 @@ from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls
-from sigadapt.adapters.call import AdapterCall
-from sigadapt.adapters.calling.modes import calling_of, refuses_tools
+from sigadapt.adapters.calling.modes import Call, calling_of, refuses_tools
 from sigadapt.adapters.lm.routes import known_of
 from sigadapt.adapters.options import Options, with_switch
-from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
 
@@ -48,10 +46,7 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    plan = plan_of(May)
-    assert plan is not None
-    call = AdapterCall(lm, {}, May, plan, [], {}, known_of(lm, {}))
-    return calling_of(call, Options(**options), "").mode
+    return calling_of(Call(lm, {}, "calls", "", known_of(lm, {})), Options(**options)).mode
 
 
 def test_auto_decides_by_what_is_known_of_a_model() -> None:
@@ -110,8 +105,13 @@ def test_an_unknown_form_is_refused() -> None:
 def asked(
     provider: LoopbackProvider, *, engine: str, is_async: bool = False, times: int = 1, **options: Any
 ) -> Any:
-    settings = {**provider.lm_options("openai"), "model": "openai/nobody-knows-this", "engine": engine}
-    lm = dspy.LM(**{**settings, "cache": False, "num_retries": 0})
+    options_of_lm: Any = {
+        **provider.lm_options("openai"),
+        "model": "openai/nobody-knows-this",
+        "engine": engine,
+    }
+    options_of_lm |= {"cache": False, "num_retries": 0}
+    lm = dspy.LM(**options_of_lm)
     predict, out = dspy.Predict(May), None
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
         for _ in range(times):
@@ -168,7 +168,8 @@ def test_another_model_is_not_prompted_for_the_refusal_of_one() -> None:
 
     with LoopbackProvider(policy) as provider:
         for name in ("a", "b"):
-            lm = dspy.LM(**{**provider.lm_options("openai"), "model": f"openai/{name}", "cache": False})
+            settings: Any = {**provider.lm_options("openai"), "model": f"openai/{name}", "cache": False}
+            lm = dspy.LM(**settings)
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(on_invalid="keep")):
                 dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
     assert ["tools" in received.body for received in provider.received] == [True, False, True]
