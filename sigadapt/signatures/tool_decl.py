@@ -138,7 +138,7 @@ class ToolDecl:
         for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
         text = Text(_written(self.__dict__), checked)
-        self.__dict__.update(text=text, parameters=text.part("parameters"))
+        self.__dict__.update({name: text.part(name) for name in text.parts}, text=text)
 
     @classmethod
     def of(

@@ -290,7 +290,7 @@ async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
     out = chunks[-1]
     assert [(call.id, call.args, call.arguments) for call in out.calls] == [("c1", {"input": CODE}, CODE)]
     heard = [call for chunk in chunks[:-1] for call in chunk.chunk]
-    assert heard == list(out.calls)
+    assert [(call.id, call.arguments) for call in heard] == [("c1", CODE)]
 
 
 def _stream(wire: str) -> bytes:

@@ -302,10 +302,13 @@ def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Requ
     a function, whose argument `input` is the text.
     """
     customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
+    made_custom = ("custom" in call for row in request["messages"] for call in row.get("tool_calls") or ())
+    if not customs and not any(made_custom):
+        return request
     messages: list[dict[str, Any]] = []
     for number, row in enumerate(request["messages"]):
         made = row.get("tool_calls")
-        if made and (customs or any("custom" in call for call in made)):
+        if made:
             calls = [_custom_call(call, customs, route) for call in made]
             for place, call in enumerate(calls):
                 if call is not made[place] and "function" in call:
@@ -346,8 +349,8 @@ def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
 
 
 def _door(request: Request, route: Route) -> Iterator[Change]:
-    prefix = request["model"].partition("/")[0]
-    if request.get("tools") and prefix != route.asked_as:
+    prefix, slash, _ = request["model"].partition("/")
+    if slash and request.get("tools") and prefix != route.asked_as:
         why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
         yield Change("/model", "lowered", why)
 

@@ -13,7 +13,7 @@ from support import CORPUS
 
 import sigadapt
 from sigadapt import Choice, ToolDecls, choice_from_text
-from sigadapt.adapters.response.text_choice import looks_like, reading_of, recovered, schemas_of
+from sigadapt.adapters.response.text_choice import looks_like, reading_of, schemas_of
 from sigadapt.providers.text_calls import FORMATS
 from sigadapt.providers.text_calls.reader import read_text
 
@@ -210,7 +210,6 @@ def test_schemas_are_those_of_the_declarations() -> None:
 def test_the_finish_reason_can_be_told() -> None:
     read: Any = read_text(TEXT, schemas_of(TOOLS), FORMATS)
     assert reading_of(read, "stop").finish == "stop"
-    assert recovered(Choice(text="x")) == Choice(text="x")
     assert looks_like(TEXT, TOOLS) == ("hermes", "get_weather")
 
 
