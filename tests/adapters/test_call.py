@@ -315,7 +315,7 @@ def test_a_setting_with_no_place_is_refused_by_name() -> None:
         LoopbackProvider([Answer(calls=[PARIS])]) as provider,
         pytest.raises(InvalidOption, match="no_such_setting"),
     ):
-        ask(provider, config={"no_such_setting": 1})
+        ask(provider, engine="lm15", config={"no_such_setting": 1})
     assert provider.received == ()
 
 

@@ -75,7 +75,11 @@ KEYWORDS: list[tuple[str, dict[str, Any]]] = [
     ("responses", {"extra_body": {"x": 1}}),
     ("responses", {"drop_params": True}),
 ]
-CONVERSATION = {"messages", "tools", "input", "contents", "instructions", "systemInstruction", "system"}
+CONVERSATION = {"messages", "tools", "input", "contents", "instructions"} | {
+    "systemInstruction",
+    "system_instruction",
+    "system",
+}
 """What each adapter says in its own words."""
 HEADERS = ("x-a", "openai-organization", "openai-project", "anthropic-beta", "authorization", "x-api-key")
 
