@@ -771,6 +771,8 @@ _BEDROCK_THOUGHT = {
     "reasoningContent": {"reasoningText": {"text": "Paris it is.", "signature": "c2ln"}},
 }
 
+_UNTAKEN = (("/messages/2/turn/state", "dropped"),)
+
 REASONING = Row(
     "Reasoning replay",
     "said",
@@ -779,8 +781,9 @@ REASONING = Row(
         "openai": Cell(
             [_assistant(None, _CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+            changes=_UNTAKEN,
             note="OpenAI's own chat wire shows no reasoning. A compatible server's `reasoning_content` goes "
-            "back to those that are known to want it.",
+            "back to those that are known to want it, and is on record otherwise.",
         ),
         "responses": Cell([_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
         "anthropic": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
@@ -796,6 +799,7 @@ REASONING = Row(
         "ollama-door": Cell(
             [_assistant(None, _CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+            changes=_UNTAKEN,
         ),
         "bedrock": Cell(
             [_claude(_BEDROCK_THOUGHT, _BEDROCK_PARIS)], heard=[_BEDROCK_THOUGHT, _BEDROCK_PARIS]
@@ -803,6 +807,7 @@ REASONING = Row(
         "openai-litellm": Cell(
             [_without_content(_CHAT_PARIS)],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
+            changes=_UNTAKEN,
         ),
         "responses-litellm": Cell(
             [_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]

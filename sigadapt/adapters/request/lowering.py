@@ -349,8 +349,8 @@ def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
 
 
 def _door(request: Request, route: Route) -> Iterator[Change]:
-    prefix, slash, _ = request["model"].partition("/")
-    if slash and request.get("tools") and prefix != route.asked_as:
+    prefix = request["model"].partition("/")[0]
+    if request.get("tools") and prefix in route.prefixes - {route.asked_as}:
         why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
         yield Change("/model", "lowered", why)
 

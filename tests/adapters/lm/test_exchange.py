@@ -174,7 +174,7 @@ def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
     assert out.calls.text == "Let me look."
     entry: Any = lm.history[-1]
     if kind == "server_tool_use":  # LiteLLM itself leaves out the other kind
-        assert "srvtoolu_1" in json.dumps(entry["response"].provider_data)
+        assert "srvtoolu_1" in json.dumps(dict(entry["response"].provider_data))
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:

@@ -75,14 +75,9 @@ KEYWORDS: list[tuple[str, dict[str, Any]]] = [
     ("responses", {"extra_body": {"x": 1}}),
     ("responses", {"drop_params": True}),
 ]
-CONVERSATION = {
-    "system_instruction",
-    "messages",
-    "tools",
-    "input",
-    "contents",
-    "instructions",
+CONVERSATION = {"messages", "tools", "input", "contents", "instructions"} | {
     "systemInstruction",
+    "system_instruction",
     "system",
 }
 """What each adapter says in its own words."""
