@@ -1,8 +1,8 @@
 """A real model: a public benchmark's questions through DSPy's adapter and sigadapt's, in every mode.
 
 `python3 tasks.py models` builds a small server and runs this against it; `SIGADAPT_CORPUS` names the questions.
-The page says which model and how small it is. Two modes with the same figure are not told apart by it: read the
-columns as what a mode costs and what it loses, not as what a good model would do.
+The page says which model and how small it is: its figures say what a mode costs and loses, not what a good model
+would do with it.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Way(NamedTuple):
     name: str
     adapter: Callable[[], Any]
     ours: bool
-    config: dict[str, Any] = {}
+    config: Any = None
 
 
 class Score(NamedTuple):
@@ -111,10 +111,19 @@ def ways() -> list[Way]:
         Way("sigadapt, native", lambda: _adapter(tool_calling="native"), ours=True),
         Way("sigadapt, native, recover", lambda: _adapter(tool_calling="native", recover=True), ours=True),
         *[
-            Way(f"sigadapt, prompted, {form}", lambda form=form: _adapter(tool_calling="prompted", call_format=form), True)
+            Way(
+                f"sigadapt, prompted, {form}",
+                lambda form=form: _adapter(tool_calling="prompted", call_format=form),
+                ours=True,
+            )
             for form in sayable()
         ],
-        Way("sigadapt, prompted, hermes, a call required", lambda: _adapter(tool_calling="prompted"), True, forced),
+        Way(
+            "sigadapt, prompted, hermes, a call required",
+            lambda: _adapter(tool_calling="prompted"),
+            ours=True,
+            config=forced,
+        ),
     ]
 
 
@@ -141,7 +150,9 @@ def score(way: Way, lm: dspy.LM, asked: Sequence[Question]) -> Score:
 def _call(way: Way, lm: dspy.LM, question: Question) -> tuple[str | None, dict[str, Any]]:
     with dspy.context(lm=lm, adapter=way.adapter()):
         if way.ours:
-            out = dspy.Predict(Ours)(question=question.text, tools=ToolDecls(question.tools), config=dict(way.config))
+            out = dspy.Predict(Ours)(
+                question=question.text, tools=ToolDecls(question.tools), config=dict(way.config or {})
+            )
         else:
             tools = [_dspys(tool) for tool in question.tools]
             out = dspy.Predict(Theirs)(question=question.text, tools=tools)
@@ -185,14 +196,23 @@ def _bare(text: str) -> str:
 @contextmanager
 def serving(python: str, model: str, port: int) -> Iterator[str]:
     """A server of the model on this machine, until the block ends."""
-    arguments = ["--model", model, "--port", str(port), "--n_ctx", "4096", "--chat_format", "chatml-function-calling"]
-    process = subprocess.Popen(  # noqa: S603
+    arguments = [
+        "--model",
+        model,
+        "--port",
+        str(port),
+        "--n_ctx",
+        "4096",
+        "--chat_format",
+        "chatml-function-calling",
+    ]
+    process = subprocess.Popen(
         [python, "-m", "llama_cpp.server", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         for _ in range(120):
             try:
-                urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=2).close()  # noqa: S310
+                urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=2).close()
                 break
             except (URLError, OSError):
                 time.sleep(1)
@@ -204,13 +224,13 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
 
 HEAD = """# A real model
 
-Written by `python3 tasks.py models`, which builds a server and takes {minutes:.0f} minutes here.
+Written by `python3 tasks.py models`, which builds a server; the questions took {minutes:.0f} minutes here.
 
-The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. It is what a package
-registry has and two cores can run. It says what a mode costs and loses, not what a good model does with it.
-{asked} questions of a public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple), one call asked
-for in each; temperature 0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with
-`--chat_format chatml-function-calling`, which ignores tools where no `tool_choice` is sent.
+The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. Two cores can
+run it. The table says what a mode costs and loses, not what a good model does with it. It asks {asked} questions of a
+public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple), with one right call each; temperature
+0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with `--chat_format chatml-function-calling`,
+which ignores tools where no `tool_choice` is sent.
 
 "Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right tool and
 arguments. An error is an exception that the program gets.
@@ -235,11 +255,15 @@ def main() -> None:
         for way in ways():
             if given.only and not any(word in way.name for word in given.only.split(",")):
                 continue
-            lm = dspy.LM("openai/smollm2", api_base=url, api_key="none", cache=False, temperature=0, max_tokens=200)
+            lm = dspy.LM(
+                "openai/smollm2", api_base=url, api_key="none", cache=False, temperature=0, max_tokens=200
+            )
             got = score(way, lm, asked)
-            shares = " | ".join(f"{count / got.asked:.0%}" for count in (got.parsed, got.tool, got.arguments, got.errors))
+            shares = " | ".join(
+                f"{count / got.asked:.0%}" for count in (got.parsed, got.tool, got.arguments, got.errors)
+            )
             rows.append(f"| {way.name} | {shares} | {got.tokens:.0f} |")
-            print(rows[-1], flush=True)  # noqa: T201
+            print(rows[-1], flush=True)
     if not given.prints:
         minutes = (time.monotonic() - started) / 60
         PAGE.write_text(HEAD.format(asked=len(asked), minutes=minutes) + "\n".join(rows) + "\n")

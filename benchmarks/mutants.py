@@ -21,11 +21,11 @@ PARTS = ("sigadapt", "tests", "docs", "openspec", "pyproject.toml", "README.md")
 
 # Where a wrong sign does harm without an error, and the tests that say what is right there.
 TESTS: dict[str, tuple[str, ...]] = {
-    "signatures/pairing.py": ("signatures/test_pairing.py", "signatures/test_results.py"),
+    "signatures/tool_results/pairing.py": ("signatures/test_pairing.py", "signatures/test_results.py"),
     "adapters/request/aliases.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
     "adapters/request/lowering.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
     "schemas/arguments.py": ("schemas/test_arguments.py", "schemas/test_decoded_arguments.py"),
-    "schemas/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
+    "schemas/checking/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
     "adapters/response/typed_calls.py": (
         "adapters/response/test_typed_calls.py",
         "adapters/response/test_repeated_keys.py",

@@ -34,10 +34,10 @@ from sigadapt.errors import (
 )
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
-from sigadapt.signatures.results import ToolResults
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.results import ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 
 __version__ = "0.1.0"

@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 from sigadapt.errors import InvalidSignature
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.results import ToolResults
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.results import ToolResults
 
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)

@@ -220,7 +220,7 @@ class Route:
             `ERROR: `.
         text_failures: whether a failed result with the flag can only hold text.
         results_as_objects: whether the provider requires a JSON object as a tool result.
-        in_results: returns the block that holds a part of a result (`signatures/content.py`) inside the
+        in_results: returns the block that holds a part of a result (`tool_results/content.py`) inside the
             result, given the model's name; None if a result cannot hold it.
         in_questions: the same for a message that follows the results.
         stand_in: returns the fields that stand in for the missing provider state of a turn's first call,

@@ -22,7 +22,7 @@ from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 _MISSING: Any = object()

@@ -9,7 +9,7 @@ from inspect import iscoroutine
 from typing import Any, NamedTuple, cast
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.check import check_json
+from sigadapt.schemas.checking.schema import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decl import ToolDecl
 

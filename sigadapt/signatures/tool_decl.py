@@ -19,7 +19,15 @@ import jiter
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.check import Checked, check, check_json, check_text, flaw_in, judgements_in, misfitting
+from sigadapt.schemas.checking.schema import (
+    Checked,
+    check,
+    check_json,
+    check_text,
+    flaw_in,
+    judgements_in,
+    misfitting,
+)
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text

@@ -8,7 +8,7 @@ import pytest
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas import check as schema
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.effort import MAX_JUDGED, MAX_STEPS, Effort, extent_of, is_affordable
+from sigadapt.schemas.checking.effort import MAX_JUDGED, MAX_STEPS, Effort, extent_of, is_affordable
 from sigadapt.schemas.json_values import Json
 
 

@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 
 from sigadapt.schemas import check as schema
+from sigadapt.schemas.checking.misfits import MAX_VISITS, Misfits
 from sigadapt.schemas.json_values import Json, pointer
-from sigadapt.schemas.misfits import MAX_VISITS, Misfits
 from sigadapt.schemas.references import check_references
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.tool_decl import ToolDecl

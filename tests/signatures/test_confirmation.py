@@ -13,7 +13,7 @@ from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall, Turn
 from sigadapt.signatures.confirmation import REQUEST, Confirmation
-from sigadapt.signatures.results import ToolResults
+from sigadapt.signatures.tool_results.results import ToolResults
 
 
 def over_ten(args: dict[str, Any]) -> bool:

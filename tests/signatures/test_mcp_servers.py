@@ -17,7 +17,7 @@ import pytest
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls
-from sigadapt.signatures.results import ToolResults
+from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.toolset import Toolset
 from sigadapt.testing import Answer, Call, LoopbackProvider
 

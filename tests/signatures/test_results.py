@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall
-from sigadapt.signatures.results import complaint
+from sigadapt.signatures.tool_results.results import complaint
 
 
 def calls_of(count: int) -> ToolCalls:

@@ -23,7 +23,7 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `StreamListener` | DSPy's listener, which `CallListener` extends |
 | `StreamResponse`, `sync_send_to_stream` | what a listener gets, and how it is sent |
 | `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
-| `LiteLLMEngine._arguments` | overridden in `litellm_engines.py`, to change the messages that it writes |
+| `LiteLLMEngine._arguments` | overridden in `over_litellm/engines.py`, to change what it writes |
 | `ChatStream`, `litellm_errors`, `plain`, `get_litellm` | with these DSPy's LiteLLM engines stream |
 | `closing`, `aclosing` | with these they close a stream |
 """

@@ -14,7 +14,7 @@ import dspy
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
-from sigadapt.adapters.lm.litellm_settings import litellm_only
+from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from dspy import lm15
 
-from sigadapt.adapters.lm.litellm_settings import litellm_only
+from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying
 from sigadapt.adapters.request.tool_choice import form_of
@@ -23,8 +23,8 @@ from sigadapt.providers.result_blocks import text_in
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.caches import BoundedCache
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
-from sigadapt.signatures.results import result_object
 from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_results.results import result_object
 
 
 class Written(NamedTuple):
@@ -218,7 +218,7 @@ _MEDIA: dict[str, Any] = {"image": lm15.ImagePart, "audio": lm15.AudioPart, "fil
 
 
 def _content_part(part: Json) -> Any:
-    """Return a part of a result (`signatures/content.py`) in lm15's types."""
+    """Return a part of a result (`signatures/tool_results/content.py`) in lm15's types."""
     text = text_in(part)
     if text is not None:
         return lm15.TextPart(text=as_unicode(text))

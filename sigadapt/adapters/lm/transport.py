@@ -14,7 +14,7 @@ from sigadapt.adapters.lm.completions import completion_prompt, completion_setti
 from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.history import complete
-from sigadapt.adapters.lm.litellm_engines import Sent, fields_of, fingerprint, over_litellm
+from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15

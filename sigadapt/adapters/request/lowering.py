@@ -161,8 +161,11 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
         return _without_choice(request, form, changes)
     if form not in ("auto", "none", "validated"):
         _refuse_forced_with_thinking(request, route)
-    if form in route.choices:
-        return request
+    return request if form in route.choices else _instead_of(choice, form, request, route, changes)
+
+
+def _instead_of(choice: Any, form: str, request: Request, route: Route, changes: list[Change]) -> Request:
+    """Lower or drop a choice that the route has no form for."""
     if form == "none":
         changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")

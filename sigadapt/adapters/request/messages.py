@@ -19,9 +19,9 @@ from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.pairing import unanswered
-from sigadapt.signatures.results import Round, ToolResults, text_of_result
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.pairing import unanswered
+from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _NO_TURNS = Turns(None, None)
 _NO_ROUNDS: tuple[list[dict[str, Any]], list[list[Round]]] = [], [[]]

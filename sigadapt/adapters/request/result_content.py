@@ -15,7 +15,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
-from sigadapt.signatures.content import MEDIA, Part, name_of, text_of
+from sigadapt.signatures.tool_results.content import MEDIA, Part, name_of, text_of
 
 
 class Placed(NamedTuple):

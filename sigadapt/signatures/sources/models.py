@@ -8,7 +8,7 @@ import jiter
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.check import check
+from sigadapt.schemas.checking.schema import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.raw_decl import RawDecl

@@ -21,7 +21,7 @@ import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.check import check
+from sigadapt.schemas.checking.schema import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of

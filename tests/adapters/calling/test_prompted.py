@@ -19,7 +19,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.providers.provider import Reading
 from sigadapt.signatures.calls import ToolCall, Turn
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 

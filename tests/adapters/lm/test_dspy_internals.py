@@ -348,7 +348,7 @@ def test_streams_are_closed() -> None:
 
 
 def test_the_engines_write_their_messages_in_one_method(provider: LoopbackProvider) -> None:
-    """`litellm_engines.py` overrides `_arguments`."""
+    """`over_litellm/engines.py` overrides `_arguments`."""
     lm = lm_of(provider, engine="litellm")
     engine = internals.native_engine(lm, request_of(lm), is_async=False)
     assert engine._arguments(request_of(lm))["messages"] == [{"role": "user", "content": "Hi"}]

@@ -28,7 +28,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import compact
 from sigadapt.signatures.calls import InvalidToolCall, Turn
-from sigadapt.signatures.results import result_text
+from sigadapt.signatures.tool_results.results import result_text
 from sigadapt.testing import Answer, LoopbackProvider
 
 

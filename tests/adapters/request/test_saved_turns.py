@@ -15,7 +15,7 @@ from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
 from sigadapt import SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.lm.litellm_engines import fields_of
+from sigadapt.adapters.lm.over_litellm.engines import fields_of
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request

@@ -5,8 +5,8 @@ from typing import Any, Protocol, cast
 import pydantic
 
 from sigadapt.schemas.half_pairs import restored, savable
-from sigadapt.signatures.content import content_of, is_content, json_of, mcp_content
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
+from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
 
 
 class _Named(Protocol):
@@ -27,8 +27,8 @@ class ToolResult(pydantic.BaseModel):
             result, MCP content blocks), alone, in a list, or anywhere inside. These are kept as plain data.
         is_error: whether the call failed; `value` is then the reason.
         is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
-        is_content: whether `value` is content as plain data, in the form of `signatures/content.py`. It is
-            set by itself for values with images, files or audio.
+        is_content: whether `value` is content as plain data, in the form of `content.py`. It is set by itself
+            for values with images, files or audio.
 
     Raises:
         pydantic.ValidationError: if `is_content` is true and `value` is not content.

@@ -19,8 +19,8 @@ import dspy
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.content import is_content
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.content import is_content
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
 

@@ -18,9 +18,9 @@ from typing_extensions import Self
 from sigadapt.schemas.half_pairs import restored
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.content import PLAIN, json_of, text_of
-from sigadapt.signatures.pairing import in_order, results_by_id
-from sigadapt.signatures.tool_result import ToolResult
+from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
+from sigadapt.signatures.tool_results.pairing import in_order, results_by_id
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import jsonschema_rs
 
-from sigadapt.schemas.effort import extent_of, repeats_of, steps_of
+from sigadapt.schemas.checking.effort import extent_of, repeats_of, steps_of
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.schemas.references import References
 

@@ -7,7 +7,7 @@ Reading: lm15 or LiteLLM refuses a whole answer because of one call that its typ
 subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
 that LiteLLM logs (`logger_fn`) before it reads it.
 
-Streaming: `litellm_chunks.py`.
+Streaming: `over_litellm/chunks.py`.
 """
 
 import copy
@@ -32,7 +32,7 @@ from sigadapt.adapters.lm.dspy_internals import (
     with_engine,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
-from sigadapt.adapters.lm.litellm_chunks import Chunks
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks
 from sigadapt.adapters.lm.routes import NOTHING, known_of
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.request.states import replaying

@@ -26,7 +26,7 @@ import orjson
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import BUDGET, BoundedCache
-from sigadapt.schemas.effort import (
+from sigadapt.schemas.checking.effort import (
     MAX_JUDGED,
     MAX_STEPS,
     Effort,
@@ -35,6 +35,7 @@ from sigadapt.schemas.effort import (
     is_affordable,
     remembered_in,
 )
+from sigadapt.schemas.checking.misfits import Misfit, Misfits
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -47,7 +48,6 @@ from sigadapt.schemas.json_values import (
     pointer,
     short_pointer,
 )
-from sigadapt.schemas.misfits import Misfit, Misfits
 from sigadapt.schemas.references import References, check_references
 from sigadapt.schemas.subschemas import Place, subschemas
 

@@ -1,0 +1,1 @@
+"""The LiteLLM door: its engines, its streams and its settings."""
