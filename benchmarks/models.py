@@ -1,8 +1,8 @@
 """A real model: a public benchmark's questions through DSPy's adapter and sigadapt's, in every mode.
 
-`python3 tasks.py models` builds a small server and runs this against it; `SIGADAPT_CORPUS` names the questions.
-The page says which model and how small it is: its figures say what a mode costs and loses, not what a good model
-would do with it.
+`python3 tasks.py models` builds a small server and runs this against it; `SIGADAPT_CORPUS` names the
+questions. The page says which model and how small it is: its figures say what a mode costs and loses, not what
+a good model would do with it.
 """
 
 import argparse
@@ -226,14 +226,14 @@ HEAD = """# A real model
 
 Written by `python3 tasks.py models`, which builds a server; the questions took {minutes:.0f} minutes here.
 
-The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. Two cores can
-run it. The table says what a mode costs and loses, not what a good model does with it. It asks {asked} questions of a
-public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple), with one right call each; temperature
-0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with `--chat_format chatml-function-calling`,
-which ignores tools where no `tool_choice` is sent.
+The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. Two
+cores can run it. The table says what a mode costs and loses, not what a good model does with it. It asks
+{asked} questions of a public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple), with
+one right call each; temperature 0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with
+`--chat_format chatml-function-calling`, which ignores tools where no `tool_choice` is sent.
 
-"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right tool and
-arguments. An error is an exception that the program gets.
+"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right tool
+and arguments. An error is an exception that the program gets.
 
 | way to ask | parsed | right tool | right arguments | errors | prompt tokens |
 | --- | --- | --- | --- | --- | --- |

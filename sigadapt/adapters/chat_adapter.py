@@ -1,7 +1,7 @@
 """DSPy's ChatAdapter plus tool calling that loses nothing; text fields stand under `[[ ## name ## ]]`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 from dspy.utils.callback import BaseCallback
@@ -47,7 +47,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         True
     """
 
-    field_marker = "[[ ## {} ## ]]"
+    field_marker: ClassVar[str] = "[[ ## {} ## ]]"
 
     def __init__(
         self,

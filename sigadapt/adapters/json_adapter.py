@@ -1,7 +1,7 @@
 """DSPy's JSONAdapter plus tool calling that loses nothing; text fields are one JSON object."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_origin
+from typing import Any, ClassVar, get_origin
 
 import dspy
 import pydantic
@@ -49,7 +49,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         True
     """
 
-    field_marker = '"{}"'
+    field_marker: ClassVar[str] = '"{}"'
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """DSPy's TwoStepAdapter plus tool calling that loses nothing; a second model reads fields from free text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 from dspy import BaseLM
@@ -52,7 +52,7 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         True
     """
 
-    field_marker = ""
+    field_marker: ClassVar[str] = ""
     parses_beside_calls = False
     use_json_adapter_fallback = False
 

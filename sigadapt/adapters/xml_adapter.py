@@ -1,5 +1,7 @@
 """DSPy's XMLAdapter plus tool calling that loses nothing; text fields are XML elements."""
 
+from typing import ClassVar
+
 import dspy
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
@@ -15,4 +17,4 @@ class XMLAdapter(ChatAdapter, dspy.XMLAdapter):
         True
     """
 
-    field_marker = "<{}>"
+    field_marker: ClassVar[str] = "<{}>"

@@ -1,8 +1,9 @@
 """The parts of a result as content blocks of a chat message, and what the providers' blocks have in common.
 
 A part has the form that `signatures/tool_results/content.py` describes. Source: OpenAI's chat completions
-reference (content parts `text`, `image_url`, `input_audio` and `file` of a user message), read 2026-11-21. A tool
-message takes text alone there, so what is not text follows the results of the turn in a user message.
+reference (content parts `text`, `image_url`, `input_audio` and `file` of a user message), read
+2026-11-21. A tool message takes text alone there, so what is not text follows the results of the turn in
+a user message.
 """
 
 import base64

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas import check as schema
 from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.checking import schema
 from sigadapt.schemas.checking.effort import MAX_JUDGED, MAX_STEPS, Effort, extent_of, is_affordable
 from sigadapt.schemas.json_values import Json
 

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from sigadapt.schemas import check as schema
+from sigadapt.schemas.checking import schema
 from sigadapt.schemas.checking.misfits import MAX_VISITS, Misfits
 from sigadapt.schemas.json_values import Json, pointer
 from sigadapt.schemas.references import check_references

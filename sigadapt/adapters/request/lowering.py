@@ -171,7 +171,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
     if form == "validated":
         return _unvalidated(request, route, changes)
-    if isinstance(choice, dict) and form != "own":
+    if not isinstance(choice, str) and form != "own":
         request = _chosen_only(request, choice, changes)
         if "required" in route.choices:
             return request

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -152,7 +152,7 @@ def test_a_conversation_may_change_its_mode_in_the_middle() -> None:
         lm = lm_of(net, cache=False)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
             results = ToolResults.of(first.calls, ["18 C"])
-            second = dspy.Predict(Turns)(question="weather?", tools=[get_weather], results=results)
+            second: Any = dspy.Predict(Turns)(question="weather?", tools=[get_weather], results=results)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="prompted")):
             saved = ToolCalls.model_validate_json(second.calls.model_dump_json())
             both = results + ToolResults.of(saved, ["20 C"])
@@ -170,7 +170,7 @@ def test_a_reask_says_the_error_in_words() -> None:
         LoopbackProvider([Answer(text=hermes('{"city": 42}')), Answer(text=IN_PARIS)]) as net,
         dspy.context(lm=lm_of(net, cache=False), adapter=adapter),
     ):
-        out = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+        out: Any = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
     assert [call.args for call in out.calls] == [{"city": "Paris"}]
     again = net.received[1].body["messages"][-1]
     assert again["role"] == "user"
@@ -276,8 +276,8 @@ def test_a_text_completion_model_calls_tools() -> None:
 
     lm: Any = Completing("openai/davinci", model_type="text", api_key="x")
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-        out = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
-        again = asyncio.run(dspy.Predict(May).acall(question="weather?", tools=ToolDecls([get_weather])))
+        out: Any = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+        again: Any = asyncio.run(dspy.Predict(May).acall(question="weather?", tools=ToolDecls([get_weather])))
     assert [call.args for call in [*out.calls, *again.calls]] == [{"city": "Paris"}] * 2
     assert "<tools>" in asked[0]
     assert asked[0].endswith("weather?")
@@ -296,9 +296,8 @@ def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs:
     calls = {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]}
     lm = DummyLM([{"answer": "Soon.", "calls": calls}, {"answer": "Mild."}], adapter=theirs())
     with dspy.context(lm=lm, adapter=ours()):
-        first, second = (
-            dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather])) for _ in range(2)
-        )
+        asked = (dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather])) for _ in range(2))
+        first, second = cast("Any", tuple(asked))
     assert [call.args for call in first.calls] == [{"city": "Paris"}]
     assert (first.answer, second.answer, second.calls) == ("Soon.", "Mild.", None)
 
@@ -317,19 +316,16 @@ def test_a_turn_said_in_words_is_read_back_as_it_was(calls: list[Any], text: str
     made = [ToolCall(id=f"c{n}", name=name, args=args, index=n) for n, (name, args) in enumerate(calls)]
     said = assistant_message(made, Turn(text=text or None), text or None)
     answered = [result_message(ToolResult(call_id=call.id, name=call.name, value="ok")) for call in made]
-    tools = [
-        {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
-        for name in {*dict(calls)}
-    ]
+    declared = {name: {"type": "object"} for name in dict(calls)}
+    tools = [{"type": "function", "function": {"name": n, "parameters": p}} for n, p in declared.items()]
     request: Request = {"model": "m", "messages": [said, *answered], "tools": tools}
     sent, _ = put_in_words(request, form)
     row = next(row for row in sent["messages"] if row["role"] == "assistant")
-    schemas = {tool["function"]["name"]: {"type": "object"} for tool in tools}
-    read, from_text = Calling("prompted", form).take(
-        Reading(row["content"], None, [], "stop"), lambda: schemas
-    )
+    answer = Reading(row["content"], None, [], "stop")
+    read, from_text = Calling("prompted", form).take(answer, lambda: declared)
     assert from_text
-    got = [(name, json.loads(sent) if isinstance(sent, str) else sent or {}) for _, name, sent in read.calls]
+    raw: list[Any] = [(name, args) for _, name, args in read.calls]
+    got = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
     assert got == [(name, args) for name, args in calls]
     assert (read.text or "") == text
 
