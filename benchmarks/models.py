@@ -1,8 +1,8 @@
 """A real model: a public benchmark's questions through DSPy's adapter and sigadapt's, in every mode.
 
 `python3 tasks.py models` builds a small server and runs this against it; `SIGADAPT_CORPUS` names the
-questions. The page says which model and how small it is: its figures say what a mode costs and loses, not what
-a good model would do with it.
+questions. The page says which model and how small it is: its figures say what a mode costs and loses, not
+what a good model would do with it.
 """
 
 import argparse
@@ -232,8 +232,8 @@ cores can run it. The table says what a mode costs and loses, not what a good mo
 one right call each; temperature 0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with
 `--chat_format chatml-function-calling`, which ignores tools where no `tool_choice` is sent.
 
-"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right tool
-and arguments. An error is an exception that the program gets.
+"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right
+tool and arguments. An error is an exception that the program gets.
 
 | way to ask | parsed | right tool | right arguments | errors | prompt tokens |
 | --- | --- | --- | --- | --- | --- |

@@ -325,7 +325,7 @@ def test_a_turn_said_in_words_is_read_back_as_it_was(calls: list[Any], text: str
     read, from_text = Calling("prompted", form).take(answer, lambda: declared)
     assert from_text
     raw: list[Any] = [(name, args) for _, name, args in read.calls]
-    got = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
+    got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
     assert got == [(name, args) for name, args in calls]
     assert (read.text or "") == text
 
