@@ -81,8 +81,8 @@ def as_given(seconds: float) -> Table:
         rows.append([named(count), *ratios, micro(theirs - floor)])
     told = (
         "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
-        "A list is declared again with every call; what was derived of a function is kept while the function "
-        "is what it was. With many tools, make one `ToolDecls` and give it."
+        "A function that is what it was is looked at and not read again; dicts and `dspy.Tool`s are read "
+        "with every call. With many of these, make one `ToolDecls` and give it."
     )
     head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "made functions", "DSPy adds")
     return Table("By the form in which tools are given", told, head, rows)
