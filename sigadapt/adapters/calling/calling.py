@@ -17,7 +17,6 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.providers.provider import Reading
-from sigadapt.providers.text_calls import FORMATS
 from sigadapt.schemas.json_values import Json
 
 
@@ -69,7 +68,7 @@ class Calling:
             reading = with_calls_of_field(reading, self.field, self.marker)
             if reading.calls:
                 return reading, True
-        found = with_calls_of_text(reading, schemas(), FORMATS, undeclared=self.mode == "prompted")
+        found = with_calls_of_text(reading, schemas(), undeclared=self.mode == "prompted")
         return found, bool(found.calls)
 
 

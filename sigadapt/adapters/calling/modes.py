@@ -28,14 +28,13 @@ _REFUSED: WeakCache[tuple[str, str]] = WeakCache()
 """By language model: its name, and what its endpoint said when it refused tools."""
 
 _TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
-_REFUSALS = re.compile(
+_REFUSALS = (
     r"--enable-auto-tool-choice"  # vLLM
     r"|tools param requires --jinja|unsupported param: tools"  # llama.cpp
     r"|no endpoints found that support tool use"  # OpenRouter
     # Ollama, TGI, Bedrock, gateways. `tool_choice`, parallel calls and streaming are other matters.
     rf"|(?:not|n't) support (?:native )?{_TOOLS}(?! use| call| in streaming)(?![\w-])"
-    rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)",
-    re.IGNORECASE,
+    rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)"
 )
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
 
@@ -115,7 +114,9 @@ def refuses_tools(error: BaseException) -> bool:
         (True, False)
     """
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
-    return (status is None or status in _STATUSES) and _REFUSALS.search(str(error)) is not None
+    return (status is None or status in _STATUSES) and re.search(
+        _REFUSALS, str(error), re.IGNORECASE
+    ) is not None
 
 
 def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:

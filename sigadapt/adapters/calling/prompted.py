@@ -8,15 +8,19 @@ form, behind its text. The results of a turn are one user message. The form is a
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.text_calls import FORMATS
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, closest, compact
 
+if TYPE_CHECKING:
+    from sigadapt.providers.text_calls.contract import TextFormat
+
+DEFAULT_FORM = "hermes"
+"""The text format to ask for unless `call_format` names another."""
 _ONLY_NATIVE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _OFFER = (
     "# Tools\n\nYou can call these tools. Each line describes one, with the JSON Schema of its arguments:\n"
@@ -27,6 +31,12 @@ _OFFER = (
 _EXAMPLE = [("tool_name", {"argument": "value"})]
 
 
+def _formats() -> "tuple[TextFormat, ...]":
+    from sigadapt.providers.text_calls import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
+
+    return FORMATS
+
+
 def sayable() -> list[str]:
     """Return the names of the text formats in which calls can be asked for.
 
@@ -34,7 +44,7 @@ def sayable() -> list[str]:
         >>> "hermes" in sayable()
         True
     """
-    return [each.name for each in FORMATS if each.say is not None]
+    return [each.name for each in _formats() if each.say is not None]
 
 
 def check_form(name: str) -> None:
@@ -43,7 +53,7 @@ def check_form(name: str) -> None:
     Raises:
         InvalidOption: with the names there are.
     """
-    if name not in sayable():
+    if name != DEFAULT_FORM and name not in sayable():
         near = closest(name, sayable()) if isinstance(cast("object", name), str) else None
         fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(sayable())}."
         raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
@@ -128,7 +138,7 @@ def _example(form: str) -> str:
 
 
 def _say(form: str, calls: Sequence[tuple[str, Json]], schemas: Mapping[str, Json]) -> str:
-    say = next(each.say for each in FORMATS if each.name == form)
+    say = next(each.say for each in _formats() if each.name == form)
     return cast("Any", say)(calls, schemas)
 
 

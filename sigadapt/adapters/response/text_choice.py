@@ -1,22 +1,23 @@
 """Text -> Reading -> Choice: calls that a model wrote into its text.
 
 `providers/text_calls/` reads the text; what comes out passes through `choice_of` like any answer, so ids,
-codes and turns are the same. Each call, good or bad, is marked `recovered`.
+codes and turns are the same. Each call, good or bad, is marked `recovered`. The table of formats is imported
+when a text is first read: it takes a fifth of the import, and most programs never read calls from text.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import CutOff, RawCall, Reading
 from sigadapt.providers.reading import joined
-from sigadapt.providers.text_calls import FORMATS, named
-from sigadapt.providers.text_calls.contract import TextFormat
-from sigadapt.providers.text_calls.reader import TextReading, read_text
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
+
+if TYPE_CHECKING:
+    from sigadapt.providers.text_calls.reader import TextReading
 
 _CUTTING = frozenset(("length", "content_filter", "error"))
 RECOVERED = "recovered"
@@ -58,17 +59,20 @@ def choice_from_text(
         ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
     """
     whole = text if isinstance(text, str) else "".join(text)
-    chosen = FORMATS if formats is None else named(formats)
-    read = read_text(
-        whole,
-        schemas_of(tools),
-        chosen,
-        starts_in_reasoning=starts_in_reasoning,
-        asked=formats is not None,
-    )
+    read = _read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
     choice = choice_of(reading_of(read), whole)
     calls = choice.tool_calls
     return choice if calls is None else replace(choice, tool_calls=recovered(calls))
+
+
+def _read(
+    text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: bool
+) -> "TextReading":
+    from sigadapt.providers.text_calls import FORMATS, named  # noqa: PLC0415  (the first lines say why)
+    from sigadapt.providers.text_calls.reader import read_text  # noqa: PLC0415
+
+    chosen = FORMATS if formats is None else named(formats)
+    return read_text(text, schemas, chosen, asked=formats is not None, **how)
 
 
 def schemas_of(tools: object) -> dict[str, Json]:
@@ -82,7 +86,7 @@ def schemas_of(tools: object) -> dict[str, Json]:
     return {decl.name: decl.parameters for decl in decls}
 
 
-def reading_of(read: TextReading, finish: str | None = None) -> Reading:
+def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
     """Return what was read of a text as a Reading.
 
     Args:
@@ -93,24 +97,21 @@ def reading_of(read: TextReading, finish: str | None = None) -> Reading:
     return Reading(read.text, read.reasoning, calls, finish)
 
 
-def with_calls_of_text(
-    reading: Reading, schemas: Mapping[str, Json], formats: Sequence[TextFormat], *, undeclared: bool
-) -> Reading:
+def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], *, undeclared: bool) -> Reading:
     """Return a Reading with the calls and the thinking that its text holds, and the text without them.
 
     Args:
         reading: one candidate of an answer, with text and without calls.
         schemas: the schemas of arguments by the names of the declared tools.
-        formats: the formats to read.
         undeclared: whether markup with a name that is not declared is a call too.
 
     Example:
         >>> said = Reading('Look.<tool_call>{"name": "now"}</tool_call>', None, [], "stop")
-        >>> read = with_calls_of_text(said, {"now": {}}, (), undeclared=False)
-        >>> read == said
-        True
+        >>> read = with_calls_of_text(said, {"now": {}}, undeclared=False)
+        >>> read.text, [name for _, name, _ in read.calls]
+        ('Look.', ['now'])
     """
-    read = read_text(reading.text or "", schemas, formats, undeclared=undeclared)
+    read = _read(reading.text or "", schemas, undeclared=undeclared)
     found = reading_of(read, reading.finish)
     ended = reading.finish is not None and reading.finish not in _CUTTING
     calls = [_ended(call) for call in found.calls] if ended else found.calls
@@ -146,5 +147,5 @@ def looks_like(text: str, tools: object) -> tuple[str, str] | None:
         >>> looks_like("<function=now>\n</function>", [{"name": "now"}])
         ('qwen3-coder-xml', 'now')
     """
-    calls = read_text(text, schemas_of(tools), FORMATS).calls
+    calls = _read(text, schemas_of(tools)).calls
     return (calls[0][0], calls[0][1].name) if calls else None
