@@ -55,7 +55,8 @@ def summary(data: Any) -> str:
         lines.append(f"| [{row.title}](#{link}) | " + " | ".join(marks) + " |")
     return (
         "\n".join(lines)
-        + "\n\n`yes`: sent as asked. `recorded`: sent by other means or not at all, and recorded."
+        + "\n\n`yes`: sent as asked. `recorded`: sent by other means or not at all, and recorded. "
+        "`refused`: an error\nbefore the request. `none`: the wire has nothing of the kind."
     )
 
 
@@ -63,6 +64,8 @@ def mark(cell: Any) -> str:
     """Return the mark of a cell: whether the wire carries what was asked."""
     if cell.known:
         return "not yet"
+    if cell.refused or cell.absent:
+        return "refused" if cell.refused else "none"
     return "recorded" if cell.changes or cell.adapted else "yes"
 
 
@@ -73,6 +76,9 @@ def section(row: Any, columns: Any) -> Iterator[str]:
         yield f"### {' · '.join(titles)}\n"
         if cell.heard is not None and row.scope == "said":
             yield f"The answer:\n\n{block(cell.heard)}\n\nOn the next turn:\n"
+        if cell.refused or cell.absent:
+            yield f"{cell.absent or 'Refused before the request: ' + cell.refused + '.'}\n"
+            continue
         yield f"{block(cell.sent)}\n" if cell.sent else "Nothing is sent.\n"
         yield from remarks(cell)
 

@@ -45,6 +45,7 @@ from sigadapt.providers.reading import (
     objects,
     other,
     parts_of,
+    ran_itself,
     said,
     state,
     word,
@@ -231,12 +232,36 @@ def _thinking(block: Json) -> Json | None:
 
 
 def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`."""
+    """Return a turn's state from a chat message of LiteLLM.
+
+    Signed thinking stands in `thinking_blocks`. Blocks of tools that Claude ran itself have lost their places
+    and parts of their content, so that only their names are kept: the next request records what stays behind.
+
+    Example:
+        >>> message = {"tool_calls": [{"id": "srvtoolu_1", "function": {"name": "web_search"}}]}
+        >>> state_from_chat(message, "Hi.")["items"]
+        [{'type': 'other', 'name': 'server_tool_use'}, {'type': 'text', 'text': 'Hi.'}]
+    """
     blocks = objects(message.get("thinking_blocks"))
-    if not any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
+    signed = any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks)
+    names = dict.fromkeys(_names_of_own(message))
+    if not signed and not names:
         return None
-    calls = (called() for _ in objects(message.get("tool_calls")))
-    return state(NAME, [*filter(None, map(_thinking, blocks)), said("text", text), *calls])
+    thoughts = filter(None, map(_thinking, blocks)) if signed else ()
+    calls = (called() for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id")))
+    own: list[Json] = [{"type": "other", "name": name} for name in names]
+    return state(NAME, [*thoughts, *own, said("text", text), *calls])
+
+
+def _names_of_own(message: Json) -> Iterator[str]:
+    for call in objects(message.get("tool_calls")):
+        if ran_itself(call.get("id")):
+            yield "mcp_tool_use" if call["id"].startswith("mcp") else "server_tool_use"
+    beside = an_object(message.get("provider_specific_fields"))
+    for key in ("web_search_results", "tool_results", "compaction_blocks"):
+        yield from (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
+    if beside.get("citations"):
+        yield "citations"
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001

@@ -48,6 +48,7 @@ from sigadapt.providers.reading import (
     objects,
     other,
     parts_of,
+    ran_itself,
     said,
     state,
     text_of,
@@ -77,7 +78,6 @@ _MORE = frozenset(
 )
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
-_OWN_IDS = ("srvtoolu_", "mcptoolu_")  # Anthropic's ids of server tools and of MCP tools
 _HEAD = {"id", "type", "index"}
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 _LISTS = ("reasoning_details", "annotations")
@@ -139,16 +139,6 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     if is_text(refusal) and not message.get("refusal"):  # where LiteLLM puts it
         text = joined([text, refusal])
     return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
-
-
-def ran_itself(id: Any) -> bool:  # noqa: A002
-    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
-
-    Example:
-        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
-        (True, False, False)
-    """
-    return isinstance(id, str) and id.startswith(_OWN_IDS)
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:

@@ -325,6 +325,18 @@ def other(name: str, block: Json) -> Json:
     return kept({"type": "other"}, name, block)
 
 
+def ran_itself(id: Any) -> bool:  # noqa: A002
+    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
+
+    Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
+
+    Example:
+        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
+        (True, False, False)
+    """
+    return isinstance(id, str) and id.startswith(("srvtoolu_", "mcptoolu_"))
+
+
 def more_than(block: Json, known: frozenset[str]) -> str:
     """Return the names of the fields of a block that hold something and are not known; usually none.
 

@@ -278,7 +278,10 @@ def test_a_stream_gives_the_same_call(wire: str, cut: bool):
     assert isinstance(call, ToolCall) is is_whole
 
 
-@pytest.mark.parametrize(("wire", "engine"), [("responses", "auto")])
+@pytest.mark.parametrize(
+    ("wire", "engine"),
+    [("openai", "auto"), ("openai", "litellm"), ("responses", "auto")],  # LiteLLM does not stream responses
+)
 async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
     """streaming: A custom call streams as any other."""
     with LoopbackProvider([_stream(wire)]) as provider:

@@ -421,6 +421,18 @@ def test_litellms_chat_door_says_what_it_has_no_place_for() -> None:
         assert ["server_tool_use, web_search_tool_result" in why for why in served.changes] == [True]
 
 
+def test_blocks_that_litellm_took_apart_are_on_record() -> None:
+    """conversations: Blocks that LiteLLM takes apart are on record."""
+    blocks = BLOCKS["anthropic"]
+    kinds = ("thinking", "server_tool_use", "web_search_tool_result", "cited text", "call")
+    with wired("anthropic", "litellm") as served:
+        calls = served.calls([blocks[kind] for kind in kinds])
+        turn = served.turn(calls)
+        assert [block["type"] for block in turn] == ["thinking", "text", "tool_use"]
+        [why] = served.changes
+    assert "server_tool_use, web_search_tool_result, citations" in why
+
+
 def test_litellms_responses_door_takes_the_whole_turn() -> None:
     """conversations: Blocks of a provider's own tools go back."""
     blocks = BLOCKS["responses"]

@@ -16,6 +16,7 @@ TEXT = '{"answer": "Fine."}'
 """An answer without calls that every adapter can read."""
 
 _TOOL_KEYS = ("tools", "tool_choice", "parallel_tool_calls")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _FORMAT_KEYS = ("response_format", "text", "output_config", "output_format", "format", "outputConfig")
 _TURNS = {"chat": "messages", "responses": "input", "gemini": "contents"}
 
@@ -91,7 +92,7 @@ def turns(form: str, sent: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def is_result(row: Mapping[str, Any]) -> bool:
     """Whether a row of the conversation carries results."""
-    if row.get("role") == "tool" or row.get("type") == "function_call_output":
+    if row.get("role") == "tool" or row.get("type") in _OUTPUTS:
         return True
     parts: Any = row.get("content") or row.get("parts")
     if row.get("role") != "user" or not isinstance(parts, list):

@@ -70,14 +70,18 @@ class Cell:
         adapted: the settings whose lowering lm15 recorded in the history entry's `adaptations`.
         note: what a reader of the page should know.
         known: why the cell does not hold today; the test expects it to fail.
+        refused: what the error says where the request is refused before it is sent.
+        absent: why the wire has nothing of the kind; the cell is not tried.
     """
 
-    sent: Json
+    sent: Json = None
     heard: Json = None
     changes: tuple[tuple[str, str], ...] = ()
     adapted: tuple[str, ...] = ()
     note: str = ""
     known: str = ""
+    refused: str = ""
+    absent: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Row:
         about: one sentence for the page.
         options: the adapter's options.
         tools: the names of the declared tools.
+        custom: a declaration to send in their place.
         values: what the calls gave, for rows with a second turn.
         errors: which of them failed.
         calls: the calls as read, as (name, args).
@@ -106,6 +111,7 @@ class Row:
     cells: Mapping[str, Cell]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: Sequence[str] = ("get_weather",)
+    custom: Mapping[str, Any] | None = None
     values: Sequence[Any] = ("sunny",)
     errors: Sequence[bool] = (False,)
     calls: Sequence[tuple[str, dict[str, Any]]] = (("get_weather", {"city": "Paris"}),)
@@ -124,6 +130,8 @@ def declared(name: str) -> dict[str, Any]:
 
 def declared_in(row: Row) -> list[dict[str, Any]]:
     """The declarations of a row."""
+    if row.custom is not None:
+        return [dict(row.custom)]
     return [{**declared(name), **row.fields} for name in row.tools]
 
 
@@ -1163,6 +1171,152 @@ STRUCTURED = Row(
     },
 )
 
+# ---- what is newer than plain functions ----
+
+_GRAMMAR = {"syntax": "regex", "definition": "[a-z]+"}
+_CUSTOM: Json = {
+    "type": "custom",
+    "name": "run",
+    "description": "Run code.",
+    "format": {"type": "grammar", **_GRAMMAR},
+}
+_CUSTOM_CHAT: Json = {
+    "type": "custom",
+    "custom": {
+        "name": "run",
+        "description": "Run code.",
+        "format": {"type": "grammar", "grammar": _GRAMMAR},
+    },
+}
+_NO_CUSTOM = "this route's provider has no custom tools"
+_NOT_CUSTOM = Cell(absent="The wire has no custom tools.")
+_OTHERS = (
+    "anthropic",
+    "gemini",
+    "ollama",
+    "ollama-door",
+    "bedrock",
+    "anthropic-litellm",
+    "gemini-litellm",
+)
+
+CUSTOM_TOOL = Row(
+    "Custom tool",
+    "tools",
+    "A tool that takes text in a grammar; refused before the request where the wire has no custom tools.",
+    {
+        "openai": Cell({"tools": [_CUSTOM_CHAT]}),
+        "responses": Cell({"tools": [_CUSTOM]}),
+        "openai-litellm": Cell({"tools": [_CUSTOM_CHAT]}),
+        "responses-litellm": Cell({"tools": [_CUSTOM]}),
+        **dict.fromkeys(_OTHERS, Cell(refused=_NO_CUSTOM)),
+    },
+    custom=_CUSTOM,
+)
+
+_CUSTOM_CALL_CHAT = {"id": "call_1", "type": "custom", "custom": {"name": "run", "input": "abc"}}
+_CUSTOM_CALL: Json = {
+    "type": "custom_tool_call",
+    "id": "ctc_1",
+    "call_id": "call_1",
+    "name": "run",
+    "input": "abc",
+}
+_CUSTOM_CALLED: Sequence[tuple[str, dict[str, Any]]] = (("run", {"input": "abc"}),)
+
+CUSTOM_CALL = Row(
+    "Custom call",
+    "said",
+    "A call of a custom tool: its text as written.",
+    {
+        "openai": Cell([_assistant(None, _CUSTOM_CALL_CHAT)], heard=_assistant(None, _CUSTOM_CALL_CHAT)),
+        "responses": Cell([_CUSTOM_CALL], heard=[_CUSTOM_CALL]),
+        "openai-litellm": Cell(
+            [_without_content(_CUSTOM_CALL_CHAT)], heard=_assistant(None, _CUSTOM_CALL_CHAT)
+        ),
+        "responses-litellm": Cell([_CUSTOM_CALL], heard=[_CUSTOM_CALL]),
+        **dict.fromkeys(_OTHERS, _NOT_CUSTOM),
+    },
+    custom=_CUSTOM,
+    calls=_CUSTOM_CALLED,
+)
+
+_CUSTOM_OUTPUT = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "sunny"}
+_CUSTOM_ROW = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
+
+CUSTOM_RESULT = Row(
+    "Result of a custom call",
+    "results",
+    "The result in the form that belongs to a custom call.",
+    {
+        "openai": Cell([_CUSTOM_ROW], heard=_assistant(None, _CUSTOM_CALL_CHAT)),
+        "responses": Cell([_CUSTOM_OUTPUT], heard=[_CUSTOM_CALL]),
+        "openai-litellm": Cell([_CUSTOM_ROW], heard=_assistant(None, _CUSTOM_CALL_CHAT)),
+        "responses-litellm": Cell([_CUSTOM_OUTPUT], heard=[_CUSTOM_CALL]),
+        **dict.fromkeys(_OTHERS, _NOT_CUSTOM),
+    },
+    custom=_CUSTOM,
+    calls=_CUSTOM_CALLED,
+)
+
+_SEARCH_USE: Json = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "weather"},
+}
+_SEARCH_FOUND: Json = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [
+        {"type": "web_search_result", "url": "https://e.org", "title": "t", "encrypted_content": "E"}
+    ],
+}
+_SEARCHED_BY_CLAUDE = [_SEARCH_USE, _SEARCH_FOUND, _ANTHROPIC_PARIS]
+_SEARCHED_BY_OPENAI: Json = [
+    {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "weather"},
+    },
+    _RESPONSES_PARIS_HEARD,
+]
+_RAN_BY_GEMINI: Json = [
+    {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+    _GEMINI_PARIS,
+]
+_NO_SERVER_TOOLS = Cell(absent="The provider runs no tools in the middle of a turn.")
+
+SERVER_TOOLS = Row(
+    "Tools that the provider ran",
+    "said",
+    "A search or code that the provider ran itself goes back with its result, in its place.",
+    {
+        "openai": _NO_SERVER_TOOLS,
+        "responses": Cell(_SEARCHED_BY_OPENAI, heard=_SEARCHED_BY_OPENAI),
+        "anthropic": Cell([_claude(*_SEARCHED_BY_CLAUDE)], heard=_SEARCHED_BY_CLAUDE),
+        "gemini": Cell([_model(*_RAN_BY_GEMINI[:2], _GEMINI_PARIS_SENT)], heard=_RAN_BY_GEMINI),
+        "ollama": _NO_SERVER_TOOLS,
+        "ollama-door": _NO_SERVER_TOOLS,
+        "bedrock": _NO_SERVER_TOOLS,
+        "openai-litellm": _NO_SERVER_TOOLS,
+        "responses-litellm": Cell(_SEARCHED_BY_OPENAI, heard=_SEARCHED_BY_OPENAI),
+        "anthropic-litellm": Cell(
+            [_claude(_ANTHROPIC_PARIS)],
+            heard=_SEARCHED_BY_CLAUDE,
+            changes=(("/messages/2/turn/state", "dropped"),),
+            note="LiteLLM has no place for these blocks in a chat message.",
+        ),
+        "gemini-litellm": Cell(
+            [_model(_GEMINI_LITELLM_PARIS)],
+            heard=_RAN_BY_GEMINI,
+            note="LiteLLM drops code that Gemini ran before anybody sees it, so that no record says so.",
+        ),
+    },
+)
+
 ROWS: Mapping[str, Row] = {
     "definition": DEFINITION,
     "declared-fields": DECLARED_FIELDS,
@@ -1182,4 +1336,8 @@ ROWS: Mapping[str, Row] = {
     "structured": STRUCTURED,
     "text": TEXT_BESIDE,
     "reasoning": REASONING,
+    "custom-tool": CUSTOM_TOOL,
+    "custom-call": CUSTOM_CALL,
+    "custom-result": CUSTOM_RESULT,
+    "server-tools": SERVER_TOOLS,
 }

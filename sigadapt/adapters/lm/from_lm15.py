@@ -5,12 +5,13 @@ parts hold decoded arguments, rewritten where they could not be decoded. A strea
 event, and a cached or custom one may keep nothing. Then the parts are read, as a chat completion.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from dspy import lm15
 
 from sigadapt.providers.provider import JsonText, Reading
-from sigadapt.providers.reading import joined
+from sigadapt.providers.reading import joined, ran_itself
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 
@@ -35,10 +36,15 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [name for _, name, _ in reading.calls]
-    if read != names and not _is_part_of(names, read):
+    if read != names and not _is_part_of(_without_own(parts), read):
         return None
     text = _text(parts) if len(names) < len(parts) else None
     return _cut(reading, text) if text is None or text in (reading.text or "") else None
+
+
+def _without_own(parts: Sequence[Any]) -> list[str]:
+    """Return the names of the calls that the provider did not run itself."""
+    return [part.name for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
 
 
 def _is_part_of(names: list[str], read: list[Any]) -> bool:

@@ -22,9 +22,8 @@ from sigadapt.adapters.lm.stream_recorder import with_calls
 from sigadapt.adapters.response.stream_events import BODY, events_of
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
-from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.reading import an_object, objects
+from sigadapt.providers.reading import an_object, objects, ran_itself
 from sigadapt.schemas.json_values import Json
 
 _UNKNOWN = object()
