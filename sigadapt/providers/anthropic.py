@@ -18,9 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import (
     NO_SUBSET,
     PLAIN,
+    SIGNED_ID,
     ChatFields,
     CutOff,
     JsonText,
@@ -57,6 +59,10 @@ from sigadapt.schemas.json_values import Json, RepeatedKeys, as_unicode, spelled
 from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
+
+_OWN_CALLS = {"srvt": "server_tool_use", "mcpt": "mcp_tool_use"}
+_OWN_RESULTS = ("web_search_results", "tool_results")
+"""What LiteLLM calls them, by the first letters of a call's id, and the fields where it puts the results."""
 
 _FINISH = {
     "end_turn": "stop",
@@ -231,12 +237,22 @@ def _thinking(block: Json) -> Json | None:
 
 
 def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`."""
-    blocks = objects(message.get("thinking_blocks"))
-    if not any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
+    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`.
+
+    LiteLLM hands out calls of Claude's own tools and results of its searches. Neither can go back, because
+    LiteLLM does not tell where they stood. Only their names are kept, so that the loss is recorded.
+    """
+    thoughts = [*filter(None, map(_thinking, objects(message.get("thinking_blocks"))))]
+    made = objects(message.get("tool_calls"))
+    own = [_OWN_CALLS[call["id"][:4]] for call in made if ran_itself(call.get("id"))]
+    if not thoughts and not own:
         return None
-    calls = (called() for _ in objects(message.get("tool_calls")))
-    return state(NAME, [*filter(None, map(_thinking, blocks)), said("text", text), *calls])
+    beside = an_object(message.get("provider_specific_fields"))
+    found = [block.get("type") for key in _OWN_RESULTS for block in objects(beside.get(key))]
+    names = dict.fromkeys([*own, *filter(is_text, found)])
+    lost: list[Json] = [{"type": "other", "name": name} for name in names]
+    calls = [called() for _ in range(len(made) - len(own))]
+    return state(NAME, [*thoughts, *lost, said("text", text), *calls])
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
@@ -475,7 +491,7 @@ _ROUTE = Route(
     text_failures=True,
     in_results=block_of,
     in_questions=block_of,
-    ids=PLAIN,
+    ids=rf"(?!.*{SIGNED_ID}){PLAIN}",
     longest_id=64,
 )
 

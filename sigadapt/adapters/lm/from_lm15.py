@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 from dspy import lm15
 
+from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import JsonText, Reading
 from sigadapt.providers.reading import joined
 from sigadapt.schemas.arguments import parse_arguments
@@ -35,10 +36,15 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [name for _, name, _ in reading.calls]
-    if read != names and not _is_part_of(names, read):
+    if read != names and not _is_part_of(_asked_of_us(parts), read):
         return None
     text = _text(parts) if len(names) < len(parts) else None
     return _cut(reading, text) if text is None or text in (reading.text or "") else None
+
+
+def _asked_of_us(parts: Any) -> list[str]:
+    """Return the names of the calls but those that Claude made of its own tools, which LiteLLM hands out."""
+    return [part.name for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
 
 
 def _is_part_of(names: list[str], read: list[Any]) -> bool:
