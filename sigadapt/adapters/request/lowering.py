@@ -367,7 +367,7 @@ def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
 
 
 def _new_id(new: NewId) -> Change:
-    refused = "a signature of Gemini is in" if SIGNED_ID in new.given else "the provider would refuse"
+    refused = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
     reason = "an earlier call has the id" if new.repeated else f"{refused} the id"
     where = f"/messages/{new.message}/tool_calls/{new.call}/id"
     return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
