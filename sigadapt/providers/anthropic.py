@@ -21,6 +21,7 @@ from typing import Any
 from sigadapt.providers.provider import (
     NO_SUBSET,
     PLAIN,
+    SIGNED_ID,
     ChatFields,
     CutOff,
     JsonText,
@@ -500,7 +501,7 @@ _ROUTE = Route(
     text_failures=True,
     in_results=block_of,
     in_questions=block_of,
-    ids=PLAIN,
+    ids=rf"(?!.*{SIGNED_ID}){PLAIN}",
     longest_id=64,
 )
 

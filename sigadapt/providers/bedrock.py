@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers import anthropic
-from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, Reading, Route
+from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, CutOff, JsonText, Provider, Reading, Route
 from sigadapt.providers.reading import (
     an_object,
     cut_last,
@@ -186,6 +186,7 @@ PROVIDER = Provider(
             prefixes=frozenset({"bedrock"}),
             as_chat=True,
             takes=frozenset({anthropic.NAME}),
+            loses=frozenset({"redacted_thinking"}),  # LiteLLM 1.106 reads it and does not write it
             choices=NO_SUBSET - {"none"},
             parallel=False,
             forces_with_thinking=False,
@@ -193,6 +194,8 @@ PROVIDER = Provider(
             # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
             # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
             fields=frozenset({"cache_control"}),
+            ids=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
+            longest_id=64,
         ),
     ),
 )

@@ -25,6 +25,7 @@ from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.gemini_over_litellm import lost, merges
 from sigadapt.providers.provider import (
     ALL_CHOICES,
+    ANY,
     NO_SUBSET,
     ChatFields,
     CutOff,
@@ -531,6 +532,7 @@ PROVIDER = Provider(
             fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
             result_schema="",
             merges=merges,
+            ids=ANY,  # LiteLLM takes its signatures off again
         ),
     ),
 )

@@ -186,6 +186,9 @@ NO_SUBSET = ALL_CHOICES - {"subset"}
 
 PLAIN = r"[a-zA-Z0-9_-]+"
 ANY = r"(?s).+"
+SIGNED_ID = "__thought__"
+"""What stands between an id and the signature of Gemini that LiteLLM appends to it."""
+UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
 
 
 def _no_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
@@ -208,6 +211,7 @@ class Route:
         as_chat: whether provider state goes back as fields of a chat message (`state_to_chat`); otherwise as
             the continuation of lm15's parts.
         takes: the dialects whose provider state can be sent back.
+        loses: the kinds of thinking among it that the door has no form for.
         choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
             `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
             checks (`validated`).
@@ -251,6 +255,7 @@ class Route:
     model_type: str = "chat"
     as_chat: bool = False
     takes: frozenset[str] = frozenset()
+    loses: frozenset[str] = frozenset()
     choices: frozenset[str] = ALL_CHOICES
     parallel: bool = True
     forces_with_thinking: bool = True
@@ -272,7 +277,7 @@ class Route:
     search_tool: tuple[tuple[str, str], ...] = ()
     names: str = PLAIN
     longest_name: int = 64
-    ids: str = ANY
+    ids: str = UNSIGNED
     longest_id: int = 1_000
     losses: Callable[[Sequence[Json]], Iterable[Loss]] | None = None
     merges: Callable[[str], bool] | None = None

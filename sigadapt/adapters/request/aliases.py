@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.providers.provider import SIGNED_ID
 from sigadapt.schemas.json_values import is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -44,7 +45,7 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
 def _alias(name: str, longest: int, taken: set[str], use: int = 1) -> str:
     counted = name if use == 1 else f"{name}\n{use}"
     digest = hashlib.sha256(counted.encode("utf-8", "surrogatepass")).hexdigest()
-    safe = _UNSAFE.sub("_", name).strip("_-") or "tool"
+    safe = _UNSAFE.sub("_", name.partition(SIGNED_ID)[0]).strip("_-") or "tool"
     if not safe[0].isalpha():
         safe = f"t_{safe}"
     spelled = (

@@ -18,7 +18,7 @@ from sigadapt.adapters.request.states import refuse_unreadable_states
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT
-from sigadapt.providers.provider import Route
+from sigadapt.providers.provider import SIGNED_ID, Route
 from sigadapt.providers.writing import loose_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
@@ -367,7 +367,8 @@ def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
 
 
 def _new_id(new: NewId) -> Change:
-    reason = "an earlier call has the id" if new.repeated else "the provider would refuse the id"
+    refused = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
+    reason = "an earlier call has the id" if new.repeated else f"{refused} the id"
     where = f"/messages/{new.message}/tool_calls/{new.call}/id"
     return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
 
@@ -417,8 +418,8 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     if state["dialect"] not in route.takes:
         named = _names([*items, *_fields(state)]) or "the order of its blocks"
         return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
-    if route.as_chat and state["dialect"] != CHAT.name:
-        named = _names(item for item in [*items, *_fields(state)] if item["type"] != "thinking")
+    if route.as_chat and not state["dialect"] == route.dialect == CHAT.name:
+        named = _names(item for item in [*items, *_fields(state)] if _has_no_place(item, route))
         return f"this route has no place for {named}" if named else None
     lost = _names(item for item in items if item.get("name") and "wire" not in item)
     if lost:
@@ -434,8 +435,20 @@ def _fields(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _names(items: Iterable[dict[str, Any]]) -> str:
     """Return the names of the blocks and fields that only their own provider takes, each once."""
-    named = (item.get("name") or ("reasoning" if item["type"] == "thinking" else None) for item in items)
+    named = (item.get("name") or _kind(item) for item in items)
     return listed(map(cut, dict.fromkeys(filter(None, named))), _MOST_NAMES, ", ")
+
+
+def _has_no_place(item: dict[str, Any], route: Route) -> bool:
+    if item["type"] == "thinking":
+        return item.get("continuation", ("", ""))[1] in route.loses
+    return "name" in item
+
+
+def _kind(item: dict[str, Any]) -> str | None:
+    if item["type"] == "thinking":
+        return "reasoning" if item["text"] else item.get("continuation", ("", "reasoning"))[1]
+    return "a signature" if "continuation" in item else None
 
 
 def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
