@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import (
     NO_SUBSET,
     PLAIN,
@@ -231,12 +232,20 @@ def _thinking(block: Json) -> Json | None:
 
 
 def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`."""
+    """Return a turn's state from a chat message, where LiteLLM puts signed thinking in `thinking_blocks`.
+
+    Tools that Claude ran are among the message's calls, without their place and results. Only a name is kept
+    of them, so that the loss is recorded when the turn goes back.
+    """
+    calls = objects(message.get("tool_calls"))
+    own = [call for call in calls if ran_itself(call.get("id"))]
     blocks = objects(message.get("thinking_blocks"))
-    if not any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks):
+    signed = any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks)
+    if not signed and not own:
         return None
-    calls = (called() for _ in objects(message.get("tool_calls")))
-    return state(NAME, [*filter(None, map(_thinking, blocks)), said("text", text), *calls])
+    ran = [{"type": "other", "name": "server_tool_use"}] if own else []
+    made = (called() for _ in calls[len(own) :])
+    return state(NAME, [*filter(None, map(_thinking, blocks)), *ran, said("text", text), *made])
 
 
 def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001

@@ -421,6 +421,21 @@ def test_litellms_chat_door_says_what_it_has_no_place_for() -> None:
         assert ["server_tool_use, web_search_tool_result" in why for why in served.changes] == [True]
 
 
+@pytest.mark.parametrize("thought", [True, False])
+def test_what_claude_ran_over_litellm_costs_no_thinking_and_is_on_record(*, thought: bool) -> None:
+    """conversations: Foreign state stays behind and is recorded."""
+    blocks = BLOCKS["anthropic"]
+    thinking = [blocks["thinking"]] if thought else []
+    heard = [*thinking, blocks["server_tool_use"], blocks["web_search_tool_result"], blocks["call"]]
+    with wired("anthropic", "litellm") as served:
+        calls = served.calls(heard)
+        assert served.turn(calls) == [*thinking, blocks["call"]]
+        assert served.changes == ["this route has no place for server_tool_use"]
+    with wired("anthropic") as served:
+        assert served.turn(calls) == [*thinking, blocks["call"]]
+        assert ["server_tool_use" in why for why in served.changes] == [True]
+
+
 def test_litellms_responses_door_takes_the_whole_turn() -> None:
     """conversations: Blocks of a provider's own tools go back."""
     blocks = BLOCKS["responses"]

@@ -5,10 +5,12 @@ parts hold decoded arguments, rewritten where they could not be decoded. A strea
 event, and a cached or custom one may keep nothing. Then the parts are read, as a chat completion.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from dspy import lm15
 
+from sigadapt.providers.openai_chat import ran_itself
 from sigadapt.providers.provider import JsonText, Reading
 from sigadapt.providers.reading import joined
 from sigadapt.schemas.arguments import parse_arguments
@@ -35,7 +37,7 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [name for _, name, _ in reading.calls]
-    if read != names and not _is_part_of(names, read):
+    if read != names and not _is_part_of(names, read) and not _is_part_of(_asked_of_us(parts), read):
         return None
     text = _text(parts) if len(names) < len(parts) else None
     return _cut(reading, text) if text is None or text in (reading.text or "") else None
@@ -48,6 +50,11 @@ def _is_part_of(names: list[str], read: list[Any]) -> bool:
     """
     rest = map(str, read)
     return all(name in rest for name in names)
+
+
+def _asked_of_us(parts: Sequence[Any]) -> list[str]:
+    """Return the names of the calls without those that Claude ran itself, which LiteLLM hands out."""
+    return [part.name for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
 
 
 def as_shown(reading: Reading, response: lm15.Response) -> Reading:
