@@ -151,11 +151,8 @@ class ToolAdapter:
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback.
-
-        None too after an empty answer: another form of text does not make the model say more.
-        """
-        if not plan.texts or not error.lm_response or isinstance(error, ToolCallParseError):
+        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback."""
+        if not plan.texts or isinstance(error, ToolCallParseError):
             return None
         if emitted or not self.use_json_adapter_fallback or self.fallback is None:
             return None

@@ -538,18 +538,6 @@ def test_without_text_outputs_nothing_falls_back() -> None:
         assert len(provider.received) == 1
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_an_empty_answer_asks_nobody_twice(mode: str) -> None:
-    """adapter-plug-in: An empty answer asks nobody twice."""
-    with LoopbackProvider([Answer(text="", finish="length")]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            predict, inputs = dspy.Predict(May), {"question": "how many?", "tools": [get_weather]}
-            with pytest.raises(AdapterParseError, match="neither text nor a tool call"):
-                _ = await predict.acall(**inputs) if mode == "async" else predict(**inputs)
-        assert len(provider.received) == 1
-
-
 def test_an_adapter_is_dspys_adapter_of_the_same_name() -> None:
     """adapter-plug-in: An adapter is DSPy's adapter of the same name."""
     for adapter in ADAPTERS:
