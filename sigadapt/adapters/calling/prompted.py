@@ -99,7 +99,7 @@ def _changes(request: Request) -> Iterator[Change]:
     for number, tool in enumerate(request.get("tools", ())):
         if "function" not in tool:
             kind = tool.get("type") or next(iter(tool), "?")
-            why = f"a prompt cannot offer {kind!r}, which the provider runs"
+            why = f"a prompt offers functions alone, not {kind!r}"
             yield Change(f"/tools/{number}", "dropped", why)
     if "tool_choice" in request:
         yield Change("/tool_choice", "lowered", "the prompt says it; the provider does not enforce it")
