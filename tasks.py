@@ -40,7 +40,7 @@ DEMO_SHOWS = (
 )
 
 # The independent checks, each of which must hold whole.
-CONFORMANCE = ("bench.py", "wire.py", "tools.py", "faults.py", "turns.py")
+CONFORMANCE = ("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py")
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
 
