@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import (
@@ -14,7 +13,8 @@ from sigadapt.providers import (
     openai_chat,
     openai_responses,
 )
-from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers.provider import Provider, Reading, Route
+from sigadapt.schemas.json_values import Json
 
 _OTHERS = (
     openai_responses.PROVIDER,
@@ -25,10 +25,14 @@ _OTHERS = (
     cohere.PROVIDER,
 )
 
-CHAT: Provider = replace(
-    openai_chat.PROVIDER,
-    read=partial(openai_chat.read, carried=tuple(provider.state_from_chat for provider in _OTHERS)),
-)
+_CARRIED = tuple(provider.state_from_chat for provider in _OTHERS)
+
+
+def _read_chat(body: Json) -> list[Reading]:
+    return openai_chat.read(body, _CARRIED)
+
+
+CHAT: Provider = replace(openai_chat.PROVIDER, read=_read_chat)
 """Chat completions. LiteLLM writes every provider's answer as one, which may hold that provider's state."""
 
 PROVIDERS: tuple[Provider, ...] = (CHAT, *_OTHERS)
