@@ -104,7 +104,7 @@ def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
         >>> read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
         [('c1', 'now', None)]
     """
-    choices = body.get("choices")
+    choices: list[Any] = body.get("choices") or []
     if choices.__class__ is list and len(choices) == 1 and choices[0].__class__ is dict:
         return [_candidate(choices[0], carried)]  # spares most answers two lists
     return [_candidate(choice, carried) for choice in objects(choices)]
