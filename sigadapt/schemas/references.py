@@ -49,6 +49,22 @@ class _Targets:
         self.of_schema: dict[int, Json] = {}
 
 
+def target_of(reference: str, root: Json) -> Any:
+    """Return what a reference within a document leads to; None if it leads nowhere or out of the document.
+
+    For readers of schemas that were checked, or that nobody checks: nothing is raised.
+
+    Example:
+        >>> target_of("#/$defs/a~1b", {"$defs": {"a/b": {"type": "string"}}})
+        {'type': 'string'}
+    """
+    place: Any = root if reference.startswith("#") else None
+    for token in reference.split("/")[1:]:
+        known = cast("Json", place) if isinstance(place, dict) else {}
+        place = known.get(_key(token))
+    return place
+
+
 def check_references(places: list[Place], *, tool: str | None) -> References:
     """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
 
@@ -161,7 +177,7 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
         return targets.anchors[id(resource), fragment]
     place: Any = resource
     for token in fragment.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
+        key = _key(token)
         if type(place) is list:
             place = cast("list[Any]", place)[int(key)]
         elif isinstance(place, dict):
@@ -169,6 +185,11 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
         else:
             raise LookupError(key)
     return place
+
+
+def _key(token: str) -> str:
+    """Return the key that a token of a JSON Pointer says (RFC 6901)."""
+    return token.replace("~1", "/").replace("~0", "~")
 
 
 def _check_cost(applied: Mapping[int, list[int]], tool: str | None) -> None:

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.references import target_of
 
 _MOST_LEVELS = 64  # of arguments and references; deeper ones are left as they are
 
@@ -29,7 +30,8 @@ def _filled(value: Any, schema: Any, root: Json, level: int) -> Any:
     if not isinstance(schema, dict) or level > _MOST_LEVELS:
         return value
     known = cast("Json", schema)
-    for part in (_target(known.get("$ref"), root), *_listed(known.get("allOf"))):
+    referred = target_of(known["$ref"], root) if isinstance(known.get("$ref"), str) else None
+    for part in (referred, *_listed(known.get("allOf"))):
         if part is not None:
             value = _filled(value, part, root, level + 1)
     if isinstance(value, dict):
@@ -50,17 +52,6 @@ def _object(value: Json, properties: Json, root: Json, level: int) -> Json:
         if name not in filled and isinstance(schema, dict) and "default" in schema:
             filled[name] = schema["default"]
     return filled
-
-
-def _target(reference: Any, root: Json) -> Any:
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    found: Any = root
-    for key in reference.removeprefix("#").split("/")[1:]:
-        if not isinstance(found, dict):
-            return None
-        found = cast("Json", found).get(key.replace("~1", "/").replace("~0", "~"))
-    return found
 
 
 def _listed(value: Any) -> list[Any]:

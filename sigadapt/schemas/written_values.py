@@ -14,10 +14,11 @@ value of the type that the schema declares:
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.references import target_of
 
 _LEVELS = 100
 _MOST_DIGITS = 4_000
@@ -189,24 +190,14 @@ def types_of(schema: Any, root: Json) -> set[str]:
         >>> sorted(types_of({"anyOf": [{"type": "integer"}, {"enum": ["a", None]}]}, {}))
         ['integer', 'null', 'string']
     """
-    found, pending, seen = set[str](), [schema], 0
-    while pending and seen < _SCHEMAS:
-        seen += 1
-        item = pending.pop()
-        if not isinstance(item, dict):
-            continue
-        here = cast("Json", item)
+    found = set[str]()
+    for here, _ in _parts(schema, root):
         found.update(_words(here.get("type")))
         if here.get("nullable") is True:
             found.add("null")
         if "type" not in here and isinstance(here.get("enum", here.get("const")), (list, str)):
             values: Any = here.get("enum", [here.get("const")])
             found.update(_kind(value) for value in values)
-        for keyword in ("anyOf", "oneOf", "allOf"):
-            if isinstance(here.get(keyword), list):
-                pending.extend(here[keyword])
-        if isinstance(here.get("$ref"), str):
-            pending.append(_target(here["$ref"], root))
     return found
 
 
@@ -223,12 +214,21 @@ def _kind(value: Any) -> str:
     return kinds.get(cast("Any", type(value)), "null")
 
 
-def _target(reference: str, root: Json) -> Any:
-    place: Any = root if reference.startswith("#") else None
-    for key in reference.split("/")[1:]:
-        known = cast("Json", place) if isinstance(place, dict) else {}
-        place = known.get(key.replace("~1", "/").replace("~0", "~"))
-    return place
+def _parts(schema: Any, root: Json) -> Iterator[tuple[Json, bool]]:
+    """Yield a schema and those that it combines or refers to, each with whether none is left to look at."""
+    pending, seen = [schema], 0
+    while pending and seen < _SCHEMAS:
+        seen += 1
+        item = pending.pop()
+        if not isinstance(item, dict):
+            continue
+        here = cast("Json", item)
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            if isinstance(here.get(keyword), list):
+                pending.extend(here[keyword])
+        if isinstance(here.get("$ref"), str):
+            pending.append(target_of(here["$ref"], root))
+        yield here, not pending
 
 
 def property_of(schema: Any, key: str, root: Json) -> Any:
@@ -238,22 +238,11 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
         >>> property_of({"properties": {"n": {"type": "integer"}}}, "n", {})
         {'type': 'integer'}
     """
-    pending, seen = [schema], 0
-    while pending and seen < _SCHEMAS:
-        seen += 1
-        item = pending.pop()
-        if not isinstance(item, dict):
-            continue
-        here = cast("Json", item)
+    for here, is_last in _parts(schema, root):
         properties = here.get("properties")
         if isinstance(properties, dict) and key in properties:
             return cast("Json", properties)[key]
-        for keyword in ("anyOf", "oneOf", "allOf"):
-            if isinstance(here.get(keyword), list):
-                pending.extend(here[keyword])
-        if isinstance(here.get("$ref"), str):
-            pending.append(_target(here["$ref"], root))
-        if isinstance(here.get("additionalProperties"), dict) and not pending:
+        if isinstance(here.get("additionalProperties"), dict) and is_last:
             return here["additionalProperties"]
     return None
 

@@ -246,6 +246,15 @@ def test_a_chat_message_goes_back_over_litellm() -> None:
             assert served.changes == []
 
 
+def assert_streams_as_whole(deltas: list[Json], message: Json) -> None:
+    chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    streamed, whole = choice_from_stream(chunks), choice_from_response(body("chat", message))
+    assert streamed.tool_calls is not None
+    assert whole.tool_calls is not None
+    assert streamed.tool_calls.turn == whole.tool_calls.turn
+
+
 def test_streamed_reasoning_details_are_joined() -> None:
     """conversations: A streamed turn goes back as the whole one."""
     message = CHAT["reasoning_details"]
@@ -256,12 +265,7 @@ def test_streamed_reasoning_details_are_joined() -> None:
     ]
     deltas: list[Json] = [{"reasoning_details": [piece]} for piece in pieces]
     deltas += [{"content": "Hi."}, {"tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
-    chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
-    streamed, whole = choice_from_stream(chunks), choice_from_response(body("chat", message))
-    assert streamed.tool_calls is not None
-    assert whole.tool_calls is not None
-    assert streamed.tool_calls.turn == whole.tool_calls.turn
+    assert_streams_as_whole(deltas, message)
 
 
 def test_streamed_thinking_parts_are_joined() -> None:
@@ -275,12 +279,7 @@ def test_streamed_thinking_parts_are_joined() -> None:
     ]
     deltas: list[Json] = [{"content": [piece]} for piece in pieces]
     deltas += [{"tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
-    chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
-    streamed, whole = choice_from_stream(chunks), choice_from_response(body("chat", message))
-    assert streamed.tool_calls is not None
-    assert whole.tool_calls is not None
-    assert streamed.tool_calls.turn == whole.tool_calls.turn
+    assert_streams_as_whole(deltas, message)
 
 
 @pytest.mark.parametrize("wire_name", ["openai", *BLOCKS])
