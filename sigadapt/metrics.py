@@ -114,7 +114,8 @@ def compare(
     )
     pairs = _in_order(first, second) if ordered else _in_any_order(first, second)
     missing = [n for n in range(len(wanted)) if n not in pairs]
-    unexpected = [n for n in range(len(got)) if n not in set(pairs.values())]
+    taken = set(pairs.values())
+    unexpected = [n for n in range(len(got)) if n not in taken]
     feedback = _feedback([first[n] for n in missing], [second[n] for n in unexpected])
     return Comparison(
         len(pairs),

@@ -42,7 +42,7 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared, declared_before
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
-from sigadapt.adapters.response.text_choice import looks_like, recovered
+from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
     of_chosen_tools,
@@ -94,10 +94,6 @@ class CallSetup(NamedTuple):
     controls: Controls
     streamed_field: str | None
     field_marker: str = ""
-
-    def schemas(self) -> dict[str, Any]:
-        """Return the schemas of arguments by the names of the declared tools."""
-        return {decl.name: decl.parameters for decl in self.decls}
 
     def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
         """Return the calls, repaired, unwrapped and checked as the options say."""
@@ -184,7 +180,7 @@ class Prepared(NamedTuple):
         """
         from_text = False
         if self.calling.reads_text:
-            reading, from_text = self.calling.take(reading, self.setup.schemas)
+            reading, from_text = self.calling.take(reading, lambda: schemas_of(self.setup.decls))
         choice = choice_of(reading, raw, ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice

@@ -171,7 +171,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     turns = Turns(_sole(signature, dspy.History), _sole(signature, ToolResults))
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
-    optional = not field.is_required() or _allows_none(field.annotation)
+    optional = _is_optional(field)
     rest = _without(signature, (tools[0], calls[0], *turns))
     return Plan(
         tools=tools[0],

@@ -9,6 +9,7 @@ Every other value is saved as it is. What looks like these and holds no half of 
 stays. JSON's own escapes would not do: two halves in a row would be read as one character.
 """
 
+from operator import is_
 from typing import Any, cast
 
 import orjson
@@ -58,7 +59,7 @@ def restored(value: Any) -> Any:
 def _restored(value: Any) -> Any:
     if type(value) in (list, tuple):
         items = [_restored(item) for item in value]
-        return value if all(map(_is, items, value)) else type(value)(items)
+        return value if all(map(is_, items, value)) else type(value)(items)
     if type(value) is not dict:
         return value
     known = cast("dict[Any, Any]", value)
@@ -68,7 +69,7 @@ def _restored(value: Any) -> Any:
     if known.keys() == {_KEYS, _VALUES} and (keys := _keys(known[_KEYS], known[_VALUES])):
         return dict(zip(keys, map(_restored, known[_VALUES]), strict=True))
     members = [_restored(member) for member in known.values()]
-    return known if all(map(_is, members, known.values())) else dict(zip(known, members, strict=True))
+    return known if all(map(is_, members, known.values())) else dict(zip(known, members, strict=True))
 
 
 def _keys(points: Any, values: Any) -> list[str] | None:
@@ -78,10 +79,6 @@ def _keys(points: Any, values: Any) -> list[str] | None:
     keys = [key for each in cast("list[Any]", points) if (key := _text(each)) is not None]
     lengths = {len(cast("list[Any]", points)), len(cast("list[Any]", values)), len(keys)}
     return None if len(lengths) > 1 or all(map(is_unicode, keys)) else keys
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
 
 
 def _text(points: Any) -> str | None:

@@ -104,7 +104,7 @@ def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
 
 
 def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
-    if call.name not in decls or decls.flaw_of(call.name, call.args) is None:
+    if call.name not in decls:
         return call
     decl = decls[call.name]
     texts = {name: _decoded_text(call.args[name]) for name in decl.misfits(call.args)}

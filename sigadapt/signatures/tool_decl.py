@@ -28,7 +28,7 @@ from sigadapt.schemas.checking.schema import (
     judgements_in,
     misfitting,
 )
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
@@ -557,9 +557,9 @@ def _check_fields(decl: ToolDecl) -> None:
         value = getattr(decl, key)
         if not isinstance(value, kinds):
             _refuse_field(decl, f"its {key} cannot be {cut(repr(value))} ({type(value).__name__})")
-        if isinstance(value, str) and not value.isascii():
-            _check_text(decl, key, value)
-    for key in _TAKEN if decl.extras else ():
+        if isinstance(value, str) and not is_unicode(value):
+            _refuse_field(decl, f"its {key} is not valid Unicode (surrogates not allowed)")
+    for key in _TAKEN:
         if key in (decl.extras or ()):
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
@@ -572,13 +572,6 @@ def _nameless(func: Any) -> str:
         return "the tool"
     taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
-
-
-def _check_text(decl: ToolDecl, key: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        _refuse_field(decl, f"its {key} is not valid Unicode ({error.reason})")
 
 
 def _refuse_field(decl: ToolDecl, reason: str) -> NoReturn:

@@ -24,8 +24,8 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
 
 _RECOVERING = Calling(recovers=True)
-_REFUSED: WeakCache[tuple[str, str]] = WeakCache()
-"""By language model: its name, and what its endpoint said when it refused tools."""
+_REFUSED: WeakCache[str] = WeakCache()
+"""By language model: its name when its endpoint refused tools."""
 
 _TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
 _REFUSALS = (
@@ -86,8 +86,7 @@ def calling_of(call: Call, options: Options) -> Calling:
 
 
 def _has_refused(lm: BaseLM) -> bool:
-    refused = _REFUSED.get(lm)
-    return refused is not None and refused[0] == model_of(lm)
+    return _REFUSED.get(lm) == model_of(lm)
 
 
 def _named(options: Options, model: str) -> str:
@@ -122,6 +121,6 @@ def refuses_tools(error: BaseException) -> bool:
 def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:
     """Return the calling to go on with after an endpoint refused tools, and remember it for the model."""
     said = str(error).splitlines()[0][:200]
-    _REFUSED.put(lm, (model_of(lm), said))
+    _REFUSED.put(lm, model_of(lm))
     because = f"the endpoint refused tools ({said}); they are said in words, now and in later calls"
     return Calling("prompted", calling.form, field=calling.field, marker=calling.marker, because=because)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.states import state_of
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, closest, compact
@@ -112,7 +113,7 @@ def _changes(request: Request) -> Iterator[Change]:
             "/response_format", "dropped", "a call in the text is not JSON alone; the prompt has the form"
         )
     for number, row in enumerate(request["messages"]):
-        if row.get("tool_calls") and row.get("turn") and row["turn"].state is not None:
+        if row.get("tool_calls") and state_of(row) is not None:
             why = "provider state belongs to native calls; text and calls are said in words"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
 

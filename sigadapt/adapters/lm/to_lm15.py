@@ -14,7 +14,7 @@ from dspy import lm15
 
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
@@ -97,7 +97,7 @@ def _words(rows: list[dict[str, Any]], route: Route, fields: dict[str, Any] | No
 
 def _goes_back_whole(row: dict[str, Any], route: Route) -> bool:
     """Return whether a turn has blocks that only its own provider's words can say."""
-    state = row["turn"].state if row.get("turn") else None
+    state = state_of(row)
     if state is None or route.as_chat or state["dialect"] != route.dialect or not row.get("tool_calls"):
         return False
     return "fields" in state or any("wire" in item for item in state["items"])
@@ -163,7 +163,7 @@ def _said(row: dict[str, Any], route: Route) -> Iterator[Any]:
     if _goes_back_whole(row, route):  # these parts are replaced by the turn in the provider's own words
         yield from (_call(call, ()) for call in calls.values())
         return
-    state = row["turn"].state if row.get("turn") else None
+    state = state_of(row)
     if state is not None and not route.as_chat and state["dialect"] in route.takes:
         with replaying(row["turn"]):
             parts = [part for item in state["items"] for part in _replayed(item, calls, route)]

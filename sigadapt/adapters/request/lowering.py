@@ -14,7 +14,7 @@ from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.equal_calls import without_equal_calls
 from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.sendable_tools import sendable, unsearched
-from sigadapt.adapters.request.states import refuse_unreadable_states
+from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT
@@ -400,7 +400,7 @@ def _is_halved(content: object) -> bool:
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
     """Record what stays behind of turns, and failed results on a route that has no flag for them."""
     for number, row in enumerate(request["messages"]):
-        state = row["turn"].state if row.get("turn") else None
+        state = state_of(row)
         why = None if state is None else _left_behind(state, row.get("tool_calls") or (), route)
         if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
@@ -462,7 +462,7 @@ def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
     for number, row in enumerate(rows):
         if not row.get("tool_calls") or (number < asked and not route.as_chat):
             continue
-        state = row["turn"].state if row.get("turn") else None
+        state = state_of(row)
         fields = route.stand_in(state, request["model"]) if route.stand_in else None
         if fields is not None:
             sent[number] = {**row, "stand_in": fields}

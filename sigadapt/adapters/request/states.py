@@ -1,6 +1,6 @@
 """Provider state that was saved: looked at before it is sent back, because anybody may have written it."""
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -11,6 +11,17 @@ from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
 from sigadapt.signatures.calls import Turn
 
 _WITH_TEXT = frozenset({"text", "thinking"})
+
+
+def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the provider state of a message's turn; None if it has none.
+
+    Example:
+        >>> state_of({"role": "user", "content": "Hi."}) is None
+        True
+    """
+    turn = row.get("turn")
+    return None if turn is None else turn.state
 
 
 def refuse_unreadable_states(request: Request, takes: Collection[str]) -> None:
@@ -28,8 +39,8 @@ def refuse_unreadable_states(request: Request, takes: Collection[str]) -> None:
 dialect. Load turns from what model_dump or model_dump_json wrote, or leave their state out.
     """
     for number, row in enumerate(request["messages"]):
-        turn = row.get("turn")
-        fault = None if turn is None or turn.state is None else _fault(turn.state, takes)
+        state = state_of(row)
+        fault = None if state is None else _fault(state, takes)
         if fault:
             raise _refusal(f"message {number}", fault)
 

@@ -121,7 +121,7 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if origin is not None and _has_its_arguments(origin, args):
         return [origin._replace(name=own_name, description=source.desc, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
-    if not _is_derived(source):
+    if args != _described(default.args, described):
         return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
@@ -130,12 +130,6 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
     return [raw._replace(name=own_name, description=description)]
-
-
-def _is_derived(source: dspy.Tool) -> bool:
-    """Return whether the tool's arguments, apart from descriptions, are those that DSPy derives."""
-    default = _by_dspy(cast("Callable[..., Any]", source.func))
-    return (source.args or {}) == _described(default.args, source.arg_desc or {})
 
 
 def _mcp_origin(func: Any) -> RawDecl | None:

@@ -83,7 +83,7 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: b
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine
-    given = options.given or _made(lm, request, is_async=is_async)
+    given = options.given or _made(engine_over_litellm(lm, request, is_async=is_async))
     if sent.asked_as:
         given = {**given, "wire_model": f"{sent.asked_as}/{model_of(lm).partition('/')[2]}"}
     return with_engine(lm, kind(sent, **given))
@@ -100,11 +100,10 @@ def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options |
     if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
         return None
     # The credential of a provider that the user declared may be another one for each request.
-    return _Options(None if engine.wire_model else _made(lm, request, is_async=is_async))
+    return _Options(None if engine.wire_model else _made(engine))
 
 
-def _made(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> dict[str, Any]:
-    engine: Any = engine_over_litellm(lm, request, is_async=is_async)
+def _made(engine: Any) -> dict[str, Any]:
     return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
 
 
