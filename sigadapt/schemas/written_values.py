@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.schemas.references import target_of
 
 _LEVELS = 100
@@ -272,6 +272,26 @@ def typed(raw: str, schema: Any, root: Json) -> Any:
         return number if "number" in types else int(number)
     kinds = (("array", list), ("object", dict))
     return _structure(word, raw, tuple(kind for name, kind in kinds if name in types or not types))
+
+
+def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
+    """Return an argument as text that `typed` reads back as the same value; None if there is no such text.
+
+    Args:
+        key: the argument's name.
+        value: its value.
+        schema: the schema of all arguments.
+        marks: what the text must not hold, because it would end there.
+
+    Example:
+        >>> written("n", 42, {"properties": {"n": {"type": "integer"}}}, ["</n>"]), written("n", 42, {}, [])
+        ('42', None)
+    """
+    text = value if isinstance(value, str) else compact(value)
+    if any(mark in text for mark in marks) or not re.fullmatch(r"[\w.-]{1,100}", key):
+        return None
+    back = typed(text, property_of(schema, key, schema), schema)
+    return text if type(back) is type(value) and compact(back) == compact(value) else None
 
 
 _CONSTANT_WORDS: dict[str, tuple[Any]] = {

@@ -16,8 +16,8 @@ from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said,
 from sigadapt.providers.text_calls.json_calls import read_body
 from sigadapt.providers.text_calls.json_calls import said as said_as_json
 from sigadapt.providers.text_calls.scan import Scan
-from sigadapt.schemas.json_values import Json, compact
-from sigadapt.schemas.written_values import property_of, typed
+from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.written_values import property_of, typed, written
 
 _ATTRIBUTE = re.compile(r"\s+([\w.-]{1,100})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
 
@@ -129,7 +129,8 @@ def _say(pair: Pair, calls: Said, schemas: Mapping[str, Json]) -> str:
     said: list[str] = []
     for name, args in calls:
         schema = schemas.get(name, {})
-        values = {key: _sayable(key, value, schema, pair) for key, value in args.items()}
+        marks = (f"{pair.value}>", f"{pair.key}>", f"{pair.call}>")
+        values = {key: written(key, value, schema, marks) for key, value in args.items()}
         if any(value is None for value in values.values()):  # Hermes' form has the same tag
             said.append(f"<{pair.call}>\n{said_as_json(name, args)}\n</{pair.call}>")
             continue
@@ -139,17 +140,6 @@ def _say(pair: Pair, calls: Said, schemas: Mapping[str, Json]) -> str:
         )
         said.append(f"<{pair.call}>{name}\n{pairs}</{pair.call}>")
     return "\n".join(said)
-
-
-def _sayable(key: str, value: Any, schema: Json, pair: Pair) -> str | None:
-    """Return a value as text that is read back as the same value; None if there is no such text."""
-    text = value if isinstance(value, str) else compact(value)
-    if any(word in text for word in (f"{pair.value}>", f"{pair.key}>", f"{pair.call}>")):
-        return None
-    if not re.fullmatch(r"[\w.-]{1,100}", key):
-        return None
-    back = typed(text, property_of(schema, key, schema), schema)
-    return text if type(back) is type(value) and compact(back) == compact(value) else None
 
 
 def say_glm(calls: Said, schemas: Mapping[str, Json]) -> str:

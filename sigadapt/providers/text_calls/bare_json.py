@@ -12,7 +12,6 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
@@ -134,7 +133,6 @@ def say_fenced(calls: Said, schemas: Mapping[str, Json]) -> str:
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
-_ANY: dict[str, Any] = {"bare": True}
 
 FORMATS: tuple[TextFormat, ...] = (
     TextFormat(
@@ -147,7 +145,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer.",
         after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
         say=say_plain,
-        **_ANY,
+        bare=True,
     ),
     TextFormat(
         "fenced-json",
@@ -158,6 +156,6 @@ FORMATS: tuple[TextFormat, ...] = (
         "any server whose parser is off",
         "A fence that is the whole answer, or ends it where no example is announced; if named, any.",
         say=say_fenced,
-        **_ANY,
+        bare=True,
     ),
 )

@@ -24,7 +24,7 @@ from sigadapt.providers.text_calls.contract import (
 )
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.schemas.written_values import property_of, typed
+from sigadapt.schemas.written_values import property_of, typed, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
@@ -248,7 +248,8 @@ def _say_with(
         said: list[str] = []
         for name, args in calls:
             schema = schemas.get(name, {})
-            values = {key: _sayable(key, value, schema, tags) for key, value in args.items()}
+            marks = (tags.parameter_end, tags.call_end, "<parameter", "<![CDATA[")
+            values = {key: written(key, value, schema, marks) for key, value in args.items()}
             if any(value is None for value in values.values()):
                 body = compact(args) + "\n"  # JSON where parameters would stand, which `read` reads too
             else:
@@ -257,17 +258,6 @@ def _say_with(
         return "\n".join(said)
 
     return say
-
-
-def _sayable(key: str, value: Any, schema: Json, tags: Tags) -> str | None:
-    """Return a value as text that is read back as the same value; None if there is no such text."""
-    text = value if isinstance(value, str) else compact(value)
-    if any(mark in text for mark in (tags.parameter_end, tags.call_end, "<parameter", "<![CDATA[")):
-        return None
-    if not re.fullmatch(r"[\w.-]{1,100}", key):
-        return None
-    back = typed(text, property_of(schema, key, schema), schema)
-    return text if type(back) is type(value) and compact(back) == compact(value) else None
 
 
 def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **more: Any) -> TextFormat:
