@@ -25,6 +25,8 @@ SHARED = ROOT.parent / "shared"
 VENV = ROOT / ".venv"
 OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 OPENSPEC = "@fission-ai/openspec@1.13.2"
+# What can be installed, each holding the one before: the package, its tests, and all that CI checks.
+PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 # What the demo of an installed wheel must print, on every wire and engine.
@@ -46,13 +48,13 @@ ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsew
 
 def demo(*arguments: str) -> None:
     """Ask three questions over an embedded provider; arguments go to `sigadapt demo`."""
-    install(".")
+    install(PACKAGE)
     run(command(VENV, "sigadapt"), "demo", *arguments)
 
 
 def test(*arguments: str) -> None:
     """Run the tests, two at a time; arguments go to pytest."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
 
 
@@ -63,7 +65,7 @@ def coverage() -> None:
 
 def fuzz(*arguments: str) -> None:
     """Feed the readers what no provider sends, `--seconds 60` of it (atheris; Linux on x86-64)."""
-    install(".[dev]")
+    install(TESTS)
     pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
     run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", ".[fuzz]")
     run(command(VENV, "python"), ROOT / "fuzz" / "readers.py", *arguments)
@@ -71,7 +73,7 @@ def fuzz(*arguments: str) -> None:
 
 def mutate(*files: str) -> None:
     """Try which small changes of the code no test notices, with mutmut; of the files named, or of all."""
-    install(".[dev]")
+    install(TESTS)
     pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
     run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", ".[mutate]")
     run(command(VENV, "python"), "-m", "benchmarks.mutants", *files)
@@ -79,33 +81,33 @@ def mutate(*files: str) -> None:
 
 def bench(*parts: str) -> None:
     """Measure beside DSPy and others and write docs/benchmarks.md; with names of parts, print those."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks", *parts)
 
 
 def soak(*arguments: str) -> None:
     """Make 100,000 calls, a tenth answered faultily, and write docs/soak.md (`--calls`, `--minutes`)."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.soak", *arguments)
 
 
 def docs() -> None:
     """Write the pages of docs/ that are measured, not typed."""
-    install(".[dev]")
+    install(TESTS)
     for script in sorted((ROOT / "docs").glob("make_*.py")):
         run(command(VENV, "python"), script)
 
 
 def lint() -> None:
     """Check style and formatting."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "ruff"), "check", ".")
     run(command(VENV, "ruff"), "format", "--check", ".")
 
 
 def types() -> None:
     """Check types strictly, over the package, the tests and this file."""
-    install(".[dev]")
+    install(EVERYTHING)
     run(command(VENV, "pyright"))
 
 
@@ -122,7 +124,7 @@ def specs() -> None:
 
 def house() -> None:
     """Print the measures of the structure: folders, circles, caches, what one call enters."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.house")
 
 
@@ -147,7 +149,7 @@ def newest(*arguments: str) -> None:
 
 def nightly() -> None:
     """Run what takes longer than CI should: the benchmarks' own check, a soak, and the newest DSPy."""
-    install(".[dev]")
+    install(TESTS)
     run(command(VENV, "python"), "-m", "pytest", "benchmarks/check.py")
     soak("--calls", "100000")
     newest()
@@ -155,7 +157,7 @@ def nightly() -> None:
 
 def conformance() -> None:
     """Run the independent checks that lie beside the checkout, where they do."""
-    install(".[dev]")
+    install(TESTS)
     if not SHARED.exists():
         say("conformance: skipped, there is no ../shared")
         return
@@ -180,10 +182,10 @@ def wheel() -> None:
 
 
 def pins() -> None:
-    """Write constraints.txt anew: what a fresh environment with the dev extra gets today."""
+    """Write constraints.txt anew: what a fresh environment with everything gets today."""
     with tempfile.TemporaryDirectory() as name:
         run(sys.executable, "-m", "venv", name)
-        run(command(Path(name), "python"), "-m", "pip", "install", "-qq", f"{ROOT}[dev]")
+        run(command(Path(name), "python"), "-m", "pip", "install", "-qq", f"{ROOT}{EVERYTHING[1:]}")
         sites = [str(path) for path in Path(name).rglob("site-packages")]
         found = {d.name: pin(d) for d in metadata.distributions(path=sites)}
     lines = [found[n] for n in sorted(found, key=str.lower) if n not in {"sigadapt", "pip", "setuptools"}]
@@ -194,6 +196,7 @@ def pins() -> None:
 def ci() -> None:
     """Run every check in order, whatever fails, and say at the end what did."""
     failed: list[str] = []
+    install(EVERYTHING)
     with tempfile.TemporaryDirectory() as name:
         fetch_schema_suite(Path(name))
         for recipe in (lint, types, specs, coverage, conformance, wheel):
@@ -228,12 +231,12 @@ def fetch_schema_suite(folder: Path) -> None:
 
 
 def install(target: str) -> None:
-    """Make `.venv` hold the package (`.`) or the package with what its checks need (`.[dev]`)."""
+    """Make `.venv` hold one of TARGETS, or more."""
     stamp, state = VENV / "sigadapt-installed", hashlib.sha256()
     for name in ("pyproject.toml", "constraints.txt"):
         state.update((ROOT / name).read_bytes())
-    held = stamp.read_text(encoding="utf-8").split() if stamp.exists() else []
-    if held in ([state.hexdigest(), target], [state.hexdigest(), ".[dev]"]):
+    held = stamp.read_text(encoding="utf-8").split() if stamp.exists() else ["", PACKAGE]
+    if held[0] == state.hexdigest() and TARGETS.index(held[1]) >= TARGETS.index(target):
         return
     say(f"installing {target} into .venv (once; a minute or two)")
     if not command(VENV, "python").exists():
