@@ -19,8 +19,13 @@ not, the call arrives as text. `choice_from_text` reads it, and gives the same `
 ```python
 from sigadapt import choice_from_text
 
-choice = choice_from_text(text, tools)  # text: a str, or its pieces
-choice.tool_calls, choice.text, choice.reasoning
+text = 'Let me look. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+choice = choice_from_text(text, [{"name": "get_weather"}])  # a text, or its pieces
+print(choice.tool_calls, choice.tool_calls[0].altered, choice.text)
+```
+
+```output
+get_weather(city='Paris') ('recovered',) Let me look.
 ```
 
 - A format is found by what it looks like, not by the name of a model. `formats=["hermes"]` reads that one.
