@@ -4,25 +4,29 @@ An `output` block must be what the Python block before it prints. A block that c
 `<!-- not run: reason -->` before it.
 """
 
+import ast
+import difflib
 import inspect
 import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import dspy
 import pytest
 
 import sigadapt
-from sigadapt import metrics, testing
-from sigadapt.adapters.options import Options
+from sigadapt import SigadaptError, errors, testing
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-OWN_TESTS = ("sources.md", "symptoms.md")  # test_docs_sources.py and test_docs_symptoms.py run each block alone
-NOT_RUN: dict[str, list[str]] = {}
-"""The blocks that do not run: the reasons by page."""
+OWN_TESTS = (
+    "sources.md",
+    "symptoms.md",
+)  # test_docs_sources.py and test_docs_symptoms.py run each block alone
+NOT_RUN = {"start.md": ["asks a real provider"]}
+"""The reasons of the blocks that do not run, by page. Keep it short."""
 
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
@@ -86,23 +90,68 @@ def test_few_blocks_do_not_run() -> None:
     assert {page: reasons for page, reasons in found.items() if reasons} == NOT_RUN
 
 
-GUIDES = [
-    page for page in PAGES if name(page).startswith(("guides/", "start", "tutorial", "sources", "prompted"))
-]
-EXPLAINED = set(re.findall(r"\w+", " ".join(re.findall(r"```.*?```|`[^`]+`", "\n".join(page.read_text(encoding="utf-8") for page in GUIDES), re.DOTALL))))
+GUIDES = ("guides/", "start.md", "tutorial.md", "migration.md", "sources.md", "prompted.md")
 
 
-def of_adapters() -> set[str]:
-    adapters = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter, sigadapt.TwoStepAdapter)
-    named = {each for adapter in adapters for each in inspect.signature(adapter).parameters}
-    return named - {"unknown"}
+def explained() -> set[str]:
+    """Every word that a guide writes as code, in a block or in a sentence."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES if name(page).startswith(GUIDES)]
+    code = [match["code"] for text in texts for match in FENCE.finditer(text)]
+    code += [span for text in texts for span in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
+    return {word for part in code for word in re.findall(r"\w+", part)}
+
+
+ADAPTERS = ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter", "TwoStepAdapter")
+OPTIONS = {o for each in ADAPTERS for o in inspect.signature(getattr(sigadapt, each)).parameters} - {
+    "unknown"
+}
 
 
 @pytest.mark.parametrize(
     "names",
-    [set(sigadapt.__all__), set(testing.__all__), {"compare", "ExactMatch", "SubsetMatch", "F1"}, of_adapters()],
+    [{*sigadapt.__all__}, {*testing.__all__}, {"compare", "ExactMatch", "SubsetMatch", "F1"}, OPTIONS],
     ids=["sigadapt", "testing", "metrics", "options"],
 )
-def test_every_public_name_is_in_a_guide(names: set[str]) -> None:
+def test_a_guide_has_every_public_name_and_option(names: set[str]) -> None:
     """documentation: Every public name and option is in a guide."""
-    assert sorted(names - EXPLAINED) == []
+    assert sorted(names - explained()) == []
+
+
+def codes() -> set[tuple[str, str]]:
+    """The class and the code of every error that the package makes."""
+    package = Path(sigadapt.__file__).parent
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    found = {(each.__name__, each.code) for each in classes if issubclass(each, SigadaptError)}
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                given = [key.value for key in node.keywords if key.arg == "code"]
+                found |= {(node.func.id, value.value) for value in given if isinstance(value, ast.Constant)}
+    return found
+
+
+def test_the_page_of_errors_has_every_code() -> None:
+    """documentation: Every code of an error is on the page of errors."""
+    page = (DOCS / "guides" / "errors.md").read_text(encoding="utf-8")
+    assert [code for code in get_args(errors.CallCode) if f"| `{code}` |" not in page] == []
+    listed: dict[str, set[str]] = {}
+    current = ""
+    for row in re.findall(r"^\| (.*?)\|(.*?)\|", page, re.MULTILINE):
+        current = row[0].strip(" `") or current
+        listed.setdefault(current, set()).update(re.findall(r"`(\w+)`", row[1]))
+    before = ("InvalidToolDecl", "InvalidSignature", "InvalidOption", "InvalidHistory")
+    assert (
+        sorted((error, code) for error, code in codes() if error in before and code not in listed[error])
+        == []
+    )
+
+
+def test_the_diff_of_the_tutorial_is_the_one_between_its_programs() -> None:
+    """documentation: The tutorial's diff is true."""
+    _, before, after = [b.code for b in blocks(DOCS / "tutorial.md") if b.language == "python"]
+    [shown] = [block.code for block in blocks(DOCS / "tutorial.md") if block.language == "diff"]
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    changed = [
+        line for line in lines if line[0] in "+-" and line[1:].strip() and line[:3] not in ("---", "+++")
+    ]
+    assert shown.splitlines() == changed

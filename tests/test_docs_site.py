@@ -1,0 +1,52 @@
+"""The site of docs/ builds from the checkout alone, and a reader's browser fetches nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ASSET = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"'> ]+")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    target = tmp_path_factory.mktemp("site")
+    # Every proxy leads nowhere, so that a fetch at build time fails at once.
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    done = subprocess.run(  # noqa: S603  (our own command)
+        command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return target
+
+
+def test_the_site_builds_without_a_warning(site: Path) -> None:
+    """documentation: The site builds without a warning and without a network."""
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    written = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert {path.with_suffix(".html").as_posix() for path in written} <= pages
+    assert not list(site.rglob("*.py"))
+
+
+def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
+    """documentation: A page of the site fetches nothing from elsewhere."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    assert {name: found for name, text in pages.items() if (found := ASSET.findall(text))} == {}
+
+
+def test_the_reference_has_every_public_name(site: Path) -> None:
+    """documentation: The reference has every public name."""
+    import sigadapt
+    from sigadapt import testing
+
+    reference = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
+    names = [f"sigadapt.{name}" for name in sigadapt.__all__]
+    names += [f"sigadapt.testing.{name}" for name in testing.__all__]
+    assert [name for name in names if f'id="{name}"' not in reference] == []
