@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import sigadapt
+from sigadapt import testing
+
 ROOT = Path(__file__).resolve().parent.parent
 ASSET = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"'> ]+")
 
@@ -43,9 +46,6 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
 
 def test_the_reference_has_every_public_name(site: Path) -> None:
     """documentation: The reference has every public name."""
-    import sigadapt
-    from sigadapt import testing
-
     reference = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
     names = [f"sigadapt.{name}" for name in sigadapt.__all__]
     names += [f"sigadapt.testing.{name}" for name in testing.__all__]

@@ -96,8 +96,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
 
     Args:
         id: the provider's id, or a synthesised `call_<n>` (rule 6).
-        name: the declared tool's name.
-        args: the decoded arguments; `{"input": text}` for a call of a custom tool.
+        name (str): the declared tool's name.
+        args (dict): the decoded arguments; `{"input": text}` for a call of a custom tool.
         arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
             form; for a call of a custom tool, its text.
         index: the position among all calls of the answer, invalid ones counted, from 0.
