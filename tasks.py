@@ -98,6 +98,13 @@ def docs() -> None:
         run(command(VENV, "python"), script)
 
 
+def site() -> None:
+    """Build the site of docs/ into a temporary folder; a warning is an error."""
+    install(EVERYTHING)
+    with tempfile.TemporaryDirectory() as name:
+        run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", name)
+
+
 def lint() -> None:
     """Check style and formatting."""
     install(TESTS)
@@ -199,7 +206,7 @@ def ci() -> None:
     install(EVERYTHING)
     with tempfile.TemporaryDirectory() as name:
         fetch_schema_suite(Path(name))
-        for recipe in (lint, types, specs, coverage, conformance, wheel):
+        for recipe in (lint, types, specs, site, coverage, conformance, wheel):
             began = time.monotonic()
             try:
                 recipe()
@@ -300,7 +307,7 @@ def say(text: str) -> None:
 RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
-        *(demo, test, lint, types, specs, coverage, conformance, wheel, ci),
+        *(demo, test, lint, types, specs, site, coverage, conformance, wheel, ci),
         *(bench, soak, fuzz, mutate, house, nightly, newest, docs, pins),
     )
 }

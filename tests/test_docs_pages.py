@@ -125,8 +125,12 @@ def codes() -> set[tuple[str, str]]:
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                given = [key.value for key in node.keywords if key.arg == "code"]
-                found |= {(node.func.id, value.value) for value in given if isinstance(value, ast.Constant)}
+                given = [
+                    k.value.value
+                    for k in node.keywords
+                    if k.arg == "code" and isinstance(k.value, ast.Constant)
+                ]
+                found |= {(node.func.id, str(code)) for code in given}
     return found
 
 

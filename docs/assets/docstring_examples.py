@@ -2,7 +2,7 @@
 
 `Example:` is a section of code, which griffe knows as `Examples:` alone. And `Args:` of a class without a
 constructor of its own, such as a pydantic model or a named tuple, are its attributes.
-"""
+"""  # noqa: INP001  (mkdocs loads the file)
 
 import re
 from typing import Any

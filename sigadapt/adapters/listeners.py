@@ -7,10 +7,11 @@ to the same stream. Rules:
  a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds only this call,
     good or bad. Its name and checks are the same as in the prediction (rule 12). It has no turn (text,
     reasoning, provider state), which is known only at the end: continue a conversation with the prediction's
- calls. b. A call is whole when its arguments are a complete object and the answer has gone on to another call
-    or has ended. Arguments that cannot be decoded are checked only at the end, when the finish reason is
- known. c. If later fragments make a good call bad, it is sent again as a bad call. The prediction has the bad
- call. d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
+    calls.
+ b. A call is whole when its arguments are a complete object and the answer has gone on to another call or has
+    ended. Arguments that cannot be decoded are checked only at the end, when the finish reason is known.
+ c. If later fragments make a good call bad, it is sent again as a bad call. The prediction has the bad call.
+ d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
     `partial=True` gets them.
  e. A subscription belongs to one model call and ends with it.
 """

@@ -7,8 +7,9 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
  a. A bad call never raises. It becomes an `InvalidToolCall` with a code (rule 3).
  b. `UnreadableResponse` is raised only if there is no answer: the format is unknown, or there is an error and
     nothing else. If an error ends an answer, the Choice has what was said before, and the finish reason
- `error`. c. If a stream ends early, the Choice has what was said before, and no finish reason. Calls that may
-    be incomplete are bad calls.
+    `error`.
+ c. If a stream ends early, the Choice has what was said before, and no finish reason. Calls that may be
+    incomplete are bad calls.
  d. If an answer has calls and the provider's finish reason means `stop`, the finish reason is `tool_calls`.
 """
 
