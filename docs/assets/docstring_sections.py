@@ -1,7 +1,7 @@
 """Help griffe, which reads the docstrings for the reference, with three of the package's habits.
 
 `Example:` is a section of code, which griffe knows as `Examples:` alone. `Args:` of a class without a
-constructor of its own, such as a pydantic model or a named tuple, are its attributes. And `(rule 3)` is a link.
+constructor of its own, such as a pydantic model or a named tuple, are its attributes. `(rule 3)` is a link.
 """  # noqa: INP001  (mkdocs loads the file)
 
 import re
