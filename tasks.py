@@ -101,8 +101,8 @@ def docs() -> None:
 def site() -> None:
     """Build the site of docs/ into a temporary folder; a warning is an error."""
     install(EVERYTHING)
-    with tempfile.TemporaryDirectory() as name:
-        run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", name)
+    with tempfile.TemporaryDirectory() as name:  # without --quiet, which keeps warnings from being counted
+        run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--site-dir", name)
 
 
 def lint() -> None:

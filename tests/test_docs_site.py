@@ -22,7 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
     # Every proxy leads nowhere, so that a fetch at build time fails at once.
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     done = subprocess.run(  # noqa: S603  (our own command)
         command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, check=False
     )
