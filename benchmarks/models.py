@@ -21,12 +21,15 @@ from urllib.request import urlopen
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import dspy
+import litellm
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.adapters.calling.prompted import sayable
 
 PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+FIRST = object()
+MOST = 120  # tokens of an answer; a call of these questions is shorter
 KINDS = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}  # the benchmark's words
 
 
@@ -60,18 +63,19 @@ class Way(NamedTuple):
     name: str
     adapter: Callable[[], Any]
     ours: bool
-    config: Any = None
+    choice: Any = None  # a `tool_choice`; FIRST names the first tool
 
 
-class Score(NamedTuple):
-    """What came of all questions asked in one way."""
+class Outcome(NamedTuple):
+    """What came of one question asked in one way."""
 
-    asked: int
-    parsed: int
-    tool: int
-    arguments: int
-    errors: int
-    tokens: float
+    way: str
+    question: int
+    parsed: bool
+    tool: bool
+    arguments: bool
+    error: str
+    tokens: int
 
 
 def questions(corpus: Path, most: int) -> list[Question]:
@@ -102,14 +106,32 @@ def _schema(value: Any) -> Any:
     return made
 
 
+def known() -> None:
+    """Let DSPy's adapter call tools natively: it asks a catalogue that does not know the model."""
+    litellm.register_model(
+        {"openai/smollm2": {"litellm_provider": "openai", "mode": "chat", "supports_function_calling": True}}
+    )
+
+
 def ways() -> list[Way]:
     """All ways to ask, DSPy's first."""
-    forced = {"tool_choice": "required"}
     return [
         Way("DSPy, text", lambda: dspy.ChatAdapter(use_native_function_calling=False), ours=False),
         Way("DSPy, native", lambda: dspy.ChatAdapter(use_native_function_calling=True), ours=False),
         Way("sigadapt, native", lambda: _adapter(tool_calling="native"), ours=True),
         Way("sigadapt, native, recover", lambda: _adapter(tool_calling="native", recover=True), ours=True),
+        Way(
+            "sigadapt, native, `auto` sent",
+            lambda: _adapter(tool_calling="native"),
+            ours=True,
+            choice="auto",
+        ),
+        Way(
+            "sigadapt, native, first tool named",
+            lambda: _adapter(tool_calling="native"),
+            ours=True,
+            choice=FIRST,
+        ),
         *[
             Way(
                 f"sigadapt, prompted, {form}",
@@ -122,7 +144,7 @@ def ways() -> list[Way]:
             "sigadapt, prompted, hermes, a call required",
             lambda: _adapter(tool_calling="prompted"),
             ours=True,
-            config=forced,
+            choice="required",
         ),
     ]
 
@@ -131,28 +153,28 @@ def _adapter(**options: Any) -> Any:
     return sigadapt.ChatAdapter(on_invalid="keep", use_json_adapter_fallback=False, **options)
 
 
-def score(way: Way, lm: dspy.LM, asked: Sequence[Question]) -> Score:
-    """Ask all questions in one way."""
-    parsed = tool = arguments = errors = tokens = 0
-    for question in asked:
-        before = len(lm.history)
-        try:
-            name, args = _call(way, lm, question)
-        except Exception:  # noqa: BLE001  (an answer that gives the program an error is what is counted)
-            name, args, errors = None, {}, errors + 1
-        tokens += sum(entry["usage"].get("prompt_tokens", 0) for entry in lm.history[before:])
-        parsed += name is not None
-        tool += name in question.right
-        arguments += name in question.right and _fits(args, question.right[str(name)])
-    return Score(len(asked), parsed, tool, arguments, errors, tokens / len(asked))
+def ask(way: Way, lm: dspy.LM, at: int, question: Question) -> Outcome:
+    """Ask one question in one way."""
+    before, error = len(lm.history), ""
+    name, args = None, dict[str, Any]()
+    try:
+        name, args = _call(way, lm, question)
+    except Exception as raised:  # noqa: BLE001  (an answer that gives the program an error is what is counted)
+        error = type(raised).__name__
+    tokens = sum(entry["usage"].get("prompt_tokens", 0) for entry in lm.history[before:])
+    is_right = name in question.right
+    fits = is_right and _fits(args, question.right[str(name)])
+    return Outcome(way.name, at, name is not None, is_right, fits, error, tokens)
 
 
 def _call(way: Way, lm: dspy.LM, question: Question) -> tuple[str | None, dict[str, Any]]:
     with dspy.context(lm=lm, adapter=way.adapter()):
         if way.ours:
-            out = dspy.Predict(Ours)(
-                question=question.text, tools=ToolDecls(question.tools), config=dict(way.config or {})
-            )
+            tools, choice = ToolDecls(question.tools), way.choice
+            if choice is FIRST:
+                choice = {"type": "function", "function": {"name": question.tools[0]["name"]}}
+            config = {"tool_choice": choice} if choice else {}
+            out = dspy.Predict(Ours)(question=question.text, tools=tools, config=config)
         else:
             tools = [_dspys(tool) for tool in question.tools]
             out = dspy.Predict(Theirs)(question=question.text, tools=tools)
@@ -203,6 +225,8 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
         str(port),
         "--n_ctx",
         "4096",
+        "--n_threads",
+        "2",
         "--chat_format",
         "chatml-function-calling",
     ]
@@ -224,12 +248,12 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
 
 HEAD = """# A real model
 
-Written by `python3 tasks.py models`, which builds a server; the questions took {minutes:.0f} minutes here.
+Written by `python3 tasks.py models`, which builds a server and takes some hours on two cores.
 
 The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. Two
 cores can run it. The table says what a mode costs and loses, not what a good model does with it. It asks
 {asked} questions of a public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple), with
-one right call each; temperature 0, at most 200 tokens. The server is llama.cpp's (`llama_cpp.server`) with
+one right call each; temperature 0, at most {most} tokens. The server is llama.cpp's (`llama_cpp.server`) with
 `--chat_format chatml-function-calling`, which ignores tools where no `tool_choice` is sent.
 
 "Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right
@@ -241,32 +265,56 @@ tool and arguments. An error is an exception that the program gets.
 
 
 def main() -> None:
-    """Ask, and write the page."""
+    """Ask, and write the page; what is recorded already is not asked again."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable, help="a Python with llama_cpp.server")
     parser.add_argument("--model", required=True, help="the model's file")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--only", default="", help="words of the ways to ask, by commas")
-    parser.add_argument("--print", action="store_true", dest="prints", help="print, and write no page")
+    parser.add_argument("--record", type=Path, required=True, help="a file of JSON lines to go on with")
     given = parser.parse_args()
     asked = questions(Path(os.environ["SIGADAPT_CORPUS"]), given.questions)
-    started, rows = time.monotonic(), list[str]()
-    with serving(given.python, given.model, 8431) as url:
-        for way in ways():
-            if given.only and not any(word in way.name for word in given.only.split(",")):
-                continue
-            lm = dspy.LM(
-                "openai/smollm2", api_base=url, api_key="none", cache=False, temperature=0, max_tokens=200
-            )
-            got = score(way, lm, asked)
-            shares = " | ".join(
-                f"{count / got.asked:.0%}" for count in (got.parsed, got.tool, got.arguments, got.errors)
-            )
-            rows.append(f"| {way.name} | {shares} | {got.tokens:.0f} |")
-            print(rows[-1], flush=True)
-    if not given.prints:
-        minutes = (time.monotonic() - started) / 60
-        PAGE.write_text(HEAD.format(asked=len(asked), minutes=minutes) + "\n".join(rows) + "\n")
+    chosen = [way for way in ways() if any(word in way.name for word in given.only.split(","))]
+    outcomes = recorded(given.record)
+    known()
+    done = {(each.way, each.question) for each in outcomes}
+    with serving(given.python, given.model, 8431) as url, given.record.open("a") as record:
+        for at, question in enumerate(asked):
+            for way in chosen:
+                if (way.name, at) in done:
+                    continue
+                outcomes.append(ask(way, model(url), at, question))
+                record.write(json.dumps(outcomes[-1]._asdict()) + "\n")
+                record.flush()
+    PAGE.write_text(page(outcomes))
+
+
+def model(url: str) -> dspy.LM:
+    """The model, without a memory of earlier answers; LiteLLM sends `max_tokens`, the only limit it knows."""
+    limits = {"temperature": 0, "max_tokens": MOST}
+    return dspy.LM("openai/smollm2", engine="litellm", api_base=url, api_key="none", cache=False, **limits)
+
+
+def recorded(path: Path) -> list[Outcome]:
+    """The outcomes that a file holds."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [Outcome(**json.loads(line)) for line in lines]
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """The page: the questions that were asked in every way, one row a way."""
+    by_way: dict[str, dict[int, Outcome]] = {}
+    for each in outcomes:
+        by_way.setdefault(each.way, {})[each.question] = each
+    common = set.intersection(*(set(answers) for answers in by_way.values()))
+    rows = [_row(name, [answers[at] for at in sorted(common)]) for name, answers in by_way.items()]
+    return HEAD.format(asked=len(common), most=MOST) + "\n".join(rows) + "\n"
+
+
+def _row(name: str, got: Sequence[Outcome]) -> str:
+    counts = (sum(bool(each[place]) for each in got) for place in (2, 3, 4, 5))
+    shares = " | ".join(f"{count / len(got):.1%}" for count in counts)
+    return f"| {name} | {shares} | {sum(each.tokens for each in got) / len(got):.0f} |"
 
 
 if __name__ == "__main__":

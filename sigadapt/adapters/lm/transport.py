@@ -30,6 +30,7 @@ class _Ready(NamedTuple):
     route: Route
     words: Words
     fields: list[ChatFields | None]
+    limit: str
 
     def model(self, *, is_async: bool) -> Any:
         """Return the model to call for one attempt, with an engine that loses nothing."""
@@ -38,7 +39,8 @@ class _Ready(NamedTuple):
         if self.route.door == "lm15":
             return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
         wire = cast("Provider", provider_of(self.route.dialect))
-        sent = Sent(CHAT if self.route.as_chat else wire, self.fields, self.words, wire, self.route.asked_as)
+        form = CHAT if self.route.as_chat else wire
+        sent = Sent(form, self.fields, self.words, wire, self.route.asked_as, self.limit)
         return over_litellm(self.lm, self.request, sent, is_async=is_async)
 
 
@@ -123,7 +125,8 @@ def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscrib
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields, words)}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
     executions = list(zip(controls.executions(), listeners, strict=True))
-    return _Ready(lm, typed, executions, route, words, fields)
+    limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
+    return _Ready(lm, typed, executions, route, words, fields, limit)
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:

@@ -74,6 +74,11 @@ KEYWORDS: list[tuple[str, dict[str, Any]]] = [
     ("responses", {"max_tool_calls": 3}),
     ("responses", {"extra_body": {"x": 1}}),
     ("responses", {"drop_params": True}),
+    *[(wire, {"max_tokens": 120}) for wire in ("openai", "anthropic", "gemini")],
+    ("responses", {"max_tokens": 16000}),
+    ("openai", {"max_completion_tokens": 120}),
+    ("openai", {"max_tokens": 120, "min_p": 0.1}),
+    ("openai", {"temperature": 0.5, "top_p": 0.5, "stop": ["x"]}),
 ]
 CONVERSATION = {"messages", "tools", "input", "contents", "instructions"} | {
     "systemInstruction",

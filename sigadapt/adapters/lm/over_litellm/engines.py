@@ -127,6 +127,7 @@ class Sent(NamedTuple):
         words: the parts in the provider's own words.
         wire: the provider that LiteLLM asks, if it is known.
         asked_as: the prefix of the model's name for LiteLLM, if another than the model has.
+        limit: the name that the user's settings give the limit of an answer's tokens.
     """
 
     provider: Provider
@@ -134,6 +135,7 @@ class Sent(NamedTuple):
     words: Words = NO_WORDS
     wire: Provider | None = None
     asked_as: str = ""
+    limit: str = "max_completion_tokens"
 
 
 class _WithState:
@@ -156,6 +158,8 @@ class _WithState:
         if not streaming and "logger_fn" not in data:
             self._bodies = []
             data["logger_fn"] = self._hear
+        if "max_completion_tokens" in data:  # lm15's name, which a server that knows the older one ignores
+            data[self._sent.limit] = data.pop("max_completion_tokens")
         words = self._sent.words
         if words.fields:  # LiteLLM changes some values in place
             words = words._replace(fields=copy.deepcopy(words.fields))
