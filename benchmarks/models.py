@@ -225,8 +225,12 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
         str(port),
         "--n_ctx",
         "4096",
-        "--n_threads",
-        "2",
+        *(
+            "--n_threads",
+            "1",
+            "--n_threads_batch",
+            "1",
+        ),  # two that wait for each other are slow on a busy machine
         "--chat_format",
         "chatml-function-calling",
     ]

@@ -12,7 +12,7 @@ All three are generators. They yield what takes time, such as a request or an as
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
 from dspy.adapters.types.citation import Citations
@@ -24,7 +24,7 @@ from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, re
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_internals import legacy_output
+from sigadapt.adapters.lm.dspy_internals import has_listeners, legacy_output
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.options import Options
@@ -57,6 +57,9 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
+
+if TYPE_CHECKING:
+    from sigadapt.adapters.calling.text_gate import TextGate
 
 Outputs: TypeAlias = list[dict[str, Any]]
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
@@ -212,7 +215,16 @@ class Prepared(NamedTuple):
             return None
         sole = sole_text_field(self.plan.rest)
         texts = TextSubscription(sole, self.setup.field_marker) if sole else None
-        return CallSubscription(field, self._news, self.lowered.names, texts)
+        return CallSubscription(field, self._news, self.lowered.names, texts, self._gate())
+
+    def _gate(self) -> "TextGate | None":
+        """Return what holds back text that may be a call; None if nobody listens or text is no call."""
+        if not (self.calling.reads_text and has_listeners()):
+            return None
+        from sigadapt.adapters.calling.text_gate import TextGate  # noqa: PLC0415  (see text_choice.py)
+
+        fields = tuple(self.signature.output_fields)
+        return TextGate(schemas_of(self.setup.decls), fields, undeclared=self.calling.mode == "prompted")
 
     def now(self) -> list[Any]:
         """Send the request and return one Response per candidate."""

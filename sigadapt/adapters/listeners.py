@@ -14,20 +14,24 @@ to the same stream. Rules:
  d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
     `partial=True` gets them.
  e. A subscription belongs to one model call and ends with it.
+ f. Where calls are read from text, `text_gate.py` holds their markup back from the listeners to text.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.lm.dspy_internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.adapters.response.choice import Choice, readings_of
-from sigadapt.adapters.text_listeners import TextSubscription, texts_in
+from sigadapt.adapters.text_listeners import TextSubscription, holds_more, texts_in, with_text
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+
+if TYPE_CHECKING:
+    from sigadapt.adapters.calling.text_gate import TextGate
 
 AnyCall = ToolCall | InvalidToolCall
 
@@ -84,6 +88,7 @@ class CallSubscription:
         finished: turns a Reading into the Choice that the prediction has, with ids, names and checked calls.
         aliases: the alias of each declared name that has one.
         texts: the listeners to plain text; None if there is no such output.
+        gate: holds back text that may be a call; None if calls are not read from text.
     """
 
     def __init__(
@@ -92,8 +97,11 @@ class CallSubscription:
         finished: Callable[[Reading, Any], Choice],
         aliases: Mapping[str, str],
         texts: TextSubscription | None = None,
+        gate: "TextGate | None" = None,
     ) -> None:
         self._texts = texts
+        self._gate = gate
+        self._latest: Any = None
         self._finished = finished
         self._declared = {alias: name for name, alias in aliases.items()}
         self._listeners = listeners_of(field)
@@ -119,6 +127,17 @@ class CallSubscription:
             if done is not newest:
                 yield from self._completed(fold, done)
 
+    def shown(self, chunk: Any) -> Any:
+        """Return the chunk to pass on to the listeners; None if its text is held back."""
+        if self._gate is None:
+            return chunk
+        pieces = list(texts_in(chunk))
+        if not pieces:
+            return chunk
+        self._latest = chunk
+        text = self._gate.take("".join(pieces))
+        return with_text(chunk, text) if text or holds_more(chunk) else None
+
     def on_chunk(self, chunk: Json) -> Iterator[Any]:
         """Yield the `StreamResponse`s to send after a chunk, for the plain text in it."""
         if self._texts is not None:
@@ -126,7 +145,13 @@ class CallSubscription:
                 yield from self._texts.on_text(text)
 
     def on_end(self, response: Any) -> Iterator[Any]:
-        """Yield the `StreamResponse`s of the text and calls that the listeners have not got at the end."""
+        """Yield what of the text and the calls the listeners have not got at the end."""
+        if self._gate is not None and self._latest is not None:
+            rest = self._gate.rest(self._finished(readings_of(response)[0], response).text)
+            if rest:
+                chunk = with_text(self._latest, rest)
+                yield chunk
+                yield from self.on_chunk(chunk)
         if self._texts is not None:
             yield from self._texts.on_end()
         if not self._listeners:

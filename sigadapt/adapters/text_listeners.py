@@ -9,6 +9,7 @@ becomes the one text output (`outputs.py`), and is sent to its listeners here. R
  c. Text that could not be told from a marker until the answer ended is sent then.
 """
 
+import copy
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -89,3 +90,20 @@ def texts_in(chunk: Any) -> Iterator[str]:
         text: Any = cast("Any", choice.get("delta") or {}).get("content")
         if isinstance(text, str) and text:
             yield text
+
+
+def with_text(chunk: Any, text: str) -> Any:
+    """Return a chunk of a chat completion with another text, and as it is apart from that."""
+    changed = copy.deepcopy(chunk)
+    choices = cast("list[Any]", changed["choices"])
+    for place, choice in enumerate(choices):
+        choice["delta"]["content"] = text if place == 0 else ""
+    return changed
+
+
+def holds_more(chunk: Any) -> bool:
+    """Return whether a chunk of a chat completion holds anything but text."""
+    choices = cast("list[Any]", chunk["choices"])
+    return any(
+        choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"} for choice in choices
+    )

@@ -23,6 +23,10 @@ class Subscription(Protocol):
         """Yield what to send after a fragment was added to `call`; `before` holds the call before it."""
         ...
 
+    def shown(self, chunk: Any) -> Any:
+        """Return the chunk to pass on, which may lack text that is held back; None for nothing."""
+        ...
+
     def on_chunk(self, chunk: Json) -> Iterator[Any]:
         """Yield what to send after a chunk, for the text in it."""
         ...
@@ -62,6 +66,10 @@ class CallTap:
         fragments = list(_fragments(cast("Json", item))) if isinstance(item, EngineChunk) else []
         if any(_is_not_json(fragment) for fragment in fragments):
             return
+        if self._subscription is not None and isinstance(item, EngineChunk):
+            item = self._subscription.shown(item)
+            if item is None:
+                return
         await self._stream.send(item)
         if self._subscription is not None and isinstance(item, EngineChunk):
             for response in self._subscription.on_chunk(cast("Json", item)):

@@ -19,7 +19,8 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
-| `stream_now`, `streaming_to`, `listeners_of` | DSPy's stream of the running call, and its listeners |
+| `stream_now`, `streaming_to` | DSPy's stream of the running call |
+| `listeners_of`, `has_listeners` | its listeners |
 | `StreamListener` | DSPy's listener, which `CallListener` extends |
 | `StreamResponse`, `sync_send_to_stream` | what a listener gets, and how it is sent |
 | `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
@@ -67,6 +68,7 @@ __all__ = [
     "engine_over_litellm",
     "engines_of",
     "get_litellm",
+    "has_listeners",
     "has_static_credential",
     "inner_of",
     "legacy_output",
@@ -163,6 +165,11 @@ def listeners_of(field: str) -> list[StreamListener]:
     everybody = cast("list[StreamListener]", settings.stream_listeners or [])
     running = settings.caller_predict
     return [each for each in everybody if each.signature_field_name == field and each.predict is running]
+
+
+def has_listeners() -> bool:
+    """Return whether anybody listens to a field: without listeners, DSPy gives the chunks to the user."""
+    return bool(settings.stream_listeners)
 
 
 def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:

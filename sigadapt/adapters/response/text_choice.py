@@ -59,15 +59,30 @@ def choice_from_text(
         ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
     """
     whole = text if isinstance(text, str) else "".join(text)
-    read = _read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
-    choice = choice_of(reading_of(read), whole)
+    found = text_read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
+    choice = choice_of(reading_of(found), whole)
     calls = choice.tool_calls
     return choice if calls is None else replace(choice, tool_calls=recovered(calls))
 
 
-def _read(
+def text_read(
     text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: bool
 ) -> "TextReading":
+    """Return what a text says.
+
+    Args:
+        text: what the model wrote.
+        schemas: the schemas of arguments by the names of the declared tools.
+        formats: names of formats; None for all.
+        how: `starts_in_reasoning` and `undeclared` of `read_text`.
+
+    Raises:
+        InvalidOption: for an unknown format.
+
+    Example:
+        >>> text_read("<think>Hm.</think>Yes.", {})
+        TextReading(text='Yes.', reasoning='Hm.', calls=[])
+    """
     from sigadapt.providers.text_calls import FORMATS, named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.providers.text_calls.reader import read_text  # noqa: PLC0415
 
@@ -111,7 +126,7 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], *, undecla
         >>> read.text, [name for _, name, _ in read.calls]
         ('Look.', ['now'])
     """
-    read = _read(reading.text or "", schemas, undeclared=undeclared)
+    read = text_read(reading.text or "", schemas, undeclared=undeclared)
     found = reading_of(read, reading.finish)
     ended = reading.finish is not None and reading.finish not in _CUTTING
     calls = [_ended(call) for call in found.calls] if ended else found.calls
@@ -147,5 +162,5 @@ def looks_like(text: str, tools: object) -> tuple[str, str] | None:
         >>> looks_like("<function=now>\n</function>", [{"name": "now"}])
         ('qwen3-coder-xml', 'now')
     """
-    calls = _read(text, schemas_of(tools)).calls
+    calls = text_read(text, schemas_of(tools)).calls
     return (calls[0][0], calls[0][1].name) if calls else None

@@ -35,7 +35,7 @@ class Grammar(NamedTuple):
     harmony: bool
 
 
-_WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\n")
+WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\n")
 """Openers that begin with a letter."""
 _LINE = r"(?<![^\n])"
 
@@ -74,7 +74,7 @@ def _made(formats: tuple[TextFormat, ...]) -> Grammar:
     after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
     tags = "|".join(map(re.escape, after)) or r"(?!)"
     return Grammar(
-        re.compile("|".join([r"[<\[{`>◁\]]", *map(re.escape, _WORDS)])),
+        re.compile("|".join([r"[<\[{`>◁\]]", *map(re.escape, WORDS)])),
         {first: _beginning_with(first, parts) for first in "<[{`>◁]fAH"},
         tuple(map(tuple, by_opener.values())),
         tuple(each for each in formats if each.bare),

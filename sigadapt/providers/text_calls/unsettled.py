@@ -1,0 +1,150 @@
+"""Find where a text that is still being written may turn out to be a call, a thinking or other markup.
+
+What stands before this place is said to the user, whatever follows.
+"""
+
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
+import re
+from collections.abc import Collection
+
+import jiter
+
+from sigadapt.providers.text_calls.openers import WORDS, Grammar
+
+_LONGEST = 64
+"""No opener is longer, up to the first character that settles it."""
+_FIELD = re.compile(r'\[\[ ## |\{\s*"([^"\\]*)"|</?(\w+)>')
+_HALF_FIELD = re.compile(r'\[(?:\[(?: (?:#(?:# ?)?)?)?)?\Z|\{\s*(?:"[^"\\]*)?\Z')
+_PROSE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[,.!?:;]?\s+[^\s(\[{<]|[^\x00-\x7f]")
+_ONLY_CLOSED = re.compile(r"</think(?:ing)?>\s*\Z")
+
+
+def unsettled(grammar: Grammar, text: str, place: int, *, fields: Collection[str] = ()) -> int:
+    r"""Return the first place behind which a text may be markup; the text's length if there is none.
+
+    Args:
+        grammar: the formats.
+        text: the text so far.
+        place: up to where it is settled.
+        fields: names of output fields: their tags, and JSON that begins with one, are no call.
+
+    Example:
+        >>> from sigadapt.providers.text_calls import FORMATS
+        >>> from sigadapt.providers.text_calls.openers import grammar_of
+        >>> said = [
+        ...     unsettled(grammar_of(FORMATS), text, 0) for text in ("1 < 2, `a`.", "Look. <tool", "No. f")
+        ... ]
+        >>> said
+        [11, 6, 4]
+    """
+    while True:
+        first = grammar.first.search(text, place)
+        if first is None:
+            return len(text) - _half_a_word(text)
+        at = first.start()
+        behind = _behind(grammar, text, at, fields)
+        if behind is None:
+            return at
+        place = behind
+
+
+def next_opener(grammar: Grammar, text: str, place: int) -> int:
+    """Return the first place behind which an opener of a call stands, or may come to stand.
+
+    What stands before it may be thinking, a token that says nothing, or code, which a reading tells.
+
+    Args:
+        grammar: the formats.
+        text: the text so far.
+        place: where to begin.
+
+    Example:
+        >>> from sigadapt.providers.text_calls import FORMATS
+        >>> from sigadapt.providers.text_calls.openers import grammar_of
+        >>> next_opener(grammar_of(FORMATS), "<think>Hm.</think>Yes.<tool_call>", 0)
+        22
+    """
+    while True:
+        first = grammar.first.search(text, place)
+        if first is None:
+            return len(text) - _half_a_word(text)
+        at = first.start()
+        token = grammar.tokens[text[at]].match(text, at)
+        if _opens_a_call(token) if token else not _is_settled(grammar, text, at):
+            return at
+        place = max(token.end() if token else 0, at + 1)
+
+
+def _opens_a_call(token: re.Match[str]) -> bool:
+    kind = token.lastgroup or ""
+    return kind[:1] == "f" and kind[1:].isdigit()
+
+
+def begins_as_text(text: str) -> bool:
+    """Return whether a text begins as no call without markup does.
+
+    Such a call begins with the name of a tool; the end of a thinking may stand before it.
+
+    Example:
+        >>> [begins_as_text(each) for each in ("Sunny and", "42", " get_weather", "call:f{")]
+        [True, True, False, False]
+    """
+    begun = text.lstrip()
+    if _ONLY_CLOSED.match(begun):
+        return False
+    return not (begun[:1].isalpha() or begun[:1] == "_") or _PROSE.match(begun) is not None
+
+
+def is_half_json(text: str) -> bool:
+    """Return whether a text is JSON so far, but not whole.
+
+    Example:
+        >>> [is_half_json(each) for each in ('{"a": [1', '{"a": [1]}', "[a", "a")]
+        [True, False, False, False]
+    """
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        jiter.from_json(text.encode("utf-8", "replace"), partial_mode=True)
+    except ValueError:
+        return False
+    try:
+        jiter.from_json(text.encode("utf-8", "replace"))
+    except ValueError:
+        return True
+    return False
+
+
+def _behind(grammar: Grammar, text: str, at: int, fields: Collection[str]) -> int | None:
+    """Return the place behind what is no markup; None if it is or may become some."""
+    field = _FIELD.match(text, at)
+    if field is not None and (field[0] == "[[ ## " or (field[1] or field[2]) in fields):
+        return field.end()
+    if _HALF_FIELD.match(text, at):
+        return None
+    token = grammar.tokens[text[at]].match(text, at)
+    if token is None:
+        return at + 1 if _is_settled(grammar, text, at) else None
+    if token.lastgroup == "code" or (token.lastgroup == "quote" and token.end() < len(text)):
+        return token.end()
+    return None
+
+
+def _is_settled(grammar: Grammar, text: str, at: int) -> bool:
+    """Return whether what begins at a place can neither become an opener nor stand around a call."""
+    seen = text[at : at + _LONGEST]
+    if seen.startswith(("<|", "<｜")) or any(seen[: len(tag)] == tag[: len(seen)] for tag in grammar.before):
+        return False
+    return len(seen) == _LONGEST or seen[1:2] in _NEVER or not _ENDS.isdisjoint(seen[1:])
+
+
+_ENDS = frozenset("\n>]")
+_NEVER = frozenset(" 0123456789=-(")
+
+
+def _half_a_word(text: str) -> int:
+    """Return how much of a text's end may begin one of the openers that are words."""
+    end = text[-max(map(len, WORDS)) :]
+    sizes = (size for word in WORDS for size in range(1, len(word)) if end.endswith(word[:size]))
+    return max(sizes, default=0)

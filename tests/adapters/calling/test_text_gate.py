@@ -1,0 +1,227 @@
+"""Text that streams where calls are read from text: listeners never see the markup of a call."""
+
+import asyncio
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ADAPTERS, get_weather, lm_of
+
+import sigadapt
+from sigadapt import ToolCalls, ToolDecls
+from sigadapt.adapters.calling.text_gate import TextGate
+from sigadapt.adapters.response.text_choice import text_read
+from sigadapt.testing import Answer, LoopbackProvider
+
+CORPUS = os.environ.get("SIGADAPT_CORPUS")
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+LOOK = "Let me look at the `weather` in *Paris*, as a > b and [1] say."
+TOOLS: dict[str, Any] = {"get_weather": {}, "now": {}}
+
+
+class May(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Two(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str = dspy.OutputField()
+    source: str = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def streamed(
+    adapter: Any,
+    answer: Answer,
+    signature: Any = May,
+    fields: tuple[str, ...] = ("answer",),
+    column: tuple[str, str] = ("openai", "auto"),
+) -> tuple[dict[str, list[str]], Any]:
+    """What the listeners to the fields got, and the prediction."""
+
+    async def go(lm: dspy.LM) -> tuple[dict[str, list[str]], Any]:
+        listeners: list[Any] = [dspy.streaming.StreamListener(field) for field in fields]
+        heard: dict[str, list[str]] = {field: [] for field in fields}
+        final = None
+        with dspy.context(lm=lm, adapter=adapter):
+            program = cast("Any", dspy.streamify(dspy.Predict(signature), stream_listeners=listeners))
+            async for item in program(question="q", tools=[get_weather]):
+                if isinstance(item, dspy.Prediction):
+                    final = item
+                elif isinstance(item, dspy.streaming.StreamResponse):
+                    heard[item.signature_field_name].append(item.chunk)
+        return heard, final
+
+    with LoopbackProvider([answer]) as provider:
+        return asyncio.run(go(lm_of(provider, *column)))
+
+
+MODES: list[dict[str, Any]] = [
+    {"tool_calling": "prompted"},
+    {"tool_calling": "native", "recover": True},
+]
+
+
+@pytest.mark.parametrize(
+    "column", [("openai", "auto"), ("anthropic", "auto"), ("openai", "litellm")], ids=str
+)
+@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, column: Any) -> None:
+    """streaming: Markup of a call is not shown."""
+    heard, final = streamed(kind(**mode), Answer(text=f"{LOOK}\n{CALL}", chunk=4), column=column)
+    assert [call.name for call in final.calls] == ["get_weather"]
+    assert "".join(heard["answer"]).strip() == final.calls.text == LOOK
+    assert len(heard["answer"]) > 5
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (sigadapt.ChatAdapter, f"[[ ## answer ## ]]\n{LOOK}\n\n[[ ## source ## ]]\nThe sky\n"),
+        (sigadapt.XMLAdapter, f"<answer>\n{LOOK}\n</answer>\n<source>The sky</source>\n"),
+        (sigadapt.JSONAdapter, json.dumps({"answer": LOOK, "source": "The sky"}, indent=1)),
+    ],
+)
+def test_fields_stream_without_the_calls_behind_them(kind: Any, text: str, mode: Any) -> None:
+    """streaming: Markup of a call is not shown."""
+    heard, final = streamed(kind(**mode), Answer(text=f"{text}{CALL}", chunk=4), Two, ("answer", "source"))
+    assert [call.name for call in final.calls] == ["get_weather"]
+    plain, _ = streamed(kind(), Answer(text=text, chunk=4), Two, ("answer", "source"))
+    shown = ["".join(heard[field]).strip() for field in ("answer", "source")]
+    assert shown == ["".join(plain[field]).strip() for field in ("answer", "source")]
+    assert LOOK in shown[0]
+    assert "The sky" in shown[1]
+    assert len(heard["answer"]) > 5
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
+def test_an_answer_behind_a_thinking_streams(mode: Any) -> None:
+    """streaming: Text behind a thinking streams."""
+    text = f"<think>Do I need <b>tools</b>? No.</think>\n\n{LOOK} It is sunny."
+    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
+    assert "".join(heard["answer"]) == final.answer == f"{LOOK} It is sunny."
+    assert len(heard["answer"]) > 5
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
+def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
+    """streaming: Held text that is no call is shown."""
+    text = 'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.'
+    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
+    assert final.calls is None
+    assert "".join(heard["answer"]).strip() == final.answer == text
+
+
+def test_a_native_answer_streams_as_before() -> None:
+    heard, _ = streamed(sigadapt.ChatAdapter(tool_calling="native"), Answer(text=f"{LOOK}\n{CALL}", chunk=4))
+    assert "".join(heard["answer"]) == f"{LOOK}\n{CALL}"
+
+
+def test_without_listeners_the_chunks_are_the_providers() -> None:
+    """streaming: Chunks for nobody in particular are the provider's."""
+
+    async def go(lm: dspy.LM) -> str:
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="prompted")):
+            program = cast("Any", dspy.streamify(dspy.Predict(May)))
+            items = [item async for item in program(question="q", tools=[get_weather])]
+        chunks = [item for item in items if not isinstance(item, dspy.Prediction)]
+        return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
+
+    with LoopbackProvider([Answer(text=f"{LOOK}\n{CALL}", chunk=4)]) as provider:
+        assert asyncio.run(go(lm_of(provider))) == f"{LOOK}\n{CALL}"
+
+
+def passed(text: str, pieces: Iterator[str], tools: dict[str, Any]) -> tuple[str, str]:
+    """What a gate lets pass of a text, and what the finished reading says."""
+    gate, said = TextGate(tools, ("answer",)), text_read(text, tools).text or ""
+    shown = "".join(map(gate.take, pieces))
+    return shown + gate.rest(said), said
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            *(
+                CALL,
+                LOOK,
+                "<think>",
+                "</think>",
+                "<tool",
+                "_call>",
+                "now()",
+                "[now()]",
+                '{"name": "now"}',
+                "`",
+            ),
+            *("```", "\n", " ", "f", "Action: ", "[[ ## answer ## ]]\n", "<b>", "It is.", "今天", '{"a": [1'),
+            *("<|im_end|>", "<answer>", '{"answer": "'),
+        ]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(text=TEXTS, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_what_passes_is_what_the_answer_says(text: str, sizes: list[int]) -> None:
+    """streaming: Held text that is no call is shown."""
+    pieces = _cut(text, sizes)
+    shown, said = passed(text, pieces, TOOLS)
+    # A closing tag may show later that all before it was thought; the answer then follows on a new line.
+    assert shown.strip() == said.strip() or (said in shown and "</think>" in text)
+
+
+def _cut(text: str, sizes: list[int]) -> Iterator[str]:
+    place = turn = 0
+    while place < len(text):
+        size = sizes[turn % len(sizes)]
+        yield text[place : place + size]
+        place, turn = place + size, turn + 1
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
+    """streaming: Markup of a call is not shown."""
+    with gzip.open(Path(str(CORPUS), "text", "cases.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    retracted = 0
+    for row in rows:
+        tools = {call["name"]: {} for call in row["expected"]["calls"]}
+        shown, said = passed(row["text"], _cut(row["text"], [size]), tools)
+        if shown.strip() != said.strip():
+            retracted += 1  # a thinking that the prompt had opened; nobody can know before its end
+            assert shown.strip().endswith(said.strip()), row["id"]
+    assert retracted < len(rows) / 50
+
+
+def test_the_work_is_a_multiple_of_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """streaming: Held text that is no call is shown."""
+    read = 0
+
+    def counting(self: Any, text: str) -> Any:
+        nonlocal read
+        read += len(text)
+        return text_read(text, {})
+
+    monkeypatch.setattr(TextGate, "_read", counting)
+    gate, text = TextGate({}, ()), "<think>a > b\n" * 20_000
+    for piece in _cut(text, [10]):
+        gate.take(piece)
+    assert read < 30 * len(text)
