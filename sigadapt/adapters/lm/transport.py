@@ -18,6 +18,7 @@ from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerpri
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.lm.traces import shown
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
@@ -26,6 +27,7 @@ from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, W
 class _Ready(NamedTuple):
     lm: BaseLM
     request: lm15.Request
+    sent: Lowered
     executions: list[tuple[dict[str, Any], Subscribe]]
     route: Route
     words: Words
@@ -88,9 +90,10 @@ async def asend(
 def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
-        return lm(ready.request, **keywords)
+        with shown(ready.lm, ready.sent):
+            return lm(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls):
+    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         response = lm(ready.request, **keywords)
     for item in tap.rest(response):
         sync_send_to_stream(stream, item)
@@ -100,9 +103,10 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
-        return await lm.acall(ready.request, **keywords)
+        with shown(ready.lm, ready.sent):
+            return await lm.acall(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls):
+    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         response = await lm.acall(ready.request, **keywords)
     for item in tap.rest(response):
         await stream.send(item)
@@ -123,7 +127,7 @@ def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscrib
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields, words)}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
     executions = list(zip(controls.executions(), listeners, strict=True))
-    return _Ready(lm, typed, executions, route, words, fields)
+    return _Ready(lm, typed, sent, executions, route, words, fields)
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
