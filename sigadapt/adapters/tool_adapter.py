@@ -180,10 +180,13 @@ class ToolAdapter:
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback."""
+        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback.
+
+        A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
+        """
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None
-        if emitted or not self.use_json_adapter_fallback or self.fallback is None:
+        if (emitted and error.lm_response) or not self.use_json_adapter_fallback or self.fallback is None:
             return None
         adapter = self.fallback()
         adapter.options = self.options
