@@ -320,8 +320,8 @@ def finish(
     """
     values = _finished(adapter, call, prepared, candidate)
     if not watches(adapter):
-        return (yield from values)
-    return (yield from reported(adapter, call.signature, candidate.choice.text, values, Parse))
+        return values
+    return reported(adapter, call.signature, candidate.choice.text, values, Parse)
 
 
 def _finished(
