@@ -27,8 +27,10 @@ from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.dspy_internals import has_listeners, legacy_output
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
+from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import (
+    Parse,
     accepted,
     outputs_beside_calls,
     outputs_of,
@@ -328,6 +330,15 @@ def finish(
         MissingToolCalls: if the signature requires a call and there is none (rule 7).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
+    values = _finished(adapter, call, prepared, candidate)
+    if not watches(adapter):
+        return values
+    return reported(adapter, call.signature, candidate.choice.text, values, Parse)
+
+
+def _finished(
+    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
+) -> Steps[dict[str, Any]]:
     hooks = prepared.setup.options.hooks
     if not hooks:
         return (yield from _values(adapter, call, prepared, candidate))

@@ -61,7 +61,7 @@ def accepted(
     if options.on_invalid == "keep":
         return choice
     bad = calls.invalid
-    reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}): {call.message}" for call in bad)
+    reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}, {call.code}): {call.message}" for call in bad)
     raise ToolCallParseError(
         f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {listed(reasons, _MOST_REASONS)}",
         choice=choice,

@@ -7,7 +7,7 @@ from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its te
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from dspy import BaseLM
+from dspy import Adapter, BaseLM
 from dspy.adapters.types.base_type import Type
 from dspy.signatures.signature import Signature
 from dspy.utils import callback
@@ -18,6 +18,7 @@ from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
 from sigadapt.adapters.lm.routes import known_of
+from sigadapt.adapters.lm.traces import wrapper_of
 from sigadapt.adapters.options import Options, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, turns_of
 from sigadapt.adapters.request.messages import messages_of
@@ -91,6 +92,20 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
+        traced = wrapper_of(Adapter.__call__)
+        if traced is not None:
+            return traced(self._call, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        return self._call(lm, lm_kwargs, signature, demos, inputs)
+
+    def _call(
+        self,
+        lm: BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: type[Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> Outputs:
+        plan = cast("Plan", plan_of(signature))
         settings = dict(lm_kwargs)
         call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
         if self._asks_capabilities(call):
@@ -108,6 +123,20 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
+        traced = wrapper_of(Adapter.acall)
+        if traced is not None:
+            return await traced(self._acall, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        return await self._acall(lm, lm_kwargs, signature, demos, inputs)
+
+    async def _acall(
+        self,
+        lm: BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: type[Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> Outputs:
+        plan = cast("Plan", plan_of(signature))
         settings = dict(lm_kwargs)
         call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
         if self._asks_capabilities(call):
@@ -151,10 +180,13 @@ class ToolAdapter:
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback."""
+        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback.
+
+        A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
+        """
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None
-        if emitted or not self.use_json_adapter_fallback or self.fallback is None:
+        if (emitted and error.lm_response) or not self.use_json_adapter_fallback or self.fallback is None:
             return None
         adapter = self.fallback()
         adapter.options = self.options

@@ -4,14 +4,17 @@
 another process. Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
+from functools import wraps
 from inspect import iscoroutine
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking.schema import check_json
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.sources.annotations import jsonable
+from sigadapt.signatures.tool_decl import ToolDecl, altered
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it."""
@@ -57,6 +60,53 @@ def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
     if isinstance(answer, Confirmation):
         return answer
     return Confirmation(f"Run {decl.name}?") if answer else None
+
+
+Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
+"""A function of a tool's name, the arguments and the question. It says whether to run it; may be async."""
+
+
+def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
+    """Return the same declaration with a function that asks a person before it runs what needs confirmation.
+
+    Args:
+        decl: the declaration, with a function.
+        ask: asks the person. Only True is a yes.
+
+    Returns:
+        The declaration; its function raises `PermissionError` for a call that the person said no to.
+
+    Example:
+        >>> pay = ToolDecl("pay", requires_confirmation=True, func=lambda eur: f"paid {eur}")
+        >>> asking_first(pay, lambda name, args, hint: args["eur"] < 10).func(eur=5)
+        'paid 5'
+    """
+    func = decl.func
+    if func is None or decl.requires_confirmation is False:
+        return decl
+
+    @wraps(func)
+    def run(**kwargs: Any) -> Any:
+        args = {name: jsonable(value) for name, value in kwargs.items()}
+        asked = confirmation_for(decl, args)
+        agreed: Any = True if asked is None else ask(decl.name, args, asked.hint)
+        if iscoroutine(agreed):
+            return _later(agreed, func, kwargs)
+        _check_agreed(agreed)
+        return func(**kwargs)
+
+    return altered(decl, func=run)
+
+
+async def _later(agreed: Awaitable[object], func: Callable[..., Any], kwargs: Json) -> Any:
+    _check_agreed(await agreed)
+    result = func(**kwargs)
+    return await result if iscoroutine(result) else result
+
+
+def _check_agreed(agreed: object) -> None:
+    if agreed is not True:
+        raise PermissionError(REJECTED)
 
 
 def _answer(decl: ToolDecl, args: Json) -> bool | Confirmation:

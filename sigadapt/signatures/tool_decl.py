@@ -11,7 +11,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from inspect import currentframe
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import dspy
 import jiter
@@ -33,6 +33,7 @@ from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.sources.stamps import Stamp, is_unchanged, owner_of, stamp_of
 
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
@@ -75,8 +76,10 @@ class Text:
 
 
 @dataclass(frozen=True)
-class ToolDecl:
+class ToolDecl(Runnable):
     """The declaration of one tool.
+
+    Where DSPy takes a function, such as in `dspy.ReActV2(tools=[...])`, a declaration stands for its own.
 
     Args:
         name: the name, kept as given. If a provider would refuse it, it is sent as an alias (rule 10).
@@ -252,15 +255,7 @@ class ToolDecl:
             >>> tool.name, tool(a=1, b=2)
             ('sum', 3)
         """
-        if self.func is None:
-            raise InvalidToolDecl(
-                "it has no function to run",
-                code="no_function",
-                tool=self.name,
-                fix="Declare it with one: dataclasses.replace(decl, func=...).",
-            )
-        held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
-        return DeclaredTool(RawDecl(**held))
+        return DeclaredTool(self.raw)
 
     @property
     def model_description(self) -> str:
@@ -329,6 +324,9 @@ class ToolDecl:
             if callable(value)
         }
         return _unpickled, (saved(self), kept)
+
+
+ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
 
 
 class LostFunction:

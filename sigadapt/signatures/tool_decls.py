@@ -19,10 +19,12 @@ from pydantic_core import core_schema
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
+from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
+from sigadapt.signatures.sources.runnable import SeveralTools
 from sigadapt.signatures.tool_decl import Text, ToolDecl, declared, declared_before, saved
 
 if TYPE_CHECKING:
@@ -81,7 +83,9 @@ def is_iterable(value: object) -> bool:
         (True, False, False)
     """
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
-    return isinstance(value, Iterable) and not isinstance(value, refused)
+    if not isinstance(value, Iterable) or isinstance(value, refused):
+        return False
+    return not hasattr(cast("object", value), "aresolve")  # a Toolset
 
 
 class CanonicalTools(list[Json]):
@@ -104,7 +108,7 @@ class CanonicalTools(list[Json]):
         return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
-class ToolDecls(Type, metaclass=_TakesSources):
+class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -192,6 +196,27 @@ class ToolDecls(Type, metaclass=_TakesSources):
             ['now']
         """
         return [decl.to_dspy() for decl in self.tools]
+
+    def confirmed_by(self, ask: Ask) -> "ToolDecls":
+        """Return the same tools, with functions that ask a person first where a tool requires confirmation.
+
+        For agents such as `dspy.ReActV2`, which run every call themselves. A hand-written loop uses
+        `ToolCalls.awaiting_confirmation`.
+
+        Args:
+            ask: a function of the tool's name, the arguments and the question. It returns True to run the
+                call, and may be async. For any other answer the tool fails with `PermissionError`, and the
+                model reads that the user rejected the call.
+
+        Example:
+            >>> pay = ToolDecl("pay", requires_confirmation=True, func=lambda eur: f"paid {eur}")
+            >>> [tool] = ToolDecls([pay]).confirmed_by(lambda name, args, hint: False).to_dspy()
+            >>> tool(eur=5)
+            Traceback (most recent call last):
+            PermissionError: The user rejected this call. It was not run.
+        """
+        entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
+        return ToolDecls(entries)
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

@@ -21,6 +21,7 @@ from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.sources import is_function, is_source
+from sigadapt.signatures.sources.runnable import SeveralTools
 from sigadapt.signatures.tool_decl import ToolDecl, altered, pickle_fault
 from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, is_iterable
 
@@ -62,7 +63,7 @@ Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset:
+class Toolset(SeveralTools):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -190,6 +191,18 @@ class Toolset:
             ['read']
         """
         return await arun(self.steps(context))
+
+    def __iter__(self) -> Iterator[ToolDecl]:
+        """Yield the tools outside of a request, for agents that keep a list: `ReActV2(tools=toolset)`.
+
+        Raises:
+            InvalidToolDecl: as `resolve`.
+
+        Example:
+            >>> [decl.name for decl in Toolset("files", [{"name": "read"}])]
+            ['read']
+        """
+        return iter(self.resolve())
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""

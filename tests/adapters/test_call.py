@@ -579,3 +579,16 @@ def test_a_server_that_wants_its_reasoning_back_gets_it(engine: str) -> None:
             predict(question="Weather?", tools=[get_weather], results=ToolResults.of(out.calls, ["sunny"]))
     (said,) = [row for row in provider.received[-1].body["messages"] if row["role"] == "assistant"]
     assert said["reasoning_content"] == "Paris first."
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("closed_streams")
+async def test_an_empty_stream_is_asked_again(engine: str) -> None:
+    """adapter-plug-in: An empty stream is asked again."""
+    with LoopbackProvider([Answer(text=""), Answer(text='{"answer": "Sunny."}')]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            streamed: Any = dspy.streamify(dspy.Predict(May))
+            items = [item async for item in streamed(question="weather?", tools=[get_weather])]
+    assert items[-1].answer == "Sunny."
+    assert len(provider.received) == 2

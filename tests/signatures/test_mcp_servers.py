@@ -127,31 +127,47 @@ async def test_optional_parameters_stay_optional(tmp_path: Path) -> None:
 
 
 async def test_an_agent_works_with_files(tmp_path: Path) -> None:
-    """tool-declarations: MCP tools go into DSPy's agents with their own schema.
+    """tool-declarations: Toolsets and declarations go into agents as they are.
 
-    It lists, reads, is denied a file outside, and writes what a person agreed to.
+    confirmation: An agent's tool asks first.
+
+    It lists, reads, is denied a file outside, and writes what a person agreed to, and that alone.
     """
-    note = str(tmp_path / "new.txt")
+    note, other = str(tmp_path / "new.txt"), str(tmp_path / "other.txt")
+    held = tmp_path.iterdir
     script = [
         Answer(calls=[Call("list_directory", {"path": str(tmp_path)})]),
         Answer(calls=[Call("read_text_file", {"path": str(tmp_path / "notes.txt")})]),
         Answer(calls=[Call("read_text_file", {"path": str(tmp_path.parent / "outside.txt")})]),
         Answer(calls=[Call("write_file", {"path": note, "content": "hello"})]),
+        Answer(calls=[Call("write_file", {"path": other, "content": "hello"})]),
         Answer(calls=[Call("submit", {"answer": "done"})]),
     ]
     task: Any = dspy.Signature("question -> answer")  # pyright: ignore[reportArgumentType, reportCallIssue]
+    asked: list[str] = []
+
+    async def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        asked.append(f"{hint} {args['path']}")
+        return args["path"] == note
+
     async with session_with("filesystem", tmp_path) as session:
-        decls = await Toolset("files", session).aresolve()
-        asked = decls["write_file"]
-        calls = ToolCalls([ToolCall(id="c", name="write_file", args={"path": note, "content": "hello"})])
-        confirmed = ToolDecls([replace(asked, requires_confirmation=True)])
-        assert [call.approved() for call in calls.awaiting_confirmation(confirmed)] == list(calls)
+        schemas = await schemas_of(session)
+        files = await Toolset("files", session).aresolve()
+        write = replace(files["write_file"], requires_confirmation=True)
+        rest = [decl for decl in files if decl.name != "write_file"]
         with LoopbackProvider(script) as provider:
             lm = dspy.LM(**provider.lm_options("openai"))
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-                program: Any = dspy.ReActV2(task, tools=decls.to_dspy())
+                tools: Any = ToolDecls([*rest, write]).confirmed_by(ask)
+                program: Any = dspy.ReActV2(task, tools=tools)
                 out = await program.acall(question="?")
     results = [event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages]
-    assert [result.is_error for result in results] == [False, False, True, False, False]
+    assert [result.is_error for result in results] == [False, False, True, False, True, False]
     assert ["notes.txt" in str(results[0].value), "hello" in str(results[1].value)] == [True, True]
     assert (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello"
+    assert {each.name for each in held()} == {"notes.txt", "new.txt"}
+    assert asked == [f"Run write_file? {note}", f"Run write_file? {other}"]
+    assert "Access denied" in str(results[2].value)
+    assert out.answer == "done"
+    sent = provider.received[0].body["tools"]
+    assert {tool["function"]["name"]: tool["function"]["parameters"] for tool in sent[:-1]} == schemas

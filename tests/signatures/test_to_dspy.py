@@ -71,6 +71,10 @@ async def ask(tools: Any, *calls: Call) -> tuple[Any, Any]:
         return out, [received.body for received in provider.received]
 
 
+def results_in(out: Any) -> list[Any]:
+    return [event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages]
+
+
 def parameters_in(body: Any) -> Any:
     return body["tools"][0]["function"]["parameters"]
 
@@ -141,3 +145,140 @@ async def test_it_can_be_copied_and_awaited():
     for each in (tool, tool.model_copy(), tool.model_copy(deep=True)):
         assert await each.acall(places=[]) == "[] 1"
         assert ToolDecl.of(each) == ToolDecl.of(visit)
+
+
+def agents_lists(decl: ToolDecl) -> dict[str, Any]:
+    """What a user may write after `tools=`."""
+    return {
+        "a ToolDecls": ToolDecls([decl]),
+        "a Toolset": Toolset("places", [decl]),
+        "a list of declarations": [decl],
+        "a ToolDecls, spread": [*ToolDecls([decl])],
+        "a Toolset, spread": [*Toolset("places", [decl])],
+    }
+
+
+@pytest.mark.parametrize("given", agents_lists(ToolDecl("x")))
+@pytest.mark.parametrize("agent", cast("list[Any]", [dspy.ReActV2, dspy.ReAct]))
+async def test_an_agent_takes_declarations_as_they_are(given: str, agent: Any):
+    """tool-declarations: Toolsets and declarations go into agents as they are."""
+    decl = ToolDecl.of(visit, name="go.there", description="Go.")
+    tool = agent(TASK, tools=agents_lists(decl)[given]).tools["go.there"]
+    assert ToolDecl.of(tool) == decl
+    assert (tool.name, tool.desc) == ("go.there", "Go.")
+    assert tool.args["days"] == {
+        "description": "For how long.", "type": "integer", "minimum": 1, "default": 1,
+    }  # fmt: skip
+    assert tool(places=[{"city": "Paris"}], days=2) == "['Paris'] 2"
+    with pytest.raises(ValueError, match="days is invalid"):
+        tool(places=[], days=0)
+    if agent is dspy.ReActV2:
+        call = Call("go.there", {"places": [{"city": "Rome"}]})
+        out, bodies = await ask(agents_lists(decl)[given], call)
+        assert (
+            out.history.messages[0]["tool_calls"].tool_call_results.tool_call_results[0].value == "['Rome'] 1"
+        )
+        assert parameters_in(bodies[0]) == decl.parameters
+
+
+async def test_an_awaited_tool_runs_and_a_failed_one_raises():
+    """tool-declarations: Toolsets and declarations go into agents as they are."""
+    decls = await Toolset("files", Session()).aresolve()
+    tool = dspy.Tool(cast("Any", decls["read_text_file"]))
+    assert await tool.acall(path="a") == "It says 4711."
+    with pytest.raises(RuntimeError, match="Access denied"):
+        await tool.acall(path="b")
+
+
+def names_of(**given: Any) -> list[str]:
+    return sorted(given)
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#/$defs/Node"}, True, {"anyOf": [{"$ref": "#/$defs/Node"}]}])
+def test_any_schema_goes_into_an_agent(schema: Any):
+    """tool-declarations: Toolsets and declarations go into agents as they are."""
+    node: Any = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    written: Any = {"type": "object", "properties": {"node": schema, "a-b": {}}, "$defs": {"Node": node}}
+    decl = ToolDecl("walk", "Walk.", written, func=names_of)
+    tool = dspy.Tool(cast("Any", decl))
+    assert ToolDecl.of(tool) == decl
+    assert tool(**{"node": {"next": {}}, "a-b": 1}) == ["a-b", "node"]
+
+
+@pytest.mark.parametrize("many", [ToolDecls([visit]), Toolset("places", [visit])])
+def test_a_collection_in_a_list_is_refused_with_the_line_to_write(many: Any):
+    """tool-declarations: What cannot go into an agent is refused with the line to write."""
+    with pytest.raises(InvalidToolDecl, match=r"tools=\[\*decls\]"):
+        dspy.ReActV2(TASK, tools=[many, visit])
+
+
+def test_a_declaration_without_a_function_is_refused():
+    """tool-declarations: What cannot go into an agent is refused with the line to write."""
+    with pytest.raises(InvalidToolDecl, match="'x': it has no function to run"):
+        dspy.ReActV2(TASK, tools=[cast("Any", ToolDecl("x"))])
+
+
+def test_a_toolset_that_has_to_be_awaited_says_so():
+    """tool-declarations: What cannot go into an agent is refused with the line to write."""
+    with pytest.raises(InvalidToolDecl, match=r"await toolset\.aresolve\(\)"):
+        dspy.ReActV2(TASK, tools=cast("Any", Toolset("files", Session())))
+
+
+def test_a_declaration_is_no_source_of_a_function():
+    """A declaration looks like a function to DSPy, and to nobody else."""
+    decl = ToolDecl.of(visit, name="go")
+    assert [each.name for each in Toolset("places", decl).resolve()] == ["go"]
+    assert ToolDecl.__name__ == "ToolDecl"
+    assert str(ToolDecl.__doc__).startswith("The declaration of one tool.")
+
+
+def answering(value: Any) -> Any:
+    def ask(name: str, args: Any, hint: str) -> Any:
+        return value
+
+    return ask
+
+
+def test_a_person_is_asked_before_an_agent_runs_a_tool():
+    """confirmation: An agent's tool asks first."""
+    asked: list[Any] = []
+
+    def agree(name: str, args: Any, hint: str) -> bool:
+        asked.append((name, args, hint))
+        return args["days"] == 1
+
+    def is_long(args: Any) -> Any:
+        return args["days"] > 1
+
+    places = [{"city": "Rome"}]
+    decls = ToolDecls([ToolDecl.of(visit, requires_confirmation=True)])
+    [tool] = decls.confirmed_by(agree).to_dspy()
+    assert tool(places=places, days=1) == "['Rome'] 1"
+    with pytest.raises(PermissionError, match="rejected this call"):
+        tool(places=places, days=2)
+    assert asked == [("visit", {"places": places, "days": days}, "Run visit?") for days in (1, 2)]
+    assert ToolDecls([tool]) == decls
+    sometimes = ToolDecls([ToolDecl.of(visit, requires_confirmation=is_long)]).confirmed_by(agree)
+    assert sometimes.to_dspy()[0](places=places, days=1) == "['Rome'] 1"
+    assert len(asked) == 2
+    for unclear in ("yes", None, 1):
+        [tool] = decls.confirmed_by(answering(unclear)).to_dspy()
+        with pytest.raises(PermissionError):
+            tool(places=places, days=1)
+
+
+async def test_a_person_may_be_awaited():
+    """confirmation: An agent's tool asks first."""
+
+    async def agree(name: str, args: Any, hint: str) -> bool:
+        return args["path"] == "a"
+
+    listed = await Toolset("files", Session()).aresolve()
+    decls = ToolDecls([ToolDecl.of(listed["read_text_file"], requires_confirmation=True)])
+    out, _ = await ask(decls.confirmed_by(agree), *(Call("read_text_file", {"path": path}) for path in "ba"))
+    first, second, _ = (
+        event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages
+    )
+    assert first.is_error
+    assert "rejected this call" in first.value
+    assert second.value == "It says 4711."

@@ -48,10 +48,15 @@ def _complete(entry: dict[str, Any], sent: Lowered) -> None:
     entry["kwargs"] = {**{key: body[key] for key in body if key not in _NOT_KWARGS}, **entry["kwargs"]}
     rows: list[dict[str, Any]] = body["messages"]
     if any(row["role"] == "tool" for row in rows):
-        entry["messages"] = [_shown(row) for row in rows]
+        entry["messages"] = chat_messages(rows)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def chat_messages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of a canonical Request without what only sigadapt reads, such as provider state."""
+    return [_chat_message(row) for row in rows]
+
+
+def _chat_message(row: dict[str, Any]) -> dict[str, Any]:
     if row["role"] not in ("tool", "assistant"):
         return row
     return {key: value for key, value in row.items() if key in _SHOWN or (key == "is_error" and value)}

@@ -18,6 +18,7 @@ from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerpri
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.lm.traces import shown
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
@@ -26,11 +27,11 @@ from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, W
 class _Ready(NamedTuple):
     lm: BaseLM
     request: lm15.Request
+    sent: Lowered
     executions: list[tuple[dict[str, Any], Subscribe]]
     route: Route
     words: Words
     fields: list[ChatFields | None]
-    limit: str
 
     def model(self, *, is_async: bool) -> Any:
         """Return the model to call for one attempt, with an engine that loses nothing."""
@@ -40,8 +41,9 @@ class _Ready(NamedTuple):
             return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
         wire = cast("Provider", provider_of(self.route.dialect))
         form = CHAT if self.route.as_chat else wire
-        sent = Sent(form, self.fields, self.words, wire, self.route.asked_as, self.limit)
-        return over_litellm(self.lm, self.request, sent, is_async=is_async)
+        limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
+        added = Sent(form, self.fields, self.words, wire, self.route.asked_as, limit)
+        return over_litellm(self.lm, self.request, added, is_async=is_async)
 
 
 def send(
@@ -90,9 +92,10 @@ async def asend(
 def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
-        return lm(ready.request, **keywords)
+        with shown(ready.lm, ready.sent):
+            return lm(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls):
+    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         response = lm(ready.request, **keywords)
     for item in tap.rest(response):
         sync_send_to_stream(stream, item)
@@ -102,9 +105,10 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
-        return await lm.acall(ready.request, **keywords)
+        with shown(ready.lm, ready.sent):
+            return await lm.acall(ready.request, **keywords)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls):
+    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         response = await lm.acall(ready.request, **keywords)
     for item in tap.rest(response):
         await stream.send(item)
@@ -125,8 +129,7 @@ def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscrib
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields, words)}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
     executions = list(zip(controls.executions(), listeners, strict=True))
-    limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
-    return _Ready(lm, typed, executions, route, words, fields, limit)
+    return _Ready(lm, typed, sent, executions, route, words, fields)
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:

@@ -33,7 +33,7 @@ from sigadapt.schemas.checking.schema import check
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Function: TypeAlias = Callable[..., Any]
@@ -77,7 +77,8 @@ def accepts(source: object) -> bool:
     """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
     if type(source) is FunctionType:
         return True
-    return callable(source) and not isinstance(source, (type, dspy.Module)) and get_origin(source) is None
+    refused = (type, dspy.Module, Uncallable)
+    return callable(source) and not isinstance(source, refused) and get_origin(source) is None
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:

@@ -7,6 +7,8 @@ without a default is then required.
 
 `dspy.Tool.from_mcp_tool` forgets which arguments are required, so the MCP tool that it holds is described
 instead. Where DSPy made `args` of another JSON Schema, its descriptions still say `(Required)`.
+
+A `dspy.Tool` of a ToolDecl, as DSPy's agents make it, says what the ToolDecl says.
 """
 
 import inspect
@@ -18,6 +20,7 @@ import dspy
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.runnable import Runnable, is_open, said
 from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
@@ -52,7 +55,7 @@ class DeclaredTool(dspy.Tool):
 
     def _parse_function(self, func: Any, arg_desc: Any = None) -> None:  # noqa: ARG002
         # DSPy would derive a schema here, and fail for functions that it cannot read.
-        self.has_kwargs = not self.args or _is_open(func)
+        self.has_kwargs = not self.args or is_open(func)
 
     @property
     def raw(self) -> RawDecl:
@@ -61,27 +64,11 @@ class DeclaredTool(dspy.Tool):
 
     def __call__(self, **kwargs: Any) -> Any:
         """Run the function, as `dspy.Tool` does, and return what an MCP result says."""
-        return _said(super().__call__(**kwargs))
+        return said(super().__call__(**kwargs))
 
     async def acall(self, **kwargs: Any) -> Any:
         """Run the function, awaited."""
-        return _said(await super().acall(**kwargs))
-
-
-def _is_open(func: Callable[..., Any]) -> bool:
-    try:
-        parameters = inspect.signature(func).parameters.values()
-    except (ValueError, TypeError):
-        return True
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _said(result: Any) -> Any:
-    if not mcp.is_mcp_result(result):
-        return result
-    if mcp.is_failure(result):
-        raise RuntimeError(str(mcp.plain_content(result)))
-    return mcp.plain_content(result)
+        return said(await super().acall(**kwargs))
 
 
 class _Default(NamedTuple):
@@ -117,6 +104,10 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         return [RawDecl(own_name, source.desc, parameters, func=func)]
     if isinstance(source, DeclaredTool):
         return [source.raw]
+    if isinstance(func, Runnable):
+        own = func.raw
+        description = own.description if source.desc == func.__doc__ else source.desc
+        return [own._replace(name=own_name, description=description)]
     origin = _mcp_origin(func)
     if origin is not None and _has_its_arguments(origin, args):
         return [origin._replace(name=own_name, description=source.desc, func=func)]

@@ -38,3 +38,9 @@ class RawDecl(NamedTuple):
     format: Any = None
     func: Callable[..., Any] | None = None
     derived: bool = False
+
+
+class Uncallable:
+    """An object that DSPy's agents may take for a function, although no file of this folder should."""
+
+    __slots__ = ()

@@ -1,0 +1,200 @@
+"""Show a call to what watches DSPy: its callbacks, and tracers, which use them or wrap DSPy's methods.
+
+They were made for DSPy's own adapters, which call the language model with chat messages and parse every text.
+Here a model is called with a typed Request, and calls need no parsing. So three things are put where watchers
+look for them, and only while somebody watches:
+
+ a. The model's event has the chat messages, the tools and the changes as inputs (`shown`). On a span of
+    OpenInference it has them as the attributes that this convention names, and the answer's calls too.
+ b. An answer without a text to parse has a parse event all the same, with its calls or error (`reported`).
+ c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of`).
+
+The attributes are those of OpenInference's semantic conventions for language models.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, cast
+
+import dspy
+from dspy.utils import callback
+
+from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
+from sigadapt.adapters.lm.history import chat_messages
+from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.adapters.response.choice import readings_of
+from sigadapt.errors import UnreadableResponse
+from sigadapt.providers.provider import CutOff, Reading
+from sigadapt.signatures.awaiting import Steps
+
+_OPENINFERENCE = "openinference.instrumentation.dspy"
+_NOBODY: AbstractContextManager[None] = nullcontext()
+_settings: Any = dspy.settings
+_context = cast("Any", dspy.context)
+
+
+def watches(instance: Any) -> bool:
+    """Return whether callbacks are registered, with DSPy or on an adapter or a model."""
+    return bool(_settings.get("callbacks") or getattr(instance, "callbacks", None))
+
+
+def wrapper_of(method: Any) -> Callable[..., Any] | None:
+    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it.
+
+    Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
+
+    Args:
+        method: `dspy.Adapter.__call__` or `dspy.Adapter.acall`.
+
+    Example:
+        >>> import dspy
+        >>> wrapper_of(dspy.Adapter.__call__)
+    """
+    return getattr(method, "_self_wrapper", None)
+
+
+def shown(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
+    """Return the context in which to call a model, so that its event shows what was sent and what came.
+
+    Args:
+        lm: the language model.
+        sent: the Request, made fit for its route.
+    """
+    if not watches(lm) and _OPENINFERENCE not in sys.modules:
+        return _NOBODY
+    return _context(callbacks=[_Shown(sent), *_settings.get("callbacks", [])])
+
+
+class _Shown(callback.BaseCallback):
+    """Comes before all other callbacks of one request, and gives them its inputs in chat form."""
+
+    def __init__(self, sent: Lowered) -> None:
+        self._sent = sent
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002
+        """Put messages, tools and changes into the inputs, and on the span."""
+        body: dict[str, Any] = dict(self._sent.request)
+        messages = chat_messages(body["messages"])
+        rest = {key: value for key, value in body.items() if key not in ("model", "messages")}
+        changes = [change._asdict() for change in self._sent.changes]
+        inputs.update(prompt=None, messages=messages, kwargs={**rest, **inputs.get("kwargs", {})})
+        if changes:
+            inputs["changes"] = changes
+        span = _span()
+        if span is not None:
+            settings = {key: value for key, value in instance.kwargs.items() if key not in CLIENT_KEYS}
+            settings |= inputs["kwargs"]
+            span.set_attributes(_input_attributes(messages, settings, changes))
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:  # noqa: ARG002
+        """Put the answer on the span."""
+        span = _span()
+        if span is None or outputs is None:
+            return
+        with suppress(UnreadableResponse):
+            span.set_attributes(dict(_output_attributes(readings_of(outputs)[0])))
+
+
+def _span() -> Any:
+    """Return the running span if OpenInference made it for a language model, else None."""
+    tracing = sys.modules.get("opentelemetry.trace")
+    if tracing is None or _OPENINFERENCE not in sys.modules:
+        return None
+    span = tracing.get_current_span()
+    return span if "llm.model_name" in (getattr(span, "attributes", None) or ()) else None
+
+
+def _input_attributes(messages: list[Any], settings: Mapping[str, Any], changes: list[Any]) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "llm.invocation_parameters": _json(settings),
+        "input.value": _json({"messages": messages, **settings}),
+    }
+    for number, message in enumerate(messages):
+        attributes.update(_message_attributes(f"llm.input_messages.{number}", message))
+    for number, tool in enumerate(settings.get("tools") or ()):
+        attributes[f"llm.tools.{number}.tool.json_schema"] = _json(tool)
+    if changes:
+        attributes["sigadapt.changes"] = _json(changes)
+    return attributes
+
+
+def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield f"{at}.message.role", message["role"]
+    content = message.get("content")
+    if content is not None:
+        yield f"{at}.message.content", content if isinstance(content, str) else _json(content)
+    for name in ("tool_call_id", "name"):
+        if message.get(name):
+            yield f"{at}.message.{name}", message[name]
+    for number, call in enumerate(cast("list[Any]", message.get("tool_calls") or [])):
+        part = f"{at}.message.tool_calls.{number}.tool_call"
+        function: dict[str, Any] = call.get("function") or call.get("custom") or {}
+        yield f"{part}.id", str(call.get("id"))
+        yield f"{part}.function.name", str(function.get("name"))
+        yield f"{part}.function.arguments", str(function.get("arguments", function.get("input")))
+
+
+def _output_attributes(reading: Reading) -> Iterator[tuple[str, Any]]:
+    at = "llm.output_messages.0.message"
+    yield f"{at}.role", "assistant"
+    if reading.text:
+        yield f"{at}.content", reading.text
+    for number, (call_id, name, sent) in enumerate(reading.calls):
+        part = f"{at}.tool_calls.{number}.tool_call"
+        arguments = sent.sent if isinstance(sent, CutOff) else sent
+        yield f"{part}.id", str(call_id)
+        yield f"{part}.function.name", str(name)
+        yield f"{part}.function.arguments", arguments if isinstance(arguments, str) else _json(arguments)
+    if reading.finish:
+        yield "llm.finish_reason", reading.finish
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def reported(
+    adapter: Any, signature: Any, text: str | None, flow: Steps[dict[str, Any]], parses: type[Any]
+) -> Steps[dict[str, Any]]:
+    """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile.
+
+    Args:
+        adapter: the adapter.
+        signature: the signature that was called.
+        text: the text of the answer.
+        flow: makes the output values.
+        parses: the type of a step that parses a text, which has an event of its own.
+
+    Returns:
+        What `flow` returns. What it raises is raised.
+    """
+    resume: Callable[[Any], Any] = flow.send
+    sent: Any = None
+    parsed = False
+    while True:
+        try:
+            step: Any = resume(sent)
+        except StopIteration as done:
+            return done.value if parsed else _parse_event(adapter, signature, text, done.value)
+        except Exception as error:
+            if parsed:
+                raise
+            return _parse_event(adapter, signature, text, error)
+        parsed = parsed or isinstance(step, parses)
+        try:
+            resume, sent = flow.send, (yield step)
+        except Exception as error:  # noqa: BLE001  (raised inside the flow, which may handle it)
+            resume, sent = flow.throw, error
+
+
+def _parse_event(adapter: Any, signature: Any, text: str | None, ended: Any) -> Any:
+    """Call the callbacks as DSPy does for `parse`, which returns the values or raises the error."""
+
+    def parse(instance: Any, signature: Any, completion: str) -> Any:  # noqa: ARG001
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    return callback.with_callbacks(parse)(adapter, signature, text or "")

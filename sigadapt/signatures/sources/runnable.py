@@ -1,0 +1,167 @@
+"""Declarations as DSPy's agents take them: `dspy.ReActV2(tools=[decl])` makes a `dspy.Tool` of each object.
+
+DSPy reads a function's `__name__`, its `__doc__` and the signature of its `__call__`. A declaration has all
+three, and so stands for its function, with its own name, schema and description. Nothing is run before the
+agent runs the tool (rule 1).
+"""
+
+import asyncio
+import inspect
+import keyword
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, NoReturn, cast
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.signatures.sources import callables, mcp
+from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
+
+_BY_NAME = inspect.Parameter.KEYWORD_ONLY
+_OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+
+
+class Runnable(Uncallable):
+    """What a declaration shows of itself in the place of a function.
+
+    `__call__` is a property, because DSPy reads the arguments from it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def raw(self) -> RawDecl:
+        """What the declaration says, with its function.
+
+        Raises:
+            InvalidToolDecl: `no_function`, for a declaration without a function to run.
+        """
+        held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
+        if held["func"] is None:
+            raise InvalidToolDecl(
+                "it has no function to run",
+                code="no_function",
+                tool=held["name"],
+                fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            )
+        return RawDecl(**held)
+
+    @property
+    def __name__(self) -> str:
+        return cast("Any", self).name
+
+    @property
+    def __call__(self) -> Callable[..., Any]:
+        """A function that runs the tool.
+
+        Raises:
+            InvalidToolDecl: as `raw`.
+        """
+        return function_of(self.raw)
+
+
+class SeveralTools(Uncallable):
+    """What a collection shows of itself in the place of a function: an error with the line to write."""
+
+    __slots__ = ()
+
+    @property
+    def __call__(self) -> NoReturn:
+        """Raise the error."""
+        kind = type(self).__name__
+        raise InvalidToolDecl(
+            f"a {kind} holds several tools, and an agent's list takes one for each item",
+            code="unknown_source",
+            fix="Spread it, as in `tools=[*decls]`, or give it alone, as in `tools=decls`.",
+        )
+
+
+class Description:
+    """The docstring of a class; of its instances, the description of the tool."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+
+    def __get__(self, decl: Any, owner: Any = None) -> str | None:
+        return self._text if decl is None else decl.model_description
+
+
+def function_of(raw: RawDecl) -> Callable[..., Any]:
+    """Return a function that runs a tool and returns what an MCP result says, with the tool's arguments.
+
+    Raises:
+        RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
+
+    Example:
+        >>> schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+        >>> run = function_of(RawDecl("double", "", schema, func=lambda a: 2 * a))
+        >>> run(a=2), list(inspect.signature(run).parameters)
+        (4, ['a'])
+    """
+    func = cast("Callable[..., Any]", raw.func)
+
+    def run(**kwargs: Any) -> Any:
+        result = func(**kwargs)
+        return _awaited(result) if asyncio.iscoroutine(result) else said(result)
+
+    types = callables.types_of(func).named
+    args: dict[str, Any] = cast("Json", raw.parameters).get("properties") or {}
+    parameters = [
+        inspect.Parameter(name, _BY_NAME, default=_default(part), annotation=_argument(part, types.get(name)))
+        for name, part in args.items()
+        if name.isidentifier() and not keyword.iskeyword(name)
+    ]
+    if not args or len(parameters) < len(args) or is_open(func):
+        parameters.append(_OTHERS)
+    made: Any = run
+    made.__signature__ = inspect.Signature(parameters)
+    made.__annotations__ = {each.name: each.annotation for each in parameters}
+    made.__doc__ = ""
+    return run
+
+
+def _default(part: Any) -> Any:
+    known = cast("Json", part) if isinstance(part, dict) else {}
+    return known.get("default", inspect.Parameter.empty)
+
+
+def _argument(part: Any, kind: Any) -> Any:
+    """Return a type that DSPy describes as the schema says, and whose values are of the function's type."""
+    schema = {} if not isinstance(part, dict) or "$ref" in compact(part) else deepcopy(cast("Json", part))
+
+    class Argument:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
+            return handler.generate_schema(Any if kind is None else kind)
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, *_: Any) -> Any:
+            return schema
+
+    return Argument
+
+
+async def _awaited(result: Any) -> Any:
+    return said(await result)
+
+
+def said(result: Any) -> Any:
+    """Return what a tool's result says: the content of an MCP result, and any other result as it is.
+
+    Raises:
+        RuntimeError: if an MCP server says that the tool failed.
+    """
+    if not mcp.is_mcp_result(result):
+        return result
+    if mcp.is_failure(result):
+        raise RuntimeError(str(mcp.plain_content(result)))
+    return mcp.plain_content(result)
+
+
+def is_open(func: Callable[..., Any]) -> bool:
+    """Return whether a function takes arguments that it does not name, or cannot be read."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (ValueError, TypeError):
+        return True
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

@@ -1,0 +1,35 @@
+"""The page on observability runs whole in a process of its own, with the blocks that change DSPy for it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "guides" / "observability.md"
+AFTER = """
+ask(question="And in a week?", tools=[weather])
+from mlflow.dspy.callback import MlflowCallback
+assert any(isinstance(each, MlflowCallback) for each in dspy.settings.callbacks)
+"""
+
+
+def test_the_tracers_of_the_page_run() -> None:
+    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes.
+
+    adapter-plug-in: MLflow shows messages, tools, calls, results, codes and changes.
+    """
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.+?)^```", text, re.MULTILINE | re.DOTALL)
+    program = "\n".join([*blocks, AFTER])
+    program = program.replace("http://localhost:5000", "http://127.0.0.1:9")  # where nobody listens
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    done = subprocess.run(  # noqa: S603  (our own page)
+        [sys.executable, "-c", program],
+        capture_output=True, check=False, text=True, timeout=120, env={**os.environ, **quiet},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("LM.__call__ {") for line in lines), done.stdout
+    assert any(line.startswith("ChatAdapter.__call__") for line in lines), done.stdout
