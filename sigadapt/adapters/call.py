@@ -242,8 +242,14 @@ class Candidate(NamedTuple):
 
 
 def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
-    """Run the whole flow of a call and return one dict of output values per candidate."""
+    """Run the whole flow of a call and return one dict of output values per candidate.
+
+    In the inputs, which DSPy keeps in its trace, the tools become their declarations. A demonstration that is
+    made from the trace could neither be pickled nor saved as JSON with a function in it.
+    """
     prepared = yield from prepare(adapter, call)
+    if call.inputs.get(call.plan.tools) is not None:
+        call.inputs[call.plan.tools] = prepared.setup.decls
     candidates = yield from _ask(prepared)
     outputs: Outputs = []
     for candidate in candidates:
