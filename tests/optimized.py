@@ -72,6 +72,18 @@ class Given(dspy.Module):
         return self.pick(question=question, tools=tools)
 
 
+class Described(dspy.Module):
+    """A program that holds the descriptions of its tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tools = sigadapt.ToolTexts([get_weather, get_time], ["get_weather", "get_weather.city"])
+        self.pick = dspy.Predict(Pick)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return self.pick(question=question, tools=self.tools(question=question))
+
+
 class Agent(dspy.Module):
     """A program that runs its tools, with DSPy's own agent."""
 
@@ -84,7 +96,12 @@ class Agent(dspy.Module):
 
 
 optimizers: Any = dspy  # their types are partial
-PROGRAMS: dict[str, type[dspy.Module]] = {"picker": Picker, "given": Given, "agent": Agent}
+PROGRAMS: dict[str, type[dspy.Module]] = {
+    "picker": Picker,
+    "given": Given,
+    "described": Described,
+    "agent": Agent,
+}
 OPTIMIZERS: dict[str, Callable[[Any, Any, list[Any], Any], Any]] = {
     "few shot": lambda program, metric, examples, lm: optimizers.BootstrapFewShot(
         metric=metric, max_bootstrapped_demos=2, max_labeled_demos=3
@@ -152,7 +169,7 @@ def model(received: Received) -> Answer:
     if last["role"] == "tool":
         return Answer(calls=[Call("submit", {"answer": last["content"]})])
     city = next(city for city in (*CITIES, "Quito") if city in json.dumps(last))
-    has_learnt = LEARNT in json.dumps(messages) or any(m["role"] == "assistant" for m in messages)
+    has_learnt = LEARNT in json.dumps(body) or any(m["role"] == "assistant" for m in messages)
     if city == "Rome" and not has_learnt:
         return Answer(calls=[Call("get_weather", {"town": city})])
     if city == "Oslo" and not has_learnt:

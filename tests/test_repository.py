@@ -23,7 +23,7 @@ FLOORS = ("errors", "schemas", "signatures", "providers", "adapters", "__init__"
 
 PUBLIC = {
     *("ToolDecl", "ToolDecls", "ToolCall", "InvalidToolCall", "ToolCalls", "ToolResult", "ToolResults"),
-    *("Toolset", "RequestContext", "Confirmation"),
+    *("Toolset", "ToolTexts", "RequestContext", "Confirmation"),
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change"),
