@@ -24,7 +24,7 @@ from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, re
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_internals import legacy_output
+from sigadapt.adapters.lm.dspy_forms import native_values
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.options import Options
@@ -445,9 +445,4 @@ def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate)
     if response is None or isinstance(response, (str, dict)) or not (call.plan.typed or logprobs):
         return {}
     native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
-    output = legacy_output(response, logprobs=response.logprobs is not None)
-    if candidate.choice.reasoning:
-        output["reasoning_content"] = candidate.choice.reasoning
-    found = {name: kind.parse_lm_response(output) for name, kind in native.items()}
-    values = {name: value for name, value in found.items() if value is not None}
-    return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})
+    return native_values(native, response, candidate.choice.reasoning)
