@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import cloudpickle
 import dspy
@@ -170,3 +170,20 @@ def test_the_trace_stays_within_dspys_bound(most: int):
         for _ in range(4):
             texts(question="?")
     assert len(trace) == most
+
+
+def test_an_agent_sends_the_texts_that_it_is_given():
+    texts = ToolTexts([get_weather])
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=texts().to_dspy())
+    texts["get_weather"] = "Forecasts."
+    agent.tools |= {tool.name: tool for tool in texts(question="?").to_dspy()}
+    answers = [
+        Answer(calls=[Call("get_weather", {"city": "Paris"})]),
+        Answer(calls=[Call("submit", {"answer": "P"})]),
+    ]
+    with LoopbackProvider(answers) as provider:
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
+            assert agent(question="?").answer == "P"
+        weather, submit = provider.received[0].body["tools"]
+        assert (weather["function"]["description"], submit["function"]["name"]) == ("Forecasts.", "submit")
+        assert provider.received[1].body["messages"][-1]["content"] == "Paris"
