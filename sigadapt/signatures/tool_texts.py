@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 from inspect import cleandoc
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import dspy
 
@@ -101,6 +101,12 @@ class ToolTexts(dspy.Module):
         names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts
         self.texts = {name: ToolText(name, self._written(name)) for name in names}
         self.made: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, tools: object = None, /, **asked: Any) -> ToolDecls:  # pyright: ignore[reportIncompatibleMethodOverride]
+            """Call `forward`, as DSPy does."""
+            ...
 
     def forward(self, tools: object = None, /, **asked: Any) -> ToolDecls:
         """Return tools with the descriptions as they are now.

@@ -55,6 +55,8 @@ def sent(program: Any) -> list[Any]:
 def test_the_texts_are_those_of_the_functions_until_they_change():
     """tool-declarations: A changed text is sent, and the function stays."""
     program = Weather()
+    with dspy.context(track_usage=True):
+        assert program.tools() == ToolDecls([get_weather, get_time])
     assert sent(program) == [tool["function"] for tool in ToolDecls([get_weather, get_time]).to_openai()]
     program.tools["get_weather"] = "Forecasts."
     program.tools["get_weather.days"] = "How many."
@@ -176,7 +178,8 @@ def test_an_agent_sends_the_texts_that_it_is_given():
     texts = ToolTexts([get_weather])
     agent = cast("Any", dspy).ReActV2("question -> answer", tools=texts().to_dspy())
     texts["get_weather"] = "Forecasts."
-    agent.tools |= {tool.name: tool for tool in texts(question="?").to_dspy()}
+    described: list[Any] = texts(question="?").to_dspy()
+    agent.tools |= {tool.name: tool for tool in described}
     answers = [
         Answer(calls=[Call("get_weather", {"city": "Paris"})]),
         Answer(calls=[Call("submit", {"answer": "P"})]),
