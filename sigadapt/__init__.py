@@ -38,6 +38,7 @@ from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_texts import ToolTexts
 from sigadapt.signatures.toolset import RequestContext, Toolset
 
 __version__ = "0.1.0"
@@ -68,6 +69,7 @@ __all__ = [
     "ToolDecls",
     "ToolResult",
     "ToolResults",
+    "ToolTexts",
     "Toolset",
     "TwoStepAdapter",
     "UnboundToolCall",

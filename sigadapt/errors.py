@@ -268,9 +268,16 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         # they would write a message about text fields.
         self.message = str(self)
         self.adapter_name, self.signature = adapter_name, signature
-        self.lm_response, self.parsed_result = choice.text or "", None
+        self.lm_response, self.parsed_result = _told(choice), None
         self.model = self.provider = self.provider_code = self.status = None
         self.request_id = self.retry_after = None
+
+
+def _told(choice: AnyChoice) -> str:
+    """What the model said: its text, and its calls, each bad one with what is wrong. Optimizers show it."""
+    calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
+    lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
+    return "\n".join([*([choice.text] if choice.text else []), *lines])
 
 
 class MissingToolCalls(ToolCallParseError):

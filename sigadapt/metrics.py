@@ -168,7 +168,7 @@ class CallMetric:
 
         Args:
             gold: the example, with the expected calls.
-            pred: the prediction, with the calls that were made.
+            pred: the prediction, with the calls that were made; None, for a program that raised, scores 0.
             trace: given by optimizers that collect examples, which want to know whether all is right.
             pred_name: given by GEPA, which wants a score and a feedback.
             pred_trace: likewise.
@@ -187,11 +187,22 @@ class CallMetric:
                 fix="Name the field of the expected calls: ExactMatch(field=...).",
             )
         tools = gold.get(self.tools_field) if self.tools is None else self.tools
+        if pred is None:  # optimizers give this for a program that raised
+            return self._answer(
+                0.0,
+                "The program failed, so it made no calls.",
+                trace,
+                pred_trace if pred_name is None else pred_name,
+            )
         made = pred.get(self.field) if self.field in pred else None
         comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
-        score = self.score(comparison)
-        if pred_name is not None or pred_trace is not None:
-            return dspy.Prediction(score=score, feedback=comparison.feedback)
+        return self._answer(
+            self.score(comparison), comparison.feedback, trace, pred_trace if pred_name is None else pred_name
+        )
+
+    def _answer(self, score: float, feedback: str, trace: Any, asked_by_gepa: Any) -> Any:
+        if asked_by_gepa is not None:
+            return dspy.Prediction(score=score, feedback=feedback)
         return score if self.graded and trace is None else score == 1
 
 

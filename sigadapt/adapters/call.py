@@ -24,7 +24,8 @@ from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, re
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_internals import has_listeners, legacy_output
+from sigadapt.adapters.lm.dspy_forms import native_values
+from sigadapt.adapters.lm.dspy_internals import has_listeners
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.lm.traces import reported, watches
@@ -256,8 +257,14 @@ class Candidate(NamedTuple):
 
 
 def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
-    """Run the whole flow of a call and return one dict of output values per candidate."""
+    """Run the whole flow of a call and return one dict of output values per candidate.
+
+    In the inputs, which DSPy keeps in its trace, the tools become their declarations. A demonstration that is
+    made from the trace could neither be pickled nor saved as JSON with a function in it.
+    """
     prepared = yield from prepare(adapter, call)
+    if call.inputs.get(call.plan.tools) is not None:
+        call.inputs[call.plan.tools] = prepared.setup.decls
     candidates = yield from _ask(prepared)
     outputs: Outputs = []
     for candidate in candidates:
@@ -462,9 +469,4 @@ def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate)
     if response is None or isinstance(response, (str, dict)) or not (call.plan.typed or logprobs):
         return {}
     native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
-    output = legacy_output(response, logprobs=response.logprobs is not None)
-    if candidate.choice.reasoning:
-        output["reasoning_content"] = candidate.choice.reasoning
-    found = {name: kind.parse_lm_response(output) for name, kind in native.items()}
-    values = {name: value for name, value in found.items() if value is not None}
-    return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})
+    return native_values(native, response, candidate.choice.reasoning)

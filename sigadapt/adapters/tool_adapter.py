@@ -17,7 +17,7 @@ from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
-from sigadapt.adapters.lm.routes import known_of
+from sigadapt.adapters.lm.routes import known_of, route_of
 from sigadapt.adapters.lm.traces import wrapper_of
 from sigadapt.adapters.options import Options, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, turns_of
@@ -144,12 +144,17 @@ class ToolAdapter:
         return await self._arun(lm, lm_kwargs, call)
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
-        """Return whether this call asks DSPy what its model can do, which costs async calls a thread."""
-        if self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None:
-            return True
-        if not call.plan.texts:
-            return False
-        return bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
+        """Return whether this call asks DSPy what its model can do, which costs async calls a thread.
+
+        Raises:
+            InvalidOption: `missing_extra`, before DSPy asks LiteLLM where that is not installed.
+        """
+        asks = self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None
+        if not asks and call.plan.texts:
+            asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
+        if asks:
+            route_of(call.lm, call.settings, known=call.known)
+        return asks
 
     @planned
     def _planned(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:

@@ -420,6 +420,19 @@ class ToolCalls(dspy.ToolCalls):
         refuse_own_adapter("ToolCalls")
         return super().description()
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: Any, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema of what somebody who writes calls gives; the rest is what a provider adds."""
+        call = {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "args": {"type": "object"}},
+            "required": ["name", "args"],
+        }
+        calls = {"type": "array", "items": call}
+        return {"type": "object", "properties": {"tool_calls": calls}, "required": ["tool_calls"]}
+
     @property
     def text(self) -> str | None:
         """What the model said beside the calls."""

@@ -2,7 +2,7 @@
 
 DSPy's adapter would write the tools into the prompt as `<function f at 0x7f...>` and read no call. The one
 thing that it asks a field's type before a request is the type's `description`, so that is where this is said
-(rule 4). SIMBA and Refine ask for it too, to describe a program to another model; they get it.
+(rule 4). SIMBA, Refine and GEPA ask for it too, to describe a program to another model; they get it.
 """
 
 from inspect import currentframe
@@ -37,6 +37,8 @@ def refuse_own_adapter(kind: str) -> None:
     asking = _asking()
     if not isinstance(asking.adapter, dspy.Adapter) or hasattr(asking.adapter, "fills_tool_fields"):
         return
+    if not _is_called(asking.adapter):
+        return
     if kind == "ToolCalls" and asking.role != "output":
         return
     own = type(asking.adapter).__name__
@@ -59,3 +61,13 @@ def _asking() -> _Asking:
     held: dict[str, Any] = frame.f_locals
     said: dict[str, Any] = getattr(held.get("v"), "json_schema_extra", None) or {}
     return _Asking(frame.f_back.f_locals.get("self"), held.get("k"), said.get("__dspy_field_type"))
+
+
+def _is_called(adapter: Any) -> bool:
+    """Whether the adapter is being called, and not only asked to describe a signature."""
+    frame: Any = currentframe()
+    while frame is not None:
+        if frame.f_code.co_name in ("__call__", "acall") and frame.f_locals.get("self") is adapter:
+            return True
+        frame = frame.f_back
+    return False

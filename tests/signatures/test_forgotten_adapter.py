@@ -99,3 +99,9 @@ def test_optimizers_describe_the_fields(adapter: Any):
     with dspy.context(adapter=adapter):
         assert "`tools`" in described(May.input_fields)
         assert "`calls`" in described(May.output_fields)
+
+
+def test_gepa_lets_an_adapter_describe_a_signature():
+    """GEPA asks a plain ChatAdapter for the format of an answer that it says was wrong; nothing is sent."""
+    (system, *_) = dspy.ChatAdapter().format(May, [], {})
+    assert "`tools` (ToolDecls)" in system["content"]

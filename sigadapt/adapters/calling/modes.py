@@ -17,7 +17,12 @@ from typing import Any, NamedTuple, cast
 from dspy import BaseLM
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
-from sigadapt.adapters.lm.routes import Known, calls_functions, is_known_without_functions
+from sigadapt.adapters.lm.routes import (
+    Known,
+    calls_functions,
+    is_completion,
+    is_known_without_functions,
+)
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
@@ -73,10 +78,10 @@ def calling_of(call: Call, options: Options) -> Calling:
     if asked == "native":
         _refuse_completion(lm)
         return native
-    if asked == "auto" and lm.model_type != "text" and calls_functions(lm, settings, call.known):
+    if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.known):
         return native
     prompted = Calling("prompted", options.call_format, field=call.field, marker=call.marker)
-    if asked == "prompted" or lm.model_type == "text" or _has_refused(lm):
+    if asked == "prompted" or is_completion(lm) or _has_refused(lm):
         return prompted
     if not isinstance(getattr(lm, "engine", None), str):
         return prompted
@@ -94,7 +99,7 @@ def _named(options: Options, model: str) -> str:
 
 
 def _refuse_completion(lm: BaseLM) -> None:
-    if lm.model_type == "text":
+    if is_completion(lm):
         raise InvalidOption(
             f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
             field="tool_calling",

@@ -8,6 +8,7 @@ change a provider's server or its key.
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, cast
 
 import dspy
@@ -16,6 +17,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
+from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
@@ -84,6 +86,9 @@ def route_of(
         generation: the generation settings of the request; some make DSPy choose LiteLLM.
         known: what `known_of` returned for both, if that was asked before.
 
+    Raises:
+        InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
+
     Returns:
         The route of its server; for an unknown server, the first route of the door; for an engine that the
         user made, `OWN_ENGINE`. With a generation setting that only LiteLLM takes, the route is LiteLLM's,
@@ -121,6 +126,16 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None
     if known.calls_functions is None:
         known.calls_functions = lm.supports_function_calling
     return known.calls_functions
+
+
+def is_completion(lm: BaseLM) -> bool:
+    """Return whether a language model completes a text, so that it takes neither messages nor tools.
+
+    Example:
+        >>> is_completion(dspy.LM("openai/gpt-3.5-turbo-instruct", model_type="text"))
+        True
+    """
+    return lm.model_type == "text"
 
 
 def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
@@ -174,11 +189,27 @@ def _wants_reasoning(compat: Any) -> bool:
 
 
 def _over_litellm(lm: BaseLM) -> Route:
+    _require_litellm(model_of(lm))
     prefix = model_of(lm).partition("/")[0]
     over = [route for route in ROUTES if route.door == "litellm"]
     if lm.model_type == "responses":
         return next(route for route in over if route.model_type == "responses")
     return next((route for route in over if prefix in route.prefixes), over[0])
+
+
+def _require_litellm(model: str) -> None:
+    """Refuse a model that is asked over LiteLLM where LiteLLM is not installed (rule 4).
+
+    Raises:
+        InvalidOption: `missing_extra`, with the extra that installs it.
+    """
+    if find_spec("litellm") is None:
+        raise InvalidOption(
+            f"{model} is asked over LiteLLM, which is not installed",
+            code="missing_extra",
+            field="engine",
+            fix="Run `pip install 'sigadapt[litellm]'`, or use a model of a provider that DSPy asks itself.",
+        )
 
 
 def _first(**fields: str) -> Any:

@@ -15,6 +15,7 @@ from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_s
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.history import complete
 from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
+from sigadapt.adapters.lm.routes import is_completion
 from sigadapt.adapters.lm.settings import Controls
 from sigadapt.adapters.lm.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
@@ -65,7 +66,7 @@ def send(
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: if the language model raises it.
     """
-    if lm.model_type == "text":
+    if is_completion(lm):
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
         return [cast("Any", lm)(prompt, **settings, **each)[0] for each in controls.executions()]
     ready = _ready(lm, sent, route, controls, subscribe)
@@ -78,7 +79,7 @@ async def asend(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> list[Any]:
     """Send a Request as `send` does, but await the answers."""
-    if lm.model_type == "text":
+    if is_completion(lm):
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
         return [
             (await cast("Any", lm).acall(prompt, **settings, **each))[0] for each in controls.executions()

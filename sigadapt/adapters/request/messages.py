@@ -12,6 +12,7 @@ import dspy
 import pydantic
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.lm.dspy_forms import demo_messages
 from sigadapt.adapters.lm.dspy_internals import TYPE_MARKER, with_blocks
 from sigadapt.adapters.plan import Turns
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
@@ -120,7 +121,8 @@ def _demos(
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
     turns = [(demo, _calls_in(demo), _rounds_in(demo, field)) for demo in demos]
-    yield from adapter.format_demos(rest, [demo for demo, calls, rounds in turns if not (calls or rounds)])
+    texts = [demo for demo, calls, rounds in turns if not (calls or rounds)]
+    yield from demo_messages(adapter.format_demos, rest, texts)
     calling = [turn for turn in turns if turn[1] or turn[2]]
     for number, (demo, calls, rounds) in enumerate(calling):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]

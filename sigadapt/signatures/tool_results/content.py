@@ -8,32 +8,24 @@
 
 `[image 1]` or `[file 1: a.pdf]` in a text or in JSON names the first of these parts, whatever its type.
 
-A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
-from anywhere, so it is never read as an image at a URL: some routes would download that.
+DSPy's own types are read in `dspy_media.py`.
 """
 
-import base64
-import mimetypes
 from collections.abc import Iterator
-from typing import Any, TypeAlias, cast
-from urllib.parse import unquote_to_bytes
+from typing import Any, cast
 
 import jiter
 import orjson
 from dspy.adapters import utils
-from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
-from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as _START
 from dspy.adapters.types.base_type import Type
 
 from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources.mcp import block_of, is_mcp_result
+from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, part_of_bytes, saved
 
-Part: TypeAlias = Json
-
-MEDIA = frozenset({"image", "audio", "file"})
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
-_MARK = _START.encode()
+_MARK = START.encode()
 _SOURCES = ("data", "url", "file_id")
 
 
@@ -53,7 +45,7 @@ def content_of(value: Any) -> list[Part] | None:
         >>> content_of({"ok": True})
     """
     if type(value) is str:
-        return _saved(value) if value.startswith(_START) else None
+        return saved(value) if value.startswith(START) else None
     try:
         if _MARK not in orjson.dumps(value, option=PLAIN):
             return None
@@ -182,10 +174,10 @@ def _parts(value: Any) -> list[Part]:
 def _found(item: Any) -> list[Part] | None:
     """Return the parts that an item is by itself; None if it is a text or JSON, whatever it holds."""
     if isinstance(item, str):
-        return _saved(item)
+        return saved(item)
     if isinstance(item, Type):
         text = utils.serialize_for_json(item)
-        return _marked(text) if isinstance(text, str) else None
+        return marked(text) if isinstance(text, str) else None
     block = block_of(item)
     return None if block is None else list(_of_mcp(block))
 
@@ -227,80 +219,16 @@ class _Taken:
         return name_of(part, self.count)
 
 
-def _saved(text: str) -> list[Part] | None:
-    """Return what a text is that DSPy saved of one of its types; None for any other text."""
-    parts = _marked(text)
-    if parts is None:
-        return None
-    return [{"type": "json", "value": part} if "url" in part else part for part in parts]
-
-
-def _marked(text: str) -> list[Part] | None:
-    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None."""
-    if not text.startswith(_START) or not text.endswith(_END) or text.count(_START) != 1:
-        return None
-    try:
-        blocks: Any = jiter.from_json(text[len(_START) : -len(_END)].encode("utf-8", "replace"))
-    except ValueError:
-        return None
-    return [_of_chat(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else None
-
-
-def _of_chat(block: Any) -> Part:
-    """Return a content block of a chat message as a part; as JSON if it is of no known kind.
-
-    Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
-    """
-    kind = block.get("type") if is_object(block) else None
-    held = block.get(kind) if isinstance(kind, str) else None
-    part: Part | None = None
-    if kind == "text" and isinstance(held, str):
-        part = {"type": "text", "text": held}
-    elif kind == "image_url":
-        url = held.get("url") if is_object(held) else held
-        part = _addressed("image", url) if isinstance(url, str) else None
-    elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
-        part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
-    elif kind == "file" and is_object(held):
-        part = _file(held)
-    return {"type": "json", "value": block} if part is None else part
-
-
-def _file(held: Json) -> Part | None:
-    name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
-    if isinstance(held.get("file_data"), str):
-        return {**_addressed("file", held["file_data"], name.get("name")), **name}
-    return (
-        {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
-    )
-
-
-def _addressed(kind: str, url: str, name: str | None = None) -> Part:
-    """Return the part at an address: a URL, a data URI, or base64 alone."""
-    if not url.startswith("data:"):
-        return {"type": kind, "url": url} if "://" in url[:12] else _bytes(None, url, name)
-    head, _, data = url[len("data:") :].partition(",")
-    if not head.endswith(";base64"):
-        data = base64.b64encode(unquote_to_bytes(data)).decode()
-    return _bytes(head.partition(";")[0] or "text/plain", data, name)
-
-
-def _bytes(mime: str | None, data: str, name: str | None) -> Part:
-    mime = mime or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
-    family = mime.partition("/")[0]
-    return {"type": family if family in MEDIA else "file", "mime_type": mime, "data": data}
-
-
 def _of_mcp(block: Json) -> Iterator[Part]:
     """Yield the parts that a content block of an MCP result is."""
     kind, mime = block.get("type"), block.get("mimeType")
     if kind == "text":
         yield {"type": "text", "text": block["text"]}
     elif kind in ("image", "audio"):
-        yield _bytes(mime, block["data"], None)
+        yield part_of_bytes(mime, block["data"], None)
     elif kind == "resource" and "blob" in (resource := block["resource"]):
         name = str(resource["uri"])
-        yield {**_bytes(resource.get("mimeType"), resource["blob"], name), "name": name}
+        yield {**part_of_bytes(resource.get("mimeType"), resource["blob"], name), "name": name}
     elif kind == "resource" and "text" in (resource := block["resource"]):
         yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
     else:  # a link to a resource, and what comes

@@ -1,0 +1,109 @@
+"""DSPy's images, files and audio as parts of content: the one place that knows how DSPy writes them.
+
+DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. In DSPy 3.5 a
+type gives lm15's parts.
+
+A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
+from anywhere, so it is never read as an image at a URL: some routes would download that.
+"""
+
+import base64
+import mimetypes
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote_to_bytes
+
+import jiter
+from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
+from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
+
+from sigadapt.schemas.json_values import Json, is_object
+
+__all__ = ["MEDIA", "START", "Part", "marked", "part_of_bytes", "saved"]
+
+Part: TypeAlias = Json
+"""A part of content, as `content.py` lists them."""
+
+MEDIA = frozenset({"image", "audio", "file"})
+
+
+def saved(text: str) -> list[Part] | None:
+    """Return what a text is that DSPy saved of one of its types; None for any other text.
+
+    Example:
+        >>> import dspy
+        >>> saved(dspy.Image("https://a.b/c.png").serialize_model())
+        [{'type': 'json', 'value': {'type': 'image', 'url': 'https://a.b/c.png'}}]
+    """
+    parts = marked(text)
+    if parts is None:
+        return None
+    return [{"type": "json", "value": part} if "url" in part else part for part in parts]
+
+
+def marked(text: str) -> list[Part] | None:
+    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None.
+
+    Example:
+        >>> import dspy
+        >>> marked(dspy.Image("data:image/svg+xml,%3Csvg/%3E").serialize_model())
+        [{'type': 'image', 'mime_type': 'image/svg+xml', 'data': 'PHN2Zy8+'}]
+        >>> marked("A text.")
+    """
+    if not text.startswith(START) or not text.endswith(_END) or text.count(START) != 1:
+        return None
+    try:
+        blocks: Any = jiter.from_json(text[len(START) : -len(_END)].encode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return [_of_chat(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else None
+
+
+def _of_chat(block: Any) -> Part:
+    """Return a content block of a chat message as a part; as JSON if it is of no known kind.
+
+    Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
+    """
+    kind = block.get("type") if is_object(block) else None
+    held = block.get(kind) if isinstance(kind, str) else None
+    part: Part | None = None
+    if kind == "text" and isinstance(held, str):
+        part = {"type": "text", "text": held}
+    elif kind == "image_url":
+        url = held.get("url") if is_object(held) else held
+        part = _addressed("image", url) if isinstance(url, str) else None
+    elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
+        part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
+    elif kind == "file" and is_object(held):
+        part = _file(held)
+    return {"type": "json", "value": block} if part is None else part
+
+
+def _file(held: Json) -> Part | None:
+    name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
+    if isinstance(held.get("file_data"), str):
+        return {**_addressed("file", held["file_data"], name.get("name")), **name}
+    return (
+        {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
+    )
+
+
+def _addressed(kind: str, url: str, name: str | None = None) -> Part:
+    """Return the part at an address: a URL, a data URI, or base64 alone."""
+    if not url.startswith("data:"):
+        return {"type": kind, "url": url} if "://" in url[:12] else part_of_bytes(None, url, name)
+    head, _, data = url[len("data:") :].partition(",")
+    if not head.endswith(";base64"):
+        data = base64.b64encode(unquote_to_bytes(data)).decode()
+    return part_of_bytes(head.partition(";")[0] or "text/plain", data, name)
+
+
+def part_of_bytes(mime: str | None, data: str, name: str | None) -> Part:
+    """Return the part of base64 data.
+
+    Example:
+        >>> part_of_bytes("image/png", "aGk=", None)
+        {'type': 'image', 'mime_type': 'image/png', 'data': 'aGk='}
+    """
+    mime = mime or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+    family = mime.partition("/")[0]
+    return {"type": family if family in MEDIA else "file", "mime_type": mime, "data": data}

@@ -1,0 +1,194 @@
+"""ToolTexts: descriptions of tools as data that a program holds, an optimizer may change and `save` keeps.
+
+DSPy's optimizers change the instructions of a program's predictors and nothing else. So each text is the
+instructions of a predictor that is never called: it stands for its text. Functions are not touched.
+"""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any, cast
+
+import dspy
+
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json, closest, is_object, listed
+from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.signatures.tool_decls import ToolDecls
+
+_MOST_NAMES = 20
+
+
+class ToolText(dspy.Predict):
+    """One text of a `ToolTexts`, as an optimizer sees it: a predictor whose instructions are the text.
+
+    Args:
+        name: what it describes: a tool, or `tool.parameter`.
+        text: the description.
+
+    Example:
+        >>> text = ToolText("now", "The time.")
+        >>> text.signature = text.signature.with_instructions("The time, in UTC.")
+        >>> text.dump_state()
+        {'description': 'The time, in UTC.'}
+    """
+
+    signature: Any
+
+    def __init__(self, name: str, text: str) -> None:
+        tool = dspy.InputField(desc=f"the tool, of which this text describes {name}")
+        asked = dspy.InputField(desc="what the tools were declared for")
+        description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
+        fields: Any = {"tool": (dict, tool), "asked": (dict, asked), "description": (str, description)}
+        bare = cast("Any", dspy.Signature)(fields, "")
+        super().__init__(bare)
+        self.name, self.nothing = name, bare.instructions  # what DSPy writes in place of no instructions
+        self.signature = bare.with_instructions(text)
+
+    @property
+    def text(self) -> str:
+        """The description."""
+        return "" if self.signature.instructions == self.nothing else self.signature.instructions
+
+    def declared(self, tool: ToolDecl, asked: Json) -> None:
+        """Put the text into DSPy's trace, where optimizers look for what a predictor did."""
+        settings: Any = dspy.settings
+        if settings.trace is None or settings.max_trace_size < 1:
+            return
+        inputs = {"tool": tool.to_openai()["function"], "asked": asked}
+        while len(settings.trace) >= settings.max_trace_size:
+            settings.trace.pop(0)
+        settings.trace.append((self, inputs, dspy.Prediction(description=self.text)))
+
+    def dump_state(self, json_mode: bool = True) -> Json:  # noqa: ARG002, FBT001, FBT002  (DSPy's own)
+        """Return what `save` keeps: the text."""
+        return {"description": self.text}
+
+    def load_state(self, state: Json, **_: Any) -> "ToolText":
+        """Take the text that `save` kept."""
+        self.signature = self.signature.with_instructions(state["description"])
+        return self
+
+
+class ToolTexts(dspy.Module):
+    """Descriptions of tools, as a part of a program.
+
+    Call it for the tools with the descriptions as they are now. Optimizers that change instructions, such as
+    GEPA and MIPROv2, change the descriptions too. `save` keeps them, and `load` brings them back.
+
+    Args:
+        tools: anything that ToolDecls accepts. The functions stay as they are.
+        texts: what to hold: names of tools, and `tool.parameter` for the description of a parameter. None
+            holds the description of each tool.
+
+    Raises:
+        InvalidOption: `unknown_text`, for a name that is no function tool and no parameter of one.
+        InvalidToolDecl: as ToolDecls.
+
+    Example:
+        >>> def get_weather(city: str) -> str:
+        ...     "Weather."
+        >>> texts = ToolTexts([get_weather], ["get_weather", "get_weather.city"])
+        >>> texts["get_weather.city"] = "The city's name, in English."
+        >>> texts()["get_weather"].parameters["properties"]["city"]["description"]
+        "The city's name, in English."
+    """
+
+    def __init__(self, tools: object, texts: Iterable[str] | None = None) -> None:
+        super().__init__()
+        self.tools = ToolDecls(tools)
+        names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts
+        self.texts = {name: ToolText(name, self._written(name)) for name in names}
+        self.made: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, tools: object = None, /, **asked: Any) -> ToolDecls:  # pyright: ignore[reportIncompatibleMethodOverride]
+            """Call `forward`, as DSPy does."""
+            ...
+
+    def forward(self, tools: object = None, /, **asked: Any) -> ToolDecls:
+        """Return tools with the descriptions as they are now.
+
+        Args:
+            tools: the tools of this call, where they differ from those that it was made with. A text of a
+                tool that is not among them waits.
+            asked: what the tools are declared for, such as the question. It is not sent; a reflecting
+                optimizer reads it beside the description.
+        """
+        decls = self._described() if tools is None else self._describing(ToolDecls(tools))
+        for name, text in self.texts.items():
+            tool, _ = _split(name, self.tools)
+            if tool in decls:
+                text.declared(decls[tool], asked)
+        return decls
+
+    def _described(self) -> ToolDecls:
+        """Return the program's own tools, made once for the same texts, so that requests share them."""
+        texts = tuple([text.text for text in self.texts.values()])
+        if self.made[0] != texts:
+            self.made = texts, self._describing(self.tools)
+        return self.made[1]
+
+    def _describing(self, decls: ToolDecls) -> ToolDecls:
+        held = {decl.name: decl for decl in decls}
+        for name, text in self.texts.items():
+            tool, parameter = _split(name, self.tools)
+            if tool in held:
+                held[tool] = _described(held[tool], parameter, text.text)
+        return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
+
+    def __getitem__(self, name: str) -> str:
+        """Return a text."""
+        return self.texts[name].text
+
+    def __setitem__(self, name: str, text: str) -> None:
+        """Replace a text."""
+        self.texts[name].load_state({"description": text})
+
+    def _written(self, name: str) -> str:
+        tool, parameter = _split(name, self.tools)
+        decl = next((decl for decl in self.tools if decl.name == tool), None)
+        if decl is None or decl.format is not None or parameter not in (None, *_properties(decl.parameters)):
+            known = [d.name for d in self.tools] if decl is None else list(_properties(decl.parameters))
+            meant = closest(name if decl is None else str(parameter), known)
+            raise InvalidOption(
+                f"{name!r} is no tool and no parameter of one, only {listed(known, _MOST_NAMES, ', ')}",
+                code="unknown_text",
+                field="texts",
+                fix=f"Did you mean {meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
+            )
+        return _text_of(decl, parameter)
+
+
+def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
+    """Return tool and parameter of a text's name. A tool's own name may hold dots."""
+    if name in tools or "." not in name:
+        return name, None
+    tool, _, parameter = name.rpartition(".")
+    return tool, parameter
+
+
+def _properties(schema: Json | None) -> Json:
+    return cast("Json", (schema or {}).get("properties") or {})
+
+
+def _text_of(decl: ToolDecl, parameter: str | None) -> str:
+    if parameter is None:
+        return decl.description
+    schema = _properties(decl.parameters)[parameter]
+    return str(schema.get("description", "")) if is_object(schema) else ""
+
+
+def _described(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
+    """Return a declaration with another description; itself where the text is as it was."""
+    if text == cleandoc(_text_of(decl, parameter)):
+        return decl
+    if parameter is None:
+        return altered(decl, description=text)
+    parameters = deepcopy(decl.parameters or {})
+    schema = parameters["properties"][parameter]
+    kept = schema if is_object(schema) else {}
+    parameters["properties"][parameter] = {**kept, "description": text}
+    return replace(decl, parameters=parameters)

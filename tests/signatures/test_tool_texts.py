@@ -1,0 +1,192 @@
+"""Descriptions of tools as data of a program: changed by hand and by GEPA, saved, loaded, sent."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import cloudpickle
+import dspy
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import Must, lm_of
+
+import sigadapt
+from sigadapt import InvalidOption, ToolDecl, ToolDecls, Toolset, ToolTexts
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+
+def get_weather(city: Annotated[str, pydantic.Field(description="Where.")], days: int = 3) -> str:
+    """Weather for a city."""
+    return city
+
+
+def get_time(zone: str) -> str:
+    """Time in a zone."""
+    return zone
+
+
+class Weather(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tools = ToolTexts(
+            [get_weather, get_time], ["get_weather", "get_weather.city", "get_weather.days"]
+        )
+        self.pick = dspy.Predict(Must)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return self.pick(question=question, tools=self.tools(question=question))
+
+
+def sent(program: Any) -> list[Any]:
+    """The tools that a program sends."""
+    answer = Answer(calls=[Call("get_weather", {"city": "Paris"})])
+    with (
+        LoopbackProvider([answer]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        program(question="Paris?")
+        return [tool["function"] for tool in provider.received[0].body["tools"]]
+
+
+def test_the_texts_are_those_of_the_functions_until_they_change():
+    """tool-declarations: A changed text is sent, and the function stays."""
+    program = Weather()
+    with dspy.context(track_usage=True):
+        assert program.tools() == ToolDecls([get_weather, get_time])
+    assert sent(program) == [tool["function"] for tool in ToolDecls([get_weather, get_time]).to_openai()]
+    program.tools["get_weather"] = "Forecasts."
+    program.tools["get_weather.days"] = "How many."
+    weather, time = sent(program)
+    assert weather["description"] == "Forecasts."
+    assert weather["parameters"]["properties"] == {
+        "city": {"type": "string", "description": "Where."},
+        "days": {"type": "integer", "default": 3, "description": "How many."},
+    }
+    assert time["description"] == "Time in a zone."
+    assert (get_weather.__doc__, ToolDecls(get_weather)["get_weather"].description) == (
+        "Weather for a city.",
+    ) * 2
+    assert program.tools()["get_weather"].func is get_weather
+
+
+SCRIPT = """
+import sys, json, dspy
+sys.path[:0] = [{tests!r}, {here!r}]
+import test_tool_texts as here
+program = here.Weather() if {path!r}.endswith(".json") else dspy.load({path!r}, allow_pickle=True)
+if {path!r}.endswith(".json"):
+    program.load({path!r})
+print(json.dumps(here.sent(program)))
+"""
+
+
+@pytest.mark.parametrize("form", ["state.json", "whole"])
+def test_a_new_process_sends_what_was_saved(form: str, tmp_path: Path):
+    """tool-declarations: Saved texts are sent by a new process."""
+    program = Weather()
+    program.tools["get_weather"], program.tools["get_weather.city"] = "Forecasts.", "In English."
+    path = str(tmp_path / form)
+    program.save(path, save_program=form == "whole")
+    here = Path(__file__).parent
+    script = SCRIPT.format(tests=str(here.parent), here=str(here), path=path)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == sent(program)
+    assert "In English." in done.stdout
+
+
+def metric(gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, _: Any = None) -> Any:
+    score = sigadapt.metrics.F1()(gold, pred)
+    return dspy.Prediction(score=score, feedback="Use Celsius.") if pred_name else score
+
+
+def test_gepa_writes_a_better_description():
+    """tool-declarations: GEPA changes the description of a tool."""
+    better, asked = "Weather for a city, by its English name.", list[str]()
+
+    def model(received: Any) -> Answer:
+        body = received.body
+        if "tools" not in body:
+            asked.append(json.dumps(body["messages"]))
+            return Answer(text=json.dumps({"new_instruction": better}))
+        knows = better in json.dumps(body["tools"])
+        return Answer(calls=[Call("get_weather", {"city": "Paris" if knows else "Parigi"})])
+
+    calls = [{"name": "get_weather", "args": {"city": "Paris"}}]
+    examples = [
+        dspy.Example(question=f"Che tempo fa? {n}", calls=calls).with_inputs("question") for n in (1, 2)
+    ]
+    with LoopbackProvider(model) as provider:
+        lm = lm_of(provider)
+        optimizer: Any = dspy.GEPA(
+            metric=metric, max_metric_calls=12, reflection_lm=lm, reflection_minibatch_size=2, num_threads=1
+        )
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            program = optimizer.compile(Weather(), trainset=examples)
+    assert program.tools["get_weather"] == better
+    assert "Che tempo fa?" in asked[0]
+    assert "Weather for a city." in asked[0]
+    assert program.tools["get_weather.days"] == ""
+    assert "description" not in program.tools()["get_weather"].parameters["properties"]["days"]
+    assert program.pick.signature.instructions == "Answer with the tools."
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_a_text_that_nobody_changed_is_sent_as_written(tool: str, parameter: str):
+    """tool-declarations: An unchanged text is sent as its author wrote it."""
+    schema = {"type": "object", "properties": {"a.b": {"description": parameter}, "c": True}}
+    decl = ToolDecl("get.it", tool, schema)
+    texts = ToolTexts(decl, ["get.it", "get.it.c"])
+    assert texts().to_openai() == ToolDecls(decl).to_openai()
+    assert cloudpickle.loads(cloudpickle.dumps(texts))().to_openai() == texts().to_openai()
+
+
+def test_a_text_waits_for_its_tool():
+    """tool-declarations: A text waits for its tool."""
+    texts = ToolTexts([get_weather, get_time])
+    texts["get_time"] = "The hour."
+    search = {"type": "web_search"}
+    assert texts([get_weather, search]).to_openai() == ToolDecls([get_weather, search]).to_openai()
+    assert texts(Toolset("clock", [get_time])).to_openai()[0]["function"]["description"] == "The hour."
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("get_wether", "get_weather"), ("get_weather.town", "tool.parameter"), ("get_time.zones", "zone")],
+)
+def test_a_text_of_nothing_is_refused(name: str, fix: str):
+    """tool-declarations: A text of no tool is refused."""
+    with pytest.raises(InvalidOption, match=fix) as caught:
+        ToolTexts([get_weather, get_time], [name])
+    assert caught.value.code == "unknown_text"
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_the_trace_stays_within_dspys_bound(most: int):
+    texts, trace = ToolTexts([get_weather, get_time]), list[Any]()
+    with dspy.context(trace=trace, max_trace_size=most):
+        for _ in range(4):
+            texts(question="?")
+    assert len(trace) == most
+
+
+def test_an_agent_sends_the_texts_that_it_is_given():
+    texts = ToolTexts([get_weather])
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=texts().to_dspy())
+    texts["get_weather"] = "Forecasts."
+    described: list[Any] = texts(question="?").to_dspy()
+    agent.tools |= {tool.name: tool for tool in described}
+    answers = [
+        Answer(calls=[Call("get_weather", {"city": "Paris"})]),
+        Answer(calls=[Call("submit", {"answer": "P"})]),
+    ]
+    with LoopbackProvider(answers) as provider:
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
+            assert agent(question="?").answer == "P"
+        weather, submit = provider.received[0].body["tools"]
+        assert (weather["function"]["description"], submit["function"]["name"]) == ("Forecasts.", "submit")
+        assert provider.received[1].body["messages"][-1]["content"] == "Paris"

@@ -1,0 +1,92 @@
+"""The programs in examples/ run as they stand, offline, and print what they say."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
+HELPERS = {"played.py", "notes_server.py"}
+
+PRINTS: dict[str, list[str]] = {
+    "mcp_agent.py": [
+        "list_notes() -> {'result': ['call', 'groceries']}",
+        '<schema_mismatch: read_note({"note":"call"})> -> failed',
+        "read_note(title='calls') -> failed",
+        "read_note(title='call') -> {'result': 'Ada, 15:00'}",
+        "Call Ada at 15:00.",
+    ],
+    "approval.py ask": ["Pay 500 EUR to Bob?"],
+    "approval.py yes": ["paid 20 EUR to Ada; paid 500 EUR to Bob"],
+    "approval.py no": ["paid 20 EUR to Ada; ERROR: The user rejected this call. It was not run."],
+    "streaming_endpoint.py": [
+        '{"text": "Let me l"}',
+        '{"call": "get_weather(city=\'Paris\')"}',
+        '{"answer": null, "calls": {"tool_calls": [{"id": "call_1", "name": "get_weather"',
+    ],
+    "loop_over_providers.py": [
+        "openai/",
+        "anthropic/",
+        "gemini/",
+        "LookupError('no such city'), '12:00'",
+        "It is sunny in Santorini",
+    ],
+    "evaluation.py": [
+        "500 rows: 90 % exact, F1 0.90",
+        '{"schema_mismatch": 25}',
+        "The call get_weather(city='City 9', days=1) is missing.",
+    ],
+    "optimizer.py": ["0 -> 100", "Weather for a city, by its English name: Munich, not München."],
+}
+
+
+def printed(command: str, folder: Path) -> str:
+    """What an example prints, in a process of its own, in an empty folder, without a key."""
+    name, *arguments = command.split()
+    env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, ROOT / "examples" / name, *arguments],
+        cwd=folder,
+        env={**env, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def assert_prints(command: str, folder: Path) -> None:
+    shown = printed(command, folder)
+    assert [line for line in PRINTS[command] if line not in shown] == [], shown
+
+
+@pytest.mark.parametrize("command", [command for command in PRINTS if not command.startswith("approval")])
+def test_an_example_prints_what_it_says(command: str, tmp_path: Path) -> None:
+    assert_prints(command, tmp_path)
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_an_approval_survives_the_process(word: str, tmp_path: Path) -> None:
+    """confirmation: A request survives a restart."""
+    assert_prints("approval.py ask", tmp_path)
+    assert (tmp_path / "approval.json").exists()
+    assert_prints(f"approval.py {word}", tmp_path)
+    assert not (tmp_path / "approval.json").exists()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_short_and_says_how_to_run_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") < 100
+    said = ast.get_docstring(ast.parse(text)) or ""
+    if path.name not in HELPERS:
+        assert f"python examples/{path.name}" in said
+        assert "openai/gpt-4o-mini" in said
+        assert any(command.startswith(path.name) for command in PRINTS)
