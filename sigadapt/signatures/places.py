@@ -2,8 +2,8 @@
 
 import json
 import re
-from json.decoder import scanstring  # pyright: ignore[reportUnknownVariableType]  (typeshed has no types for it)
-from typing import Any, NamedTuple, NoReturn, cast
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
 
 import jiter
 
@@ -67,15 +67,9 @@ def printable(text: str) -> str:
 
 
 def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
-    if code in {"unknown_tool", "missing_name"}:
-        return None
-    if code == "truncated":
-        return len(text), len(text)
-    if code == "not_an_object":
-        return 0, len(text)
+    if code in _WHOLE:
+        return _WHOLE[code](text)
     try:
-        if code == "duplicate_key":
-            return _second_key(text)
         if path is not None:
             return _value_at(text, [_unescaped(key) for key in path.split("/")[1:]])
         json.loads(text, parse_constant=_refuse_constant)
@@ -89,8 +83,8 @@ def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
     return None
 
 
-class _Constant(Exception):  # noqa: N818  (not an error: JSON has no NaN)
-    pass
+class _Constant(Exception):
+    """NaN or an infinity, which JSON does not have."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -110,6 +104,16 @@ def _second_key(text: str) -> tuple[int, int] | None:
             key = _KEY_BEFORE.search(read)
             return (key.start(), key.start() + key[0].rindex('"', 0, key[0].rindex(":")) + 1) if key else None
     return None
+
+
+_WHOLE: dict[str, Callable[[str], tuple[int, int] | None]] = {
+    "unknown_tool": lambda _: None,
+    "missing_name": lambda _: None,
+    "truncated": lambda text: (len(text), len(text)),
+    "not_an_object": lambda text: (0, len(text)),
+    "duplicate_key": _second_key,
+}
+"""Where the flaw is, for codes whose place does not follow from a path."""
 
 
 def _unescaped(key: str) -> str:
@@ -136,7 +140,7 @@ def _member(text: str, at: int, key: str) -> int | None:
     while text[at] not in "}]":
         name = str(number)
         if opened == "{":
-            name, at = cast("tuple[str, int]", cast("Any", scanstring)(text, at + 1, False))
+            name, at = _DECODER.raw_decode(text, at)
             at = _past_space(text, _past_space(text, at) + 1)
         if name == key:
             found = at

@@ -7,9 +7,9 @@ the page's own background, so that it can be read on light and dark.
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from sigadapt.schemas.json_values import compact, cut
+from sigadapt.schemas.json_values import compact, cut, is_object, listed
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.tool_decl import ToolDecl
 
@@ -160,28 +160,22 @@ def _decl_row(entry: Any) -> list[Cell | Sequence[Cell]]:
 
 
 def _parameters(decl: ToolDecl) -> str:
-    schema: Any = decl.parameters
-    known: Any = schema.get("properties")
-    if not isinstance(known, dict) or not known:
+    known = decl.parameters.get("properties")
+    if not is_object(known) or not known:
         return "none"
-    wanted: Any = schema.get("required")
-    required: set[Any] = {*wanted} if isinstance(wanted, list) else set()
-    names = [
-        f"{name}{'' if name in required else '?'}: {_type(part)}" for name, part in list(known.items())
-    ]
-    more = len(names) - _MOST_PARAMETERS
-    return ", ".join([*names[:_MOST_PARAMETERS], *([f"and {more} more"] if more > 0 else [])])
+    wanted = decl.parameters.get("required")
+    required = cast("list[Any]", wanted) if isinstance(wanted, list) else []
+    names = [f"{name}{'' if name in required else '?'}: {_type(part)}" for name, part in known.items()]
+    return listed(names, _MOST_PARAMETERS, ", ")
 
 
 def _type(schema: Any) -> str:
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return "any"
-    if "enum" in schema:
-        return cut(" | ".join(compact(value) for value in schema["enum"][:5]))
-    kinds: Any = schema.get("type")
-    if isinstance(kinds, list):
-        return " | ".join(map(str, kinds))
-    return str(kinds or next((str(part).rpartition("/")[2] for part in [schema.get("$ref")] if part), "any"))
+    if isinstance(schema.get("enum"), list):
+        return listed((compact(value) for value in schema["enum"]), 5, " | ")
+    kinds = schema.get("type") or str(schema.get("$ref", "any")).rpartition("/")[2]
+    return " | ".join(map(str, cast("list[Any]", kinds))) if isinstance(kinds, list) else str(kinds)
 
 
 def _bounded(rows: list[Any], every: Sequence[Any]) -> list[Any]:
@@ -208,7 +202,9 @@ _PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
 def _html(shown: Rendered) -> str:
     title = f'<span style="{_BADGES["bad"]}">!</span> ' if shown.bad else ""
     parts = [f"<div>{title}<b>{_text(cut(shown.title))}</b></div>"]
-    parts += [f'<div><span style="opacity:.75">{_text(k)}</span> {_text(cut(v))}</div>' for k, v in shown.lines]
+    parts += [
+        f'<div><span style="opacity:.75">{_text(k)}</span> {_text(cut(v))}</div>' for k, v in shown.lines
+    ]
     if shown.rows:
         heads = "".join(f'<th style="{_LINE}">{_text(head)}</th>' for head in shown.heads)
         rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in shown.rows)
@@ -273,5 +269,4 @@ def _rich_part(cell: Cell) -> "Text":
         return Text(printable(cell.text), _STYLES[cell.mark])
     before, marked, after = cell.excerpt
     under = " " * cell_len(before) + "^" * max(1, cell_len(marked))
-    line = Text.assemble(before, (marked, "bold red"), after, "\n", (under, "bold red"), no_wrap=True)
-    return line
+    return Text.assemble(before, (marked, "bold red"), after, "\n", (under, "bold red"), no_wrap=True)
