@@ -32,13 +32,14 @@ WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 # What the demo of an installed wheel must print, on every wire and engine.
 DEMO_SHOWS = (
     "class Assist(dspy.Signature):",
-    'request["tools"]',
+    "What leaves, the tools of POST /",
     '"get_weather"',
     "get_weather(city='Paris')",
     "get_weather(city='Rome', days=2)",
     "Let me look.",
-    "get_time(zone='Asia/Tokyo')",
     "Forty-two.",
+    "dspy.ChatAdapter      a good call, get_weather(",
+    "sigadapt.ChatAdapter  an error, ",
 )
 
 # The independent checks, each of which must hold whole.
@@ -47,7 +48,7 @@ ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsew
 
 
 def demo(*arguments: str) -> None:
-    """Ask three questions over an embedded provider; arguments go to `sigadapt demo`."""
+    """Show on one screen what sigadapt is for, on an embedded provider; arguments go to `sigadapt demo`."""
     install(PACKAGE)
     run(command(VENV, "sigadapt"), "demo", *arguments)
 

@@ -107,7 +107,7 @@ def on_loopback(wire: str, engine: str) -> Demo:
         ours = ChatAdapter(tool_calling="native")
         asked = [_ask(lm, ours, Assist, question) for question in ANSWERS]
         sent = provider.received[0]
-        where = f"{lm.model} on the embedded {wire} provider, engine {lm.engine}"
+        where = f"{lm.model}, engine {lm.engine}, embedded provider"
         call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
         theirs = dspy.ChatAdapter(use_native_function_calling=True)
         faulty = {
@@ -145,7 +145,7 @@ def lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
     for line in filter(None, inspect.getsource(Assist).splitlines()):
         yield f"    {line}", None
     path, tools = demo.leaves or ("", ToolDecls([get_weather]).to_openai())
-    yield f'\nWhat leaves, as request["tools"]{f" of POST {path}" if path else ""}:', "bold"
+    yield f"\nWhat leaves, the tools of {f'POST {path}' if path else 'the request'}:", "bold"
     for line in layout(tools, 74).splitlines():
         yield f"    {line}", None
     yield "\nWhat comes back:", "bold"
@@ -176,7 +176,7 @@ def _said(asked: Asked) -> Iterator[str]:
     if calls and calls.text:
         yield f"text    {calls.text}"
     for call in calls or ():
-        yield f"call    {call}  id={call.id}"
+        yield f"call    {call}  id={call.id if len(call.id) < 20 else f'{call.id[:12]}…'}"
     if asked.out.answer:
         yield f"answer  {asked.out.answer}"
 

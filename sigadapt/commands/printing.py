@@ -6,6 +6,7 @@ Colours are the terminal's own. A pipe, a file and `NO_COLOR` get plain text.
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias, cast
@@ -55,7 +56,8 @@ def waiting(for_what: str) -> Generator[None]:
 
 
 def quiet() -> None:
-    """Keep what LiteLLM and DSPy log off the terminal: the command says itself what went wrong."""
+    """Keep what LiteLLM and DSPy log and warn of off the terminal: the command says itself what went wrong."""
+    warnings.simplefilter("ignore")
     for name in ("LiteLLM", "dspy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
