@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -243,8 +245,25 @@ def install(target: str) -> None:
     if not command(VENV, "python").exists():
         run(sys.executable, "-m", "venv", VENV)
     pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", target)
+    with ticking():
+        run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", target)
     stamp.write_text(f"{state.hexdigest()} {target}\n", encoding="utf-8")
+
+
+@contextmanager
+def ticking() -> Generator[None]:
+    """Print every ten seconds how long something takes, so that nobody thinks that it hangs."""
+    began, done = time.monotonic(), threading.Event()
+
+    def tick() -> None:
+        while not done.wait(10):
+            say(f"... {time.monotonic() - began:.0f} s")
+
+    threading.Thread(target=tick, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def whole(script: str) -> bool:

@@ -15,7 +15,7 @@ import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.commands.arguments import EngineOption, one_of
-from sigadapt.commands.printing import AsJson, calls_document, emit, layout, quiet, say, waiting
+from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
@@ -141,16 +141,19 @@ def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Asked:
 def lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
     """Yield the demo's lines, each with its style."""
     yield f"sigadapt demo: {demo.where}", "bold"
-    yield "\nYou declare, with tools=[get_weather]:", "bold"
+    yield "", None
+    yield "You declare, with tools=[get_weather]:", "bold"
     for line in filter(None, inspect.getsource(Assist).splitlines()):
-        yield f"    {line}", None
+        yield f"    {line}", CODE
     path, tools = demo.leaves or ("", ToolDecls([get_weather]).to_openai())
-    yield f"\nWhat leaves, the tools of {f'POST {path}' if path else 'the request'}:", "bold"
+    yield "", None
+    yield f"What leaves, the tools of {f'POST {path}' if path else 'the request'}:", "bold"
     for line in layout(tools, 74).splitlines():
-        yield f"    {line}", None
-    yield "\nWhat comes back:", "bold"
+        yield f"    {line}", CODE
+    yield "", None
+    yield "What comes back:", "bold"
     for asked in demo.asked:
-        yield f"    > {asked.question}", "dim"
+        yield f"    > {asked.question}", None
         for said in _said(asked):
             yield f"        {said}", None
     yield from _faulty_lines(demo)
@@ -160,7 +163,8 @@ def _faulty_lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
     if demo.faulty is None:
         return
     how = "cut off" if demo.sent is not None and not demo.sent.endswith("})") else "a number for a text"
-    yield f"\nWhat a faulty answer becomes, {how}: {demo.sent}", "bold"
+    yield "", None
+    yield f"What a faulty answer becomes, {how}: {demo.sent}", "bold"
     for adapter, asked in demo.faulty.items():
         style = "red" if asked.code is None else "green"
         got = (
@@ -168,7 +172,7 @@ def _faulty_lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
         )
         yield f"    {adapter:22}{got}", style
         if asked.error:
-            yield f"        {printable(asked.error)}", "dim"
+            yield f"        {printable(asked.error)}", None
 
 
 def _said(asked: Asked) -> Iterator[str]:

@@ -6,6 +6,7 @@ Colours are the terminal's own. A pipe, a file and `NO_COLOR` get plain text.
 import json
 import logging
 import sys
+import textwrap
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from sigadapt.signatures.places import printable
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
+CODE = "none"
+"""The style of a line of code."""
+
 _INDENT = "  "
 
 
@@ -29,8 +33,17 @@ def console() -> Console:
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    """Print a line. It is not wrapped, so that what is copied or searched is whole."""
-    console().print(text, style=style, soft_wrap=True)
+    """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole.
+
+    Args:
+        text: the line.
+        style: a style of rich; CODE for a line of code, which is never wrapped.
+    """
+    screen = console()
+    if screen.is_terminal and style != CODE:
+        indent = " " * (len(text) - len(text.lstrip()) + 4)
+        text = textwrap.fill(text, screen.width, subsequent_indent=indent, break_long_words=False) or text
+    screen.print(text, style=style, soft_wrap=True)
 
 
 def emit(command: str, **document: Any) -> None:
@@ -56,7 +69,7 @@ def waiting(for_what: str) -> Generator[None]:
 
 
 def quiet() -> None:
-    """Keep what LiteLLM and DSPy log and warn of off the terminal: the command says itself what went wrong."""
+    """Keep what LiteLLM and DSPy log off the terminal: the command says itself what went wrong."""
     warnings.simplefilter("ignore")
     for name in ("LiteLLM", "dspy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -128,7 +128,7 @@ def read(
         for choice in found.choices:
             console().print(choice)
         if decls is None:
-            say("The calls are not checked against tools; --tools module:name does that.", "dim")
+            say("The calls are not checked against tools; --tools module:name does that.")
     if any(choice.tool_calls is not None and choice.tool_calls.invalid for choice in found.choices):
         raise typer.Exit(1)
 

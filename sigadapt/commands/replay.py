@@ -124,7 +124,7 @@ def lines(number: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
     if found.error:
         yield f"  error: {found.error}", "red"
     if found.differs:
-        yield f"  The request differs from the recorded one in: {', '.join(found.differs)}", "dim"
+        yield f"  The request differs from the recorded one in: {', '.join(found.differs)}", None
 
 
 def replay(
@@ -165,7 +165,7 @@ def replay(
 def _print(found: Sequence[Replayed], placeholders: list[str], decls: ToolDecls) -> None:
     say(f"sigadapt replay: {len(found)} exchanges, {len(decls)} tools", "bold")
     if placeholders:
-        say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}", "dim")
+        say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
     for number, each in enumerate(found, 1):
         for line, style in lines(number, each):
             say(line, style) if isinstance(line, str) else console().print(line)

@@ -28,7 +28,7 @@ from sigadapt.commands.arguments import (
     one_of,
     signature_of,
 )
-from sigadapt.commands.printing import AsJson, emit, layout, quiet, say, waiting
+from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
 from sigadapt.schemas.json_values import Json
@@ -125,8 +125,8 @@ def lines(found: Shown, *, short: bool) -> Iterator[tuple[str, str | None]]:
     names = ", ".join(decl.name for decl in found.decls) or "none"
     yield f"sigadapt show: {found.signature}, tools: {names}", "bold"
     if found.placeholders:
-        yield f"No value given, so a placeholder is sent: {', '.join(found.placeholders)}", "dim"
-    yield f"Tokens are {found.counted}.", "dim"
+        yield f"No value given, so a placeholder is sent: {', '.join(found.placeholders)}", None
+    yield f"Tokens are {found.counted}.", None
     for sent, weighed in found.sent:
         yield "", None
         yield from _of(sent, weighed, short=short)
@@ -141,15 +141,15 @@ def _of(sent: Sent, weighed: list[Weight], *, short: bool) -> Iterator[tuple[str
     if sent.is_prompted:
         yield "  The tools are in the prompt, and calls are read from the text.", None
     for change in _alike(sent.changes):
-        yield f"  {change}", "yellow"
+        yield f"  {change}", None
     for adaptation in sent.adaptations:
-        yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", "yellow"
+        yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
     if not sent.changes and not sent.adaptations:
         yield "  Nothing is renamed, lowered or dropped.", None
     for weight in _rows(weighed):
-        yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", "dim"
+        yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", None
     for line in layout(shortened(sent.body) if short else sent.body, 76).splitlines():
-        yield f"  {line}", None
+        yield f"  {line}", CODE
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[str]:

@@ -137,7 +137,7 @@ def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
 def _call_row(call: Any) -> list[Cell | Sequence[Cell]]:
     code: str | None = getattr(call, "code", None)
     altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
-    tool = [Cell(call.name or "(no name)", code=True), Cell(call.id, "dim")]
+    tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "dim")]
     if code is None:
         return [Cell("ok", "good"), tool, [Cell(cut(call.arguments or "{}"), code=True), *altered]]
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
@@ -156,7 +156,7 @@ def _decl_row(entry: Any) -> list[Cell | Sequence[Cell]]:
     marks = [Cell(f"({', '.join(flags)})", "dim")] if flags else []
     about = Cell(cut(entry.description.strip().partition("\n")[0]) if entry.description.strip() else "")
     parameters = Cell(_parameters(entry), code=True)
-    return [Cell(entry.name, code=True), [about, *marks], parameters, Cell(f"{entry.size:,}")]
+    return [Cell(cut(entry.name), code=True), [about, *marks], parameters, Cell(f"{entry.size:,}")]
 
 
 def _parameters(decl: ToolDecl) -> str:
@@ -195,7 +195,8 @@ _BADGES = {
     "dim": "opacity:.75",
 }
 _LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
-_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
+_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
+_WHOLE = 40  # characters of code that stay on one line, as the name of a tool
 _PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
 
 
@@ -226,11 +227,13 @@ def _html_part(cell: Cell) -> str:
     if cell.excerpt is not None:
         before, marked, after = (escape(part) for part in cell.excerpt)
         place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
-        return f'<code style="{_CODE}">{before}{place}{after}</code>'
+        return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
     if cell.code:
-        return f'<code style="{_CODE};background:transparent;color:inherit">{_text(cell.text)}</code>'
-    style = _BADGES.get(cell.mark)
-    return f'<span style="{style}">{_text(cell.text)}</span>' if style else _text(cell.text)
+        style = f"{_CODE}{'break-word' if len(cell.text) <= _WHOLE else 'anywhere'}"
+        return f'<code style="{style};background:transparent;color:inherit">{_text(cell.text)}</code>'
+    if cell.mark:
+        return f'<span style="{_BADGES[cell.mark]}">{_text(cell.text)}</span>'
+    return _text(cell.text)
 
 
 def _parts(cell: Cell | Sequence[Cell]) -> Iterable[Cell]:

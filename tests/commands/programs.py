@@ -39,3 +39,5 @@ TWO_TITLED = [
     Tool.model_validate({"name": name, "title": name.title(), "inputSchema": {"type": "object"}})
     for name in ("one", "two")
 ]
+
+UNDESCRIBED = [{"name": "f"}]

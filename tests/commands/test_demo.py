@@ -131,6 +131,6 @@ def test_the_demos_tool_cannot_run() -> None:
 @pytest.fixture(autouse=True)
 def _settings() -> Any:
     """The demo leaves DSPy's settings as they are."""
-    before = dspy.settings.lm, dspy.settings.adapter
+    before: Any = (dspy.settings.lm, dspy.settings.adapter)
     yield
     assert (dspy.settings.lm, dspy.settings.adapter) == before

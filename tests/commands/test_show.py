@@ -45,7 +45,11 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    ["bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "cohere/command-a-03-2025", "deepseek/deepseek-chat"],
+    [
+        "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "cohere/command-a-03-2025",
+        "deepseek/deepseek-chat",
+    ],
 )
 def test_a_provider_that_the_loopback_does_not_speak_is_shown_too(model: str, capsys: Any) -> None:
     """command-line: The shown request is the one that the provider would get."""
@@ -164,7 +168,7 @@ def test_the_tools_of_an_mcp_server_are_shown(capsys: Any, tmp_path: Any) -> Non
 @pytest.mark.parametrize("command", ["false", "no-such-command", "", "echo hello"])
 def test_a_command_that_is_no_mcp_server_is_one_sentence(command: str, capsys: Any) -> None:
     """command-line: An error is one line, and never a traceback."""
-    if command and shutil.which(command.split()[0]) is None and command != "no-such-command":
+    if command and shutil.which(command.split(maxsplit=1)[0]) is None and command != "no-such-command":
         pytest.skip(f"there is no {command}")
     assert main(["show", ASSIST, "--mcp", command]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -255,6 +259,6 @@ def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
     command = [sys.executable, "-m", "sigadapt.commands.cli", "show", "mine:Ask"]
     command += ["--tools", "mine:TOOLS", "--model", "openai/gpt-4o-mini"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
     assert "POST /v1/chat/completions" in done.stdout
     assert done.stderr == ""

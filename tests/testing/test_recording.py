@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -27,8 +27,8 @@ SAID = Answer(text="Grüße.", calls=[Call("now", {"a": 1})])
 
 def ask(provider: LoopbackProvider, wire: str) -> Any:
     lm = dspy.LM(**provider.lm_options(wire, api_key="sk-secret"))
-    message = dspy.lm15.Message.user("Hi")
-    return lm(dspy.lm15.Request(model=lm.model, messages=(message,)))
+    lm15: Any = cast("Any", dspy).lm15
+    return cast("Any", lm)(lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),)))
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
