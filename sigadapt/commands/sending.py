@@ -31,6 +31,7 @@ class Sent(NamedTuple):
         changes: what sigadapt changed of the canonical request.
         adaptations: what lm15 changed, in its own words.
         error: why nothing was sent, in a sentence.
+        declares: whether the request was made with tools.
     """
 
     model: str
@@ -40,11 +41,12 @@ class Sent(NamedTuple):
     changes: tuple[Change, ...] = ()
     adaptations: tuple[dict[str, str], ...] = ()
     error: str | None = None
+    declares: bool = False
 
     @property
     def is_prompted(self) -> bool:
-        """Whether the request has no tools of its own, so that they are in its text."""
-        return self.body is not None and not {"tools", "toolConfig"} & self.body.keys()
+        """Whether the tools are in the request's text, because it has none of its own."""
+        return self.declares and self.body is not None and not {"tools", "toolConfig"} & self.body.keys()
 
 
 _TOLD = ("action", "field", "reason")  # of lm15's adaptations
@@ -77,6 +79,7 @@ class _Noted:
 
     def __init__(self) -> None:
         self.changes: tuple[Change, ...] | None = None
+        self.declares = False
 
     def after_choice(self, choice: Any, context: HookContext) -> None:  # noqa: ARG002
         self._note(context)
@@ -86,7 +89,7 @@ class _Noted:
 
     def _note(self, context: HookContext) -> None:
         if self.changes is None:
-            self.changes = context.changes
+            self.changes, self.declares = context.changes, bool(context.decls.entries)
 
 
 class _Caught:
@@ -133,7 +136,8 @@ def sent_to(
         return Sent(model.name, wire, error=error or "the program sent no request")
     adapted = lm.history[0].get("adaptations") if lm.history else None
     told = tuple({name: str(getattr(each, name)) for name in _TOLD} for each in adapted or ())
-    return Sent(model.name, wire, caught.path, caught.body, noted.changes or (), told)
+    changes = noted.changes or ()
+    return Sent(model.name, wire, caught.path, caught.body, changes, told, declares=noted.declares)
 
 
 def _pointed_at(model: Model, url: str) -> tuple[dspy.LM, str]:

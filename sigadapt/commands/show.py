@@ -15,6 +15,7 @@ import typer
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
+from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.commands.arguments import (
@@ -31,6 +32,7 @@ from sigadapt.commands.arguments import (
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
+from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -81,9 +83,12 @@ def shown(
         adapter_with: makes the adapter; it gets the `hooks`.
 
     Raises:
-        InvalidOption: for inputs that the signature does not have.
+        InvalidOption: for inputs that the signature does not have, and for tools that it has no field for.
     """
     signature = _signature_in(target)
+    if decls.entries and not react and plan_of(signature) is None:
+        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
+        raise InvalidOption(f"{signature.__name__} has no tools field", field="tools", fix=fix)
     inputs, placeholders = inputs_of(signature, given, decls)
     if react:
         program: dspy.Module = dspy.ReActV2(signature, tools=cast("Any", for_dspy(decls)))

@@ -22,6 +22,14 @@ class Assist(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
+class OfDSPy(dspy.Signature):
+    """Use DSPy's own types."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
 SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": False}
 DOTTED = {"name": "files.read", "description": "Read a file.", "parameters": SCHEMA}
 TOOLS = [get_weather, DOTTED]

@@ -198,6 +198,21 @@ def test_a_prompted_model_has_its_tools_in_the_prompt(capsys: Any) -> None:
     assert "get_weather" in json.dumps(request["body"]["messages"])
 
 
+def test_a_signature_without_tools_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    assert main(["show", "question -> answer", "-m", "openai/gpt-4o-mini"]) == 0
+    shown = capsys.readouterr().out
+    assert "POST /v1/chat/completions" in shown
+    assert "in the prompt" not in shown
+
+
+def test_dspys_own_fields_are_shown(capsys: Any) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    words = ["commands.programs:OfDSPy", "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
+    (request,) = document(capsys, *words)["requests"]
+    assert len(request["body"]["tools"]) == 2
+
+
 def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: A long body is cut on request, and says what was cut."""
     long = {"messages": [{"content": "x" * 500}], "tools": [{"name": "a"}, {"name": "b"}]}
@@ -230,6 +245,7 @@ def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixtur
         ([ASSIST, "-i", "nothing=1"], "gives no input field a value"),
         ([ASSIST, "-i", "days=many"], "is not JSON"),
         ([ASSIST, "-t", "commands.programs:SCHEMA"], "tool"),
+        (["question -> answer", "-t", TOOLS], "has no tools field"),
         ([ASSIST, "--adapter", "telegraph"], "not one of chat, json, xml"),
         ([ASSIST, "--model-type", "telegraph"], "not one of chat, responses"),
         ([], "Missing argument"),

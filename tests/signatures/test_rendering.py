@@ -124,15 +124,7 @@ def test_everything_that_somebody_else_wrote_is_escaped(text: str) -> None:
         calls_of((hostile, json.dumps({hostile: hostile})), text=hostile),
         calls_of(("get_weather", hostile), text=hostile),
         calls_of(("get_weather", json.dumps({"city": [hostile]})), text=hostile),
-        ToolDecls(
-            [
-                {
-                    "name": sendable,
-                    "description": sendable,
-                    "parameters": {"properties": dict.fromkeys([sendable], True)},
-                }
-            ]
-        ),
+        ToolDecls([{"name": sendable, "description": sendable, "parameters": parameters}]),
         Choice(hostile, None, hostile, hostile),
         ToolCallParseError(hostile, choice=Choice(hostile)),
     ]
