@@ -193,3 +193,11 @@ def test_the_installed_command_is_this_one(tmp_path: Path) -> None:
     done = shell("check", "mine:TOOLS", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1 tools")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_a_terminal_sees_what_is_waited_for(tmp_path: Path) -> None:
+    """command-line: The demo is one screen."""
+    assert "asking the embedded provider" in shell("demo", cwd=tmp_path, terminal=True).stdout
+    piped = shell("demo", cwd=tmp_path)
+    assert "asking" not in piped.stdout + piped.stderr
