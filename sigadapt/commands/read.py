@@ -17,6 +17,7 @@ from sigadapt.commands.printing import AsJson, calls_document, console, emit, sa
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS
 from sigadapt.schemas.json_values import is_object
+from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
@@ -35,6 +36,11 @@ class Read(NamedTuple):
     kind: str
     wire: str | None
     choices: list[Choice]
+
+    @property
+    def calls(self) -> list[ToolCalls]:
+        """The calls of the candidates that have any, good or bad."""
+        return [choice.tool_calls for choice in self.choices if choice.tool_calls is not None]
 
 
 def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Read:
@@ -56,16 +62,26 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
         ('body', 'openai-chat', 'Sunny.')
     """
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
+        return _text(content, decls)
+    try:
+        found = _sent(content, dialect)
+    except UnreadableResponse as error:
+        # Models write calls as JSON and as lists too.
+        if decls is None or error.code == "provider_error" or not (as_text := _text(content, decls)).calls:
+            raise
+        return as_text
+    return found if decls is None else found._replace(choices=[_checked(c, decls) for c in found.choices])
+
+
+def _sent(content: bytes, dialect: str | None) -> Read:
+    """Read a body or a stream."""
     body = _body(content)
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
-        found = Read("body", dialect or _wire([body], "is_body") or _wire([body], "is_event"), choices)
-    elif start[:1] in (b"{", b"[") or start.decode(errors="replace").startswith(_STREAM_FIELDS):
-        choice = choice_from_stream(content, dialect=dialect)
-        found = Read("stream", dialect or _wire(events_of(content), "is_event"), [choice])
-    else:
-        return _text(content.decode(errors="surrogateescape"), decls)
-    return found if decls is None else found._replace(choices=[_checked(c, decls) for c in found.choices])
+        return Read("body", dialect or _wire([body], "is_body") or _wire([body], "is_event"), choices)
+    choice = choice_from_stream(content, dialect=dialect)
+    return Read("stream", dialect or _wire(events_of(content), "is_event"), [choice])
 
 
 def _body(content: bytes) -> Any:
@@ -80,7 +96,8 @@ def _wire(events: list[Any], question: str) -> str | None:
     return next(answering, None)
 
 
-def _text(text: str, decls: ToolDecls | None) -> Read:
+def _text(content: bytes, decls: ToolDecls | None) -> Read:
+    text = content.decode(errors="surrogateescape")
     if not text.strip():
         raise UnreadableResponse(
             "there is nothing to read", fix="Pass a provider's body or its whole stream."
@@ -129,7 +146,7 @@ def read(
             console().print(choice)
         if decls is None:
             say("The calls are not checked against tools; --tools module:name does that.")
-    if any(choice.tool_calls is not None and choice.tool_calls.invalid for choice in found.choices):
+    if any(calls.invalid for calls in found.calls):
         raise typer.Exit(1)
 
 

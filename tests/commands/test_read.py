@@ -15,7 +15,7 @@ from support import RECORDINGS, recorded
 from sigadapt import ToolDecls, choice_from_response
 from sigadapt.commands.cli import main
 from sigadapt.commands.read import read_from
-from sigadapt.errors import SigadaptError
+from sigadapt.errors import SigadaptError, UnreadableResponse
 from sigadapt.testing import WIRES, Answer, Call
 from sigadapt.testing.exchange import read as request_of
 from sigadapt.testing.exchange import written
@@ -100,6 +100,26 @@ def test_calls_of_declared_tools_are_read_from_text(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main(["read", "-"]) == 2
     assert "only calls of declared tools are read from text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[get_weather(city="Paris")]',
+        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+        '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+        '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+    ],
+)
+def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
+    """command-line: Text needs the tools."""
+    found = read_from(text.encode(), ToolDecls(programs.TOOLS))
+    assert found.kind == "text"
+    assert [call.args for calls in found.calls for call in calls] == [{"city": "Paris"}]
+    broken = text.replace("get_weather", "get_time")
+    if not broken.startswith("<"):
+        with pytest.raises(UnreadableResponse):
+            read_from(broken.encode(), ToolDecls(programs.TOOLS))
 
 
 @pytest.mark.parametrize(
