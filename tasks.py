@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -32,13 +34,14 @@ WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 # What the demo of an installed wheel must print, on every wire and engine.
 DEMO_SHOWS = (
     "class Assist(dspy.Signature):",
-    'request["tools"]',
+    "What leaves, the tools of POST /",
     '"get_weather"',
     "get_weather(city='Paris')",
     "get_weather(city='Rome', days=2)",
     "Let me look.",
-    "get_time(zone='Asia/Tokyo')",
     "Forty-two.",
+    "dspy.ChatAdapter      a good call, get_weather(",
+    "sigadapt.ChatAdapter  an error, ",
 )
 
 # The independent checks, each of which must hold whole.
@@ -47,7 +50,7 @@ ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsew
 
 
 def demo(*arguments: str) -> None:
-    """Ask three questions over an embedded provider; arguments go to `sigadapt demo`."""
+    """Show on one screen what sigadapt is for, on an embedded provider; arguments go to `sigadapt demo`."""
     install(PACKAGE)
     run(command(VENV, "sigadapt"), "demo", *arguments)
 
@@ -249,8 +252,25 @@ def install(target: str) -> None:
     if not command(VENV, "python").exists():
         run(sys.executable, "-m", "venv", VENV)
     pip = (command(VENV, "python"), "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", target)
+    with ticking():
+        run(*pip, "install", "-qq", "--constraint", "constraints.txt", "--editable", target)
     stamp.write_text(f"{state.hexdigest()} {target}\n", encoding="utf-8")
+
+
+@contextmanager
+def ticking() -> Generator[None]:
+    """Print every ten seconds how long something takes, so that nobody thinks that it hangs."""
+    began, done = time.monotonic(), threading.Event()
+
+    def tick() -> None:
+        while not done.wait(10):
+            say(f"... {time.monotonic() - began:.0f} s")
+
+    threading.Thread(target=tick, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def whole(script: str) -> bool:

@@ -222,6 +222,10 @@ class AnyChoice(Protocol):
         """The `ToolCalls` that the model made, valid and invalid."""
         ...
 
+    def rendered(self, error: Exception | None = None) -> Any:
+        """What a notebook or a terminal shows of the error that carries this choice."""
+        ...
+
 
 class ToolCallParseError(SigadaptError, AdapterParseError):
     """The answer holds invalid calls (rule 5).
@@ -271,6 +275,12 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         self.lm_response, self.parsed_result = _told(choice), None
         self.model = self.provider = self.provider_code = self.status = None
         self.request_id = self.retry_after = None
+
+    def _repr_html_(self) -> str:
+        return self.choice.rendered(self).html()
+
+    def __rich__(self) -> Any:
+        return self.choice.rendered(self).rich()
 
 
 def _told(choice: AnyChoice) -> str:

@@ -4,12 +4,16 @@ A finding is an error if the tool cannot be used: its declaration is invalid, a 
 description. It is a note if a wire gets a changed declaration, or if a parameter has no description.
 """
 
-import importlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, cast
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+import typer
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change, lowered
+from sigadapt.commands.arguments import loaded, one_of
+from sigadapt.commands.printing import AsJson, emit, say
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
@@ -52,33 +56,43 @@ class Report(NamedTuple):
         return any(finding.level == "error" for finding in self.findings)
 
 
-def loaded(place: str) -> object:
-    """Import the object that `module:name` names; the name may have dots.
+def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
+    """Return the routes of some providers and engines, by the names that findings use; all of them for none.
+
+    Args:
+        providers: wire formats, or the beginning of their names before a dash.
+        engines: `native` for lm15's routes, `litellm` for LiteLLM's.
 
     Raises:
-        InvalidOption: the module cannot be imported, or has no such name.
+        InvalidOption: no route is left.
 
     Example:
-        >>> loaded("json:dumps").__name__
-        'dumps'
+        >>> list(routes_of(["openai"], ["native"]))
+        ['openai-chat', 'openai-responses']
     """
-    module, _, name = place.partition(":")
-    try:
-        found: object = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        fix = "Write module:name, as in my_package.tools:TOOLS."
-        raise InvalidOption(f"{place!r} cannot be loaded: {error}", field="tools", fix=fix) from error
+    found = {
+        name: route
+        for name, route in ROUTE_NAMES.items()
+        if (not providers or {route.dialect, route.dialect.partition("-")[0]} & {*providers})
+        and (not engines or (route.door == "litellm") in {engine == "litellm" for engine in engines})
+    }
+    for provider in providers:
+        if not any(provider in {r.dialect, r.dialect.partition("-")[0]} for r in found.values()):
+            known = ", ".join(sorted({route.dialect for route in ROUTE_NAMES.values()}))
+            reason = f"{provider!r} is not a provider" + (
+                f" of the engine {', '.join(engines)}" if engines else ""
+            )
+            raise InvalidOption(reason, field="provider", fix=f"Use one of {known}.")
     return found
 
 
-async def checked(tools: object) -> Report:
+async def checked(tools: object, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
     """Check tools.
 
     Args:
         tools: anything that a ToolDecls field takes, toolsets included. Each member of a list is checked
             alone, so that one error does not hide another.
+        routes: the routes to check, by the names that findings use.
 
     Example:
         >>> import asyncio
@@ -99,7 +113,7 @@ async def checked(tools: object) -> Report:
         decls = joined(good)
     except SigadaptError as error:
         return Report(ToolDecls(), (*findings, _refused(error)))
-    return Report(decls, (*findings, *_undescribed(decls), *_by_wire(decls)))
+    return Report(decls, (*findings, *_undescribed(decls), *_by_wire(decls, routes)))
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -142,10 +156,10 @@ def _is_described(schema: Any) -> bool:
     return isinstance(schema, dict) and bool({"description", "$ref"} & cast("dict[str, Any]", schema).keys())
 
 
-def _by_wire(decls: ToolDecls) -> Iterator[Finding]:
+def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Finding]:
     """Yield what each wire refuses or changes; wires with the same finding share one."""
     found: dict[Finding, list[str]] = {}
-    for wire, route in ROUTE_NAMES.items():
+    for wire, route in routes.items():
         for finding in _on_wire(decls, route):
             found.setdefault(finding, []).append(wire)
     for finding, wires in found.items():
@@ -165,3 +179,51 @@ def _on_wire(decls: ToolDecls, route: Route) -> Iterator[Finding]:
 
 def _changed(tool: str, change: Change) -> Finding:
     return Finding("note", tool, f"{change.what}: {change.why}")
+
+
+def _providers() -> list[str]:
+    return sorted({route.dialect for route in ROUTE_NAMES.values()})
+
+
+def check(
+    tools: Annotated[
+        str, typer.Argument(help="The tools as module:name; anything that a ToolDecls field takes.")
+    ],
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(help="Check for this provider alone; may be repeated.", autocompletion=_providers),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Check for this engine alone: native or litellm.",
+            callback=one_of(("native", "litellm")),
+            autocompletion=lambda: ["native", "litellm"],
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what each provider would refuse or change of tools, without sending anything."""
+    routes = routes_of(provider or (), engine or ())
+    report = asyncio.run(checked(loaded(tools), routes))
+    if as_json:
+        emit("check", **_document(report, routes))
+    else:
+        for line in lines(report):
+            say(line, _style(line))
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _style(line: str) -> str | None:
+    return "red" if line.startswith("  error:") else None
+
+
+def _document(report: Report, routes: Mapping[str, Route]) -> dict[str, Any]:
+    return {
+        "ok": not report.failed,
+        "fingerprint": report.decls.fingerprint(),
+        "routes": list(routes),
+        "tools": [{"name": decl.name, "bytes": decl.size} for decl in report.decls],
+        "findings": [{**finding._asdict(), "wires": list(finding.wires)} for finding in report.findings],
+    }

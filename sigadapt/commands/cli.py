@@ -1,17 +1,57 @@
-"""The parser of the command `sigadapt`."""
+"""The command `sigadapt`: its verbs, and its exit codes.
 
-import argparse
-import asyncio
+0 is success. 1 means that something was found: an error of `check`, a bad call that was read, a request that
+cannot be sent, a model that does not answer. 2 means that the arguments cannot be used. An error is one line
+on stderr, and never a traceback.
+"""
+
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from io import TextIOWrapper
+from typing import Annotated, Any, cast
 
+import typer
 from dspy.utils.exceptions import LMError
 
 from sigadapt import __version__
-from sigadapt.commands import check, demo
+from sigadapt.commands.arguments import sentence
+from sigadapt.commands.check import check
+from sigadapt.commands.demo import demo
+from sigadapt.commands.printing import complain
+from sigadapt.commands.read import read
+from sigadapt.commands.replay import replay
+from sigadapt.commands.show import show
 from sigadapt.errors import SigadaptError
-from sigadapt.testing import WIRES
+
+USAGE = 2
+"""The exit code for arguments that cannot be used."""
+
+# What the parser raises for a word that it cannot use; typer exports only its subclass.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(pretty_exceptions_enable=False)
+for _verb in (demo, show, read, check, replay):
+    app.command()(_verb)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001  (typer calls it)
+    if asked:
+        typer.echo(f"sigadapt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Tool calling for DSPy signatures: see what is sent, and read what comes back.
+
+    Exit codes: 0 is success, 1 means that something was found, such as a bad call, 2 means that the arguments
+    cannot be used.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,54 +61,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `sigadapt`; those of the process by default.
 
     Returns:
-        The exit code: 0 for success, 1 if `check` finds errors or the demo's model does not answer, 2 for
-        arguments that cannot be used.
+        The exit code.
     """
-    options = _parser().parse_args(arguments)
-    if options.command == "check":
-        return _check(options.tools)
-    demo.quiet()
-    if options.model:
-        lines = demo.on_model(options.model, options.engine)
-    else:
-        lines = demo.on_loopback(options.wire, options.engine)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verb = next((f"sigadapt {word}" for word in words[:1] if not word.startswith("-")), "sigadapt")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack a character, not a line
     try:
-        for line in lines:
-            print(line)
-    except (LMError, SigadaptError) as error:
-        # Of a provider's error, its first line alone: LiteLLM's hold tracebacks.
-        print(f"sigadapt demo: {str(error).strip().partition(chr(10))[0]}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _check(place: str) -> int:
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
-    try:
-        report = asyncio.run(check.checked(check.loaded(place)))
+        code = app(words, prog_name="sigadapt", standalone_mode=False)
+    except _UsageError as error:
+        said: str = cast("Any", error).format_message()
+        complain(f"{verb}: {said} See {verb} --help.")
+        return USAGE
     except SigadaptError as error:
-        print(error, file=sys.stderr)
-        return 2
-    for line in check.lines(report):
-        print(line)
-    return 1 if report.failed else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sigadapt", description="Tool calling for DSPy signatures.")
-    parser.add_argument("--version", action="version", version=f"sigadapt {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    show = commands.add_parser("demo", help="show a signature with tools, its request and the typed calls")
-    show.add_argument(
-        "--wire", choices=tuple(WIRES), default="openai", help="the embedded provider's wire format"
-    )
-    show.add_argument("--engine", choices=("auto", "litellm"), default="auto", help="dspy.LM's engine")
-    show.add_argument(
-        "--model", help="ask a real provider instead, such as openai/gpt-4o-mini (uses your key)"
-    )
-    checks = commands.add_parser("check", help="report what each provider would refuse or change")
-    checks.add_argument("tools", help="the tools, as module:name; anything that a ToolDecls field takes")
-    return parser
+        complain(f"{verb}: {sentence(error)}")
+        return 1 if error.code == "provider_error" else USAGE
+    except LMError as error:
+        complain(f"{verb}: {sentence(error)}")
+        return 1
+    except (typer.Abort, KeyboardInterrupt):
+        complain(f"{verb}: stopped")
+        return 1
+    except Exception as error:  # a fault of this program or of one that it runs
+        if os.environ.get("SIGADAPT_DEBUG"):
+            raise
+        complain(
+            f"{verb}: unexpected {type(error).__name__}: {sentence(error)} (SIGADAPT_DEBUG=1 shows where.)"
+        )
+        return 1
+    return code or 0
 
 
 if __name__ == "__main__":

@@ -1,27 +1,26 @@
-"""Show on one screen a signature with tools, the request that is sent and the calls that come back.
+"""Show on one screen what you declare, what leaves, what comes back, and what a faulty answer becomes.
 
-The demo runs on the embedded loopback provider, which knows the answers to three questions. It needs no key
-and no network. If a model is given, the same questions go to that model instead.
+The demo runs on the embedded loopback provider, which knows the answers to its questions. It needs no key and
+no network. One of its answers is faulty; DSPy's adapter and sigadapt's both get it. If a model is given, the
+sound questions go to that model instead.
 """
 
 import inspect
 import json
-import logging
-import os
-import textwrap
 from collections.abc import Iterator
-from typing import Any
-
-# Without these, LiteLLM and DSPy each download a price list when first used.
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+from typing import Annotated, Any, NamedTuple
 
 import dspy
+import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt.commands.arguments import EngineOption, one_of
+from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
+from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, Received
 
 
 class Assist(dspy.Signature):
@@ -33,19 +32,17 @@ class Assist(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
+class AssistOfDSPy(dspy.Signature):
+    """The same for DSPy's adapter, which knows its own types of fields."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
 def get_weather(city: str, days: int = 1) -> str:
-    """Weather forecast for a city.
-
-    Args:
-        city: The city's name.
-        days: How many days ahead.
-    """
+    """Weather forecast for a city."""
     raise NotImplementedError  # never run: sigadapt runs no tool, and neither does the demo (rule 1)
-
-
-def get_time(zone: str) -> str:
-    """Current time in a time zone, such as `Asia/Tokyo`."""
-    raise NotImplementedError
 
 
 ANSWERS = {
@@ -53,19 +50,51 @@ ANSWERS = {
         text="Let me look.",
         calls=[Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": "Rome", "days": 2})],
     ),
-    "How late is it in Tokyo?": Answer(calls=[Call("get_time", {"zone": "Asia/Tokyo"})]),
     "What is seven times six?": Answer(text="Forty-two."),
 }
+FAULTY_QUESTION = "And in Oslo?"
+CUT_OFF = Answer(calls=[Call("get_weather", '{"city": "Osl')], finish="length")
+WRONG_TYPE = Answer(calls=[Call("get_weather", {"city": 42})])
+_OF_TEXT = frozenset({"openai", "responses"})  # wires whose calls can be cut off: they are text
+
+
+class Asked(NamedTuple):
+    """A question, and what the program got: the outputs, or the error's code and sentence."""
+
+    question: str
+    out: Any = None
+    code: str | None = None
+    error: str | None = None
+
+
+class Demo(NamedTuple):
+    """What the demo found.
+
+    Args:
+        where: which model was asked, and through which engine.
+        leaves: the path of the request and the tools in its body; None for a real provider.
+        asked: the sound questions.
+        sent: the faulty call as it was sent; None for a real provider.
+        faulty: what each adapter made of it, by the adapter's name.
+    """
+
+    where: str
+    leaves: tuple[str, Any] | None
+    asked: list[Asked]
+    sent: str | None = None
+    faulty: dict[str, Asked] | None = None
 
 
 def policy(received: Received) -> Answer:
     """Return the answer to the question that the request holds."""
     asked = json.dumps(received.body, ensure_ascii=False)
-    return next(answer for question, answer in ANSWERS.items() if question in asked)
+    faulty = CUT_OFF if received.wire in _OF_TEXT else WRONG_TYPE
+    known = {**ANSWERS, FAULTY_QUESTION: faulty}
+    return next(answer for question, answer in known.items() if question in asked)
 
 
-def on_loopback(wire: str, engine: str) -> Iterator[str]:
-    """Yield the demo's lines, on the embedded provider.
+def on_loopback(wire: str, engine: str) -> Demo:
+    """Return what the demo finds on the embedded provider.
 
     Args:
         wire: a key of `sigadapt.testing.WIRES`.
@@ -74,51 +103,135 @@ def on_loopback(wire: str, engine: str) -> Iterator[str]:
     changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
         lm = dspy.LM(**provider.lm_options(wire, **changes))
-        yield from _heading(f"{lm.model} on the embedded {wire} provider, engine {lm.engine}")
-        for number, question in enumerate(ANSWERS):
-            lines = list(_asked(lm, question))
-            sent = provider.received[-1]
-            if number == 0:
-                yield from _block(f"\nthe same on this wire, POST {sent.path}", {"tools": sent.body["tools"]})
-            yield f"\n> {question}"
-            yield from lines
+        # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
+        ours = ChatAdapter(tool_calling="native")
+        asked = [_ask(lm, ours, Assist, question) for question in ANSWERS]
+        sent = provider.received[0]
+        where = f"{lm.model}, engine {lm.engine}, embedded provider"
+        call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
+        theirs = dspy.ChatAdapter(use_native_function_calling=True)
+        faulty = {
+            "dspy.ChatAdapter": _ask(lm, theirs, AssistOfDSPy, FAULTY_QUESTION),
+            "sigadapt.ChatAdapter": _ask(lm, ours, Assist, FAULTY_QUESTION),
+        }
+        return Demo(where, (sent.path, sent.body["tools"]), asked, f"{call.name}({call.text})", faulty)
 
 
-def on_model(model: str, engine: str) -> Iterator[str]:
-    """Yield the demo's lines, on a real provider with the key in its environment variable."""
+def on_model(model: str, engine: str) -> Demo:
+    """Return what the demo finds on a real provider, with the key in its environment variable."""
     lm = dspy.LM(model, engine=engine)
-    yield from _heading(f"{model}, engine {engine}")
-    for question in ANSWERS:
-        yield f"\n> {question}"
-        yield from _asked(lm, question)
+    ours = ChatAdapter(tool_calling="native")
+    return Demo(f"{model}, engine {engine}", None, [_ask(lm, ours, Assist, question) for question in ANSWERS])
 
 
-def _heading(where: str) -> Iterator[str]:
-    yield f"sigadapt demo: {where}\n"
-    yield inspect.getsource(Assist).rstrip()
-    yield from _block(
-        '\nrequest["tools"], whatever the provider', ToolDecls([get_weather, get_time]).to_openai()
-    )
+def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Asked:
+    tools: list[Any] = [get_weather] if signature is Assist else [dspy.Tool(get_weather)]
+    with dspy.context(lm=lm, adapter=adapter):
+        try:
+            return Asked(question, dspy.Predict(signature)(question=question, tools=tools))
+        except ToolCallParseError as error:
+            bad = error.choice.tool_calls.invalid[0]
+            return Asked(question, code=bad.code, error=bad.message)
+        except Exception as error:  # what DSPy's adapter raises is shown
+            if signature is Assist:  # a model that does not answer
+                raise
+            return Asked(question, code=type(error).__name__, error=str(error).partition("\n")[0])
 
 
-def _asked(lm: dspy.LM, question: str) -> Iterator[str]:
-    # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
-    with dspy.context(lm=lm, adapter=ChatAdapter(tool_calling="native")):
-        out: Any = dspy.Predict(Assist)(question=question, tools=[get_weather, get_time])
-    for call in out.calls or ():
-        arguments = ", ".join(f"{name}={value!r}" for name, value in call.args.items())
-        yield f"  call      {call.name}({arguments})  id={call.id}"
-    if out.calls and out.calls.text:
-        yield f"  beside    {out.calls.text}"
-    if out.answer:
-        yield f"  answer    {out.answer}"
+def lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
+    """Yield the demo's lines, each with its style."""
+    yield f"sigadapt demo: {demo.where}", "bold"
+    yield "", None
+    yield "You declare, with tools=[get_weather]:", "bold"
+    for line in filter(None, inspect.getsource(Assist).splitlines()):
+        yield f"    {line}", CODE
+    path, tools = demo.leaves or ("", ToolDecls([get_weather]).to_openai())
+    yield "", None
+    yield f"What leaves, the tools of {f'POST {path}' if path else 'the request'}:", "bold"
+    for line in layout(tools, 74).splitlines():
+        yield f"    {line}", CODE
+    yield "", None
+    yield "What comes back:", "bold"
+    for asked in demo.asked:
+        yield f"    > {asked.question}", None
+        for said in _said(asked):
+            yield f"        {said}", None
+    yield from _faulty_lines(demo)
 
 
-def _block(title: str, value: Any) -> Iterator[str]:
-    yield f"{title}:"
-    yield textwrap.indent(json.dumps(value, indent=2, ensure_ascii=False), "    ")
+def _faulty_lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
+    if demo.faulty is None:
+        return
+    how = "cut off" if demo.sent is not None and not demo.sent.endswith("})") else "a number for a text"
+    yield "", None
+    yield f"What a faulty answer becomes, {how}: {demo.sent}", "bold"
+    for adapter, asked in demo.faulty.items():
+        style = "red" if asked.code is None else "green"
+        got = (
+            f"an error, {asked.code}" if asked.code else f"a good call, {', '.join(_calls(asked)) or 'none'}"
+        )
+        yield f"    {adapter:22}{got}", style
+        if asked.error:
+            yield f"        {printable(asked.error)}", None
 
 
-def quiet() -> None:
-    """Keep LiteLLM's log, which is at INFO by default, off the terminal."""
-    logging.getLogger("LiteLLM").setLevel(logging.WARNING)
+def _said(asked: Asked) -> Iterator[str]:
+    calls = asked.out.calls
+    if calls and calls.text:
+        yield f"text    {calls.text}"
+    for call in calls or ():
+        yield f"call    {call}  id={call.id if len(call.id) < 20 else f'{call.id[:12]}…'}"
+    if asked.out.answer:
+        yield f"answer  {asked.out.answer}"
+
+
+def _calls(asked: Asked) -> list[str]:
+    calls = asked.out.calls
+    return [] if calls is None else [str(_written(call)) for call in calls.tool_calls]
+
+
+def _written(call: Any) -> str:
+    return f"{call.name}({', '.join(f'{name}={value!r}' for name, value in call.args.items())})"
+
+
+def demo(
+    wire: Annotated[
+        str,
+        typer.Option(
+            help=f"The embedded provider's wire: {', '.join(WIRES)}.",
+            callback=one_of(WIRES),
+            autocompletion=lambda: list(WIRES),
+        ),
+    ] = "openai",
+    engine: EngineOption = "auto",
+    model: Annotated[
+        str | None, typer.Option(help="Ask a real provider instead, such as openai/gpt-4o-mini (your key).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show on one screen what you declare, what leaves, what comes back, and what a faulty answer becomes."""
+    quiet()
+    with waiting(f"asking {model or 'the embedded provider'} ..."):
+        shown = on_model(model, engine) if model else on_loopback(wire, engine)
+    if as_json:
+        emit("demo", **_document(shown))
+        return
+    for line, style in lines(shown):
+        say(line, style)
+
+
+def _document(shown: Demo) -> dict[str, Any]:
+    path, tools = shown.leaves or (None, ToolDecls([get_weather]).to_openai())
+    asked = [{"question": each.question, **_outputs(each)} for each in shown.asked]
+    faulty = {adapter: _outputs(each) for adapter, each in (shown.faulty or {}).items()}
+    document = {"where": shown.where, "path": path, "tools": tools, "asked": asked}
+    return {**document, "sent": shown.sent, "faulty": faulty}
+
+
+def _outputs(asked: Asked) -> dict[str, Any]:
+    if asked.code is not None:
+        return {"error": {"code": asked.code, "message": asked.error}}
+    calls = asked.out.calls
+    if calls is None or isinstance(calls, ToolCalls):
+        return {"answer": asked.out.answer, "text": calls and calls.text, **calls_document(calls)}
+    return {"calls": [{"name": c.name, "args": c.args} for c in calls.tool_calls]}

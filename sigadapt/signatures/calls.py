@@ -7,7 +7,7 @@ drops everything else.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import dspy
 import pydantic
@@ -23,6 +23,9 @@ from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+if TYPE_CHECKING:
+    from sigadapt.signatures.rendering import Rendered
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 _MISSING: Any = object()
@@ -475,6 +478,17 @@ class ToolCalls(dspy.ToolCalls):
 
     def __repr__(self) -> str:
         return f"ToolCalls([{self}])"
+
+    def _rendered(self) -> "Rendered":
+        from sigadapt.signatures.rendering import rendered_calls  # noqa: PLC0415  (only where somebody looks)
+
+        return rendered_calls(self)
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""

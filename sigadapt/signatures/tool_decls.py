@@ -29,6 +29,8 @@ from sigadapt.signatures.tool_decl import Text, ToolDecl, declared, declared_bef
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
+
+    from sigadapt.signatures.rendering import Rendered
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
@@ -293,6 +295,17 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
         return f"ToolDecls([{', '.join(names)}])"
 
     __str__ = __repr__
+
+    def _rendered(self) -> "Rendered":
+        from sigadapt.signatures.rendering import rendered_decls  # noqa: PLC0415  (only where somebody looks)
+
+        return rendered_decls(self)
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
 
     @classmethod
     def __get_pydantic_core_schema__(

@@ -3,6 +3,8 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +13,7 @@ from typing_extensions import Self
 from sigadapt.testing.answers import LoopbackError
 from sigadapt.testing.exchange import Response, read, refused, written
 from sigadapt.testing.received import Received
+from sigadapt.testing.recording import Exchange, appended
 from sigadapt.testing.script import Script, policy
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES, wire_at
@@ -27,6 +30,8 @@ class LoopbackProvider:
         script: replies, given in order of arrival, of which the last repeats; or a function of the `Received`
             request. The function may be async, or block: up to 128 blocked requests do not delay others.
         keep: how many of the last requests `received` keeps; None keeps all of them.
+        record: a file to which each request and its response are added as a line of JSON
+            (`testing/recording.py`), without headers and keys; `sigadapt replay` reads it.
 
     Raises:
         LoopbackError: `invalid_script`, at once, for a script that is empty or of an unknown type.
@@ -49,13 +54,16 @@ class LoopbackProvider:
         [('anthropic', '/messages'), ('anthropic', '/messages')]
     """
 
-    def __init__(self, script: Script, *, keep: int | None = None) -> None:
+    def __init__(
+        self, script: Script, *, keep: int | None = None, record: str | PathLike[str] | None = None
+    ) -> None:
         self._policy = policy(script)
         self._server: Server | None = None
         self._lock = threading.Lock()
         self._count = 0
         self._received: deque[Received] = deque(maxlen=keep)
         self._problems: list[Exception] = []
+        self._recording = None if record is None else Path(record)
 
     def __enter__(self) -> Self:
         if self._server is not None:
@@ -130,9 +138,16 @@ class LoopbackProvider:
             return self._refused(_unknown(method, path), None)
         try:
             received = self._record(wire, path, headers, content)
-            return written(await self._policy(received), wire, received)
+            return self._recorded(received, written(await self._policy(received), wire, received))
         except Exception as error:  # noqa: BLE001  (leaving the block raises it)
             return self._refused(error, wire)
+
+    def _recorded(self, received: Received, response: Response) -> Response:
+        if self._recording is not None:
+            body = b"".join(response.chunks)
+            told = (received.wire, received.path, received.body, response.status, response.content_type, body)
+            appended(self._recording, Exchange(*told))
+        return response
 
     def _refused(self, error: Exception, wire: Wire | None) -> Response:
         self._problems.append(error)

@@ -1,5 +1,6 @@
 """The linter of declarations, as functions and as the command."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 from sigadapt import ToolDecls
 from sigadapt.commands import cli
-from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, loaded
+from sigadapt.commands.arguments import loaded
+from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, routes_of
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.toolset import RequestContext, Toolset
 
@@ -139,3 +141,38 @@ def test_the_command_runs_from_a_shell(tmp_path: Path):
     command = [sys.executable, "-m", "sigadapt.commands.cli", "check", "mine:TOOLS"]
     out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
     assert out.startswith("1 tools")
+
+
+async def test_only_what_is_asked_for_is_checked():
+    """tool-check: Only the providers and engines asked for are checked."""
+    dotted = {"name": "a.b", "description": "X."}
+    (both,) = (await checked(dotted, routes_of(["anthropic"]))).findings
+    assert both.wires == ("anthropic", "litellm/anthropic")
+    (native,) = (await checked(dotted, routes_of(["openai"], ["native"]))).findings
+    assert native.wires == ("openai-chat", "openai-responses")
+    assert (await checked(dotted, routes_of(["gemini"], ["native"]))).findings == ()
+    assert list(routes_of()) == list(ROUTE_NAMES)
+
+
+@pytest.mark.parametrize(("provider", "engine"), [("telegraph", None), ("bedrock", "native")])
+def test_a_provider_without_a_route_is_refused(provider: str, engine: str | None):
+    """tool-check: Only the providers and engines asked for are checked."""
+    with pytest.raises(InvalidOption, match=f"'{provider}' is not a provider"):
+        routes_of([provider], [engine] if engine else [])
+
+
+def test_the_command_checks_for_one_provider(tmp_path: Path, monkeypatch: Any, capsys: Any):
+    """tool-check: Only the providers and engines asked for are checked."""
+    (tmp_path / "dotted_tools.py").write_text("TOOLS = [{'name': 'a.b', 'description': 'X.'}]", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "gemini", "--engine", "native"]) == 0
+    assert "note" not in capsys.readouterr().out
+    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "anthropic", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"] is True
+    assert document["routes"] == ["anthropic", "litellm/anthropic"]
+    (finding,) = document["findings"]
+    assert finding["wires"] == ["anthropic", "litellm/anthropic"]
+    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "telegraph"]) == 2
+    assert "Use one of anthropic" in capsys.readouterr().err

@@ -1,33 +1,72 @@
-"""The demo and the command, as a stranger would run them: no key, no network."""
+"""The demo, as a stranger would run it: no key, no network, one screen."""
 
+import json
 from typing import Any
 
+import dspy
 import pytest
 
-from sigadapt import __version__
 from sigadapt.commands import demo
 from sigadapt.commands.cli import main
 from sigadapt.testing import WIRES, LoopbackProvider
 
+ON_EACH = [(wire, engine) for wire in WIRES for engine in ("auto", "litellm")]
 
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-@pytest.mark.parametrize("wire", list(WIRES))
+
+def run(wire: str, engine: str, *more: str) -> int:
+    return main(["demo", "--wire", wire, *([] if engine == "auto" else ["--engine", engine]), *more])
+
+
+@pytest.mark.parametrize(("wire", "engine"), ON_EACH)
 def test_the_demo_runs_on_every_wire(wire: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     """loopback-provider: The demo runs on every wire.
 
     loopback-provider: The demo shows parallel calls and an answer without a call.
     """
-    arguments = ["demo", "--wire", wire] + ([] if engine == "auto" else ["--engine", engine])
-    assert main(arguments) == 0
+    assert run(wire, engine) == 0
     shown = capsys.readouterr().out
     assert "class Assist(dspy.Signature):" in shown
-    assert 'request["tools"]' in shown
-    assert shown.count('"get_weather"') == 2, "once canonically, once on the wire"
-    assert "call      get_weather(city='Paris')" in shown
-    assert "call      get_weather(city='Rome', days=2)" in shown
-    assert "beside    Let me look." in shown
-    assert "call      get_time(zone='Asia/Tokyo')" in shown
-    assert "answer    Forty-two." in shown
+    assert "What leaves, the tools of POST /" in shown
+    assert shown.count('"get_weather"') == 1, "the schema once"
+    assert "text    Let me look." in shown
+    assert "call    get_weather(city='Paris')" in shown
+    assert "call    get_weather(city='Rome', days=2)" in shown
+    assert "answer  Forty-two." in shown
+
+
+@pytest.mark.parametrize(("wire", "engine"), ON_EACH)
+def test_the_demo_fits_on_one_screen(wire: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: The demo is one screen."""
+    run(wire, engine)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("wire", "engine"), ON_EACH)
+def test_a_faulty_answer_goes_to_both_adapters(
+    wire: str, engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: The demo gives a faulty answer to both adapters."""
+    run(wire, engine, "--json")
+    document = json.loads(capsys.readouterr().out)
+    theirs, ours = document["faulty"]["dspy.ChatAdapter"], document["faulty"]["sigadapt.ChatAdapter"]
+    assert ours["error"]["code"] in {"truncated", "schema_mismatch"}
+    (call,) = theirs["calls"]
+    if wire in ("openai", "responses"):
+        assert ours["error"]["code"] == "truncated"
+        assert call["args"] in ({"partial_json": '{"city": "Osl'}, {"city": "Osl"}, {})
+    else:
+        assert call["args"] == {"city": 42}
+
+
+def test_the_faulty_answer_is_what_the_provider_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is typed in: another answer of the provider gives another screen."""
+    monkeypatch.setattr(demo, "CUT_OFF", demo.Answer(calls=[demo.Call("get_time", {})]))
+    faulty = demo.on_loopback("openai", "auto").faulty
+    assert faulty is not None
+    assert faulty["sigadapt.ChatAdapter"].code == "unknown_tool"
+    assert [call.name for call in faulty["dspy.ChatAdapter"].out.calls.tool_calls] == ["get_time"]
 
 
 def test_a_real_model_takes_the_embedded_providers_place(
@@ -38,9 +77,9 @@ def test_a_real_model_takes_the_embedded_providers_place(
         monkeypatch.setenv("OPENAI_API_KEY", "from the environment")
         monkeypatch.setenv("OPENAI_API_BASE", provider.base_url("openai"))
         assert main(["demo", "--model", "openai/gpt-4o-mini"]) == 0
-    assert len(provider.received) == 3
+    assert len(provider.received) == 2
     assert provider.received[0].headers["authorization"] == "Bearer from the environment"
-    assert "answer    Forty-two." in capsys.readouterr().out
+    assert "answer  Forty-two." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
@@ -65,25 +104,33 @@ def test_a_model_without_a_key_is_one_sentence(
     assert "Traceback" not in "".join(said)
 
 
-@pytest.mark.parametrize("arguments", [["demo", "--wire", "telegraph"], ["demo", "--engine", "steam"], []])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["demo", "--wire", "telegraph"], "not one of openai, responses, anthropic, gemini, ollama"),
+        (["demo", "--engine", "steam"], "not one of auto, litellm"),
+        ([], "Missing command"),
+        (["dmeo"], "No such command 'dmeo'"),
+    ],
+)
 def test_words_that_are_off_are_a_usage_error(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """loopback-provider: An unknown wire on the command line is a usage error."""
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert "usage: sigadapt" in capsys.readouterr().err
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sigadapt")
+    assert told in line
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--version"])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out.strip() == f"sigadapt {__version__}"
-
-
-@pytest.mark.parametrize("tool", [demo.get_weather, demo.get_time])
-def test_the_demos_tools_cannot_run(tool: Any) -> None:
+def test_the_demos_tool_cannot_run() -> None:
     with pytest.raises(NotImplementedError):
-        tool("Paris")
+        demo.get_weather("Paris")
+
+
+@pytest.fixture(autouse=True)
+def _settings() -> Any:
+    """The demo leaves DSPy's settings as they are."""
+    before: Any = (dspy.settings.lm, dspy.settings.adapter)
+    yield
+    assert (dspy.settings.lm, dspy.settings.adapter) == before

@@ -15,7 +15,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sigadapt.adapters.lm.from_lm15 import as_shown, body_of_parts, if_whole, is_lm15
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
@@ -27,6 +27,9 @@ from sigadapt.providers import CHAT, PROVIDERS, named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.calls import ToolCalls
+
+if TYPE_CHECKING:
+    from sigadapt.signatures.rendering import Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,23 @@ class Choice:
     reasoning: str | None = None
     finish_reason: str | None = None
     raw: Any = field(default=None, repr=False, compare=False)
+
+    def rendered(self, error: Exception | None = None) -> "Rendered":
+        """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
+
+        Example:
+            >>> Choice("Sunny.").rendered().title
+            'Choice: no calls'
+        """
+        from sigadapt.signatures.rendering import rendered_answer  # noqa: PLC0415  (only where somebody looks)
+
+        return rendered_answer(self, error)
+
+    def _repr_html_(self) -> str:
+        return self.rendered().html()
+
+    def __rich__(self) -> Any:
+        return self.rendered().rich()
 
 
 _new = object.__new__

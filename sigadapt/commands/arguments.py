@@ -1,0 +1,226 @@
+"""What the commands take: objects of a user's modules, tools, inputs, and the options that verbs share.
+
+The user's own modules are imported, as `python -m` would. Nothing that a model or a file says is (rule 1).
+"""
+
+import asyncio
+import importlib
+import inspect
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TextIO, TypeAlias, cast
+
+import dspy
+import typer
+from dspy.signatures.signature import Signature
+
+from sigadapt.adapters.plan import plan_of
+from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt.signatures.awaiting import arun
+from sigadapt.signatures.sources import is_source
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
+
+_LONGEST_START = 120  # seconds until an MCP server answers; it may have to be installed first
+_FIX = "Write module:name, as in my_package.tools:TOOLS."
+
+
+def loaded(place: str, field: str = "tools") -> object:
+    """Import the object that `module:name` names; the name may have dots.
+
+    Args:
+        place: the module and the name.
+        field: the argument that named it, for the error.
+
+    Raises:
+        InvalidOption: the module cannot be imported, or has no such name.
+
+    Example:
+        >>> loaded("json:dumps").__name__
+        'dumps'
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
+    module, _, name = place.partition(":")
+    try:
+        found: object = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
+        raise InvalidOption(f"{place!r} cannot be loaded: {kind}{error}", field=field, fix=_FIX) from error
+    return found
+
+
+async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
+    """Return the tools of objects and of MCP servers.
+
+    Args:
+        places: objects by `module:name`: anything that a ToolDecls field takes, toolsets and the result of
+            an MCP session's `list_tools` included.
+        servers: commands that start an MCP server on stdio, which is asked for its tools and ended.
+
+    Raises:
+        InvalidOption: an object that cannot be loaded, or a server that does not answer.
+        InvalidToolDecl: as ToolDecls.
+    """
+    sources: list[object] = [_members(loaded(place)) for place in places]
+    with Path(os.devnull).open("w", encoding="utf-8") as log:  # noqa: ASYNC230  (it never blocks)
+        sources += [await _listed(server, log) for server in servers]
+    return await arun(resolving(sources, RequestContext()))
+
+
+def _members(source: object) -> object:
+    """Return the list of tools in the result of `list_tools`; anything else as it is."""
+    listed = getattr(source, "tools", None)
+    return source if is_source(source) or not isinstance(listed, list) else cast("object", listed)
+
+
+async def _listed(command: str, log: TextIO) -> ToolDecls:
+    """Start an MCP server, ask it for its tools, and end it."""
+    from mcp import ClientSession, StdioServerParameters  # noqa: PLC0415  (only for a server)
+    from mcp.client.stdio import stdio_client  # noqa: PLC0415
+
+    words = shlex.split(command) or [""]
+    server = StdioServerParameters(command=words[0], args=words[1:])
+    try:
+        async with stdio_client(server, errlog=log) as streams, ClientSession(*streams) as session:
+            await asyncio.wait_for(session.initialize(), _LONGEST_START)
+            return await arun(resolving(Toolset("mcp", session), RequestContext()))
+    except Exception as error:
+        cause: BaseException = error
+        while inner := getattr(cause, "exceptions", None):  # a group, as the SDK's tasks raise it
+            cause = inner[0]
+        if isinstance(cause, SigadaptError):
+            raise cause from None
+        reason = f"{command!r} did not answer as an MCP server: {sentence(cause)}"
+        raise InvalidOption(reason, field="mcp", fix="Give a command that speaks MCP on stdio.") from error
+
+
+def signature_of(text: str) -> Any:
+    """Return the signature or the module of a program, by `module:name` or as a text with an arrow.
+
+    Raises:
+        InvalidOption: it is neither.
+
+    Example:
+        >>> list(signature_of("question -> answer").fields)
+        ['question', 'answer']
+    """
+    field = "signature"
+    if "->" in text:
+        try:
+            return cast("Any", dspy.Signature)(text)
+        except Exception as error:
+            raise InvalidOption(f"{text!r} is not a signature: {error}", field=field) from error
+    found = loaded(text, field)
+    if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
+        return found
+    kind = type(cast("object", found)).__name__
+    raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
+
+
+def inputs_of(signature: Any, given: Iterable[str], decls: ToolDecls) -> tuple[dict[str, Any], list[str]]:
+    """Return values for the input fields of a signature.
+
+    Args:
+        signature: the signature.
+        given: values as `name=value`; a value for a field that is not text is JSON.
+        decls: the value of the tools field.
+
+    Returns:
+        The values by name, and the names of the fields that got a placeholder.
+
+    Raises:
+        InvalidOption: for an unknown name, or a value that is not JSON.
+
+    Example:
+        >>> inputs_of(dspy.Signature("question, n: int -> answer"), ["n=3"], ToolDecls())
+        ({'n': 3, 'question': '<question>'}, ['question'])
+    """
+    fields: dict[str, Any] = signature.input_fields
+    values = dict(_given(item, fields) for item in given)
+    plan = plan_of(signature)
+    if plan is not None and plan.tools not in values:
+        own = fields[plan.tools].annotation is ToolDecls
+        values[plan.tools] = decls if own else for_dspy(decls)
+    placeholders: list[str] = []
+    for name, field in fields.items():
+        if name not in values and field.is_required():
+            if field.annotation is dspy.History:
+                values[name] = dspy.History(messages=[])
+            else:
+                values[name] = f"<{name}>"
+                placeholders.append(name)
+    return values, placeholders
+
+
+def for_dspy(decls: ToolDecls) -> list[dspy.Tool]:
+    """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
+    return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
+
+
+def _never(**_: Any) -> None:
+    raise NotImplementedError
+
+
+def _given(item: str, fields: dict[str, Any]) -> tuple[str, Any]:
+    name, equals, value = item.partition("=")
+    if name not in fields or not equals:
+        fix = f"Write name=value with one of {', '.join(fields)}."
+        raise InvalidOption(f"{item!r} gives no input field a value", field="input", fix=fix)
+    if str in {fields[name].annotation, *getattr(fields[name].annotation, "__args__", ())}:
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError as error:
+        raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error
+
+
+def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
+    """Return what checks an option, or each of its values, to be one of the names."""
+    known = list(names)
+
+    def check(value: Any) -> Any:
+        given = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else [value]
+        for each in given:
+            if each is not None and each not in known:
+                raise typer.BadParameter(f"{each!r} is not one of {', '.join(known)}.")
+        return cast("Any", value)
+
+    return check
+
+
+ENGINES = ("auto", "litellm")
+
+EngineOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="The engine of dspy.LM: auto or litellm.",
+        callback=one_of(ENGINES),
+        autocompletion=lambda: list(ENGINES),
+    ),
+]
+InputOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", help="A value as name=value; JSON for a field that is not text."),
+]
+ToolsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tools", "-t", help="Tools as module:name; anything that a ToolDecls field takes."),
+]
+McpOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--mcp", help="A command that starts an MCP server on stdio, for its tools."),
+]
+
+
+def sentence(error: BaseException) -> str:
+    """Return an error as one sentence: of a provider's error, its first line; LiteLLM's hold tracebacks."""
+    text = str(error).strip()
+    return text if isinstance(error, SigadaptError) else text.partition("\n")[0] or type(error).__name__

@@ -1,0 +1,119 @@
+"""How the command prints: plain lines or tables on stdout, one JSON document on request, errors on stderr.
+
+Colours are the terminal's own. A pipe, a file and `NO_COLOR` get plain text.
+"""
+
+import json
+import logging
+import sys
+import textwrap
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeAlias, cast
+
+import typer
+from rich.console import Console
+
+from sigadapt import __version__
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.places import printable
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+CODE = "none"
+"""The style of a line of code."""
+
+_INDENT = "  "
+
+
+def console() -> Console:
+    """Return the console of stdout as it is now."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole.
+
+    Args:
+        text: the line.
+        style: a style of rich; CODE for a line of code, which is never wrapped.
+    """
+    screen = console()
+    if screen.is_terminal and style != CODE:
+        indent = " " * (len(text) - len(text.lstrip()) + 4)
+        text = textwrap.fill(text, screen.width, subsequent_indent=indent, break_long_words=False) or text
+    screen.print(text, style=style, soft_wrap=True)
+
+
+def emit(command: str, **document: Any) -> None:
+    """Print the JSON document of a command: its name, the version, and what it found."""
+    whole = {"command": command, "version": __version__, **document}
+    print(json.dumps(whole, indent=2, default=str))
+
+
+def complain(sentence: str) -> None:
+    """Print an error on stderr, in one line."""
+    print(printable(" ".join(sentence.split())), file=sys.stderr)
+
+
+@contextmanager
+def waiting(for_what: str) -> Generator[None]:
+    """Say on a terminal's stderr what is waited for, as long as it is."""
+    progress = Console(stderr=True)
+    if not progress.is_terminal:
+        yield
+        return
+    with progress.status(for_what):
+        yield
+
+
+def quiet() -> None:
+    """Keep what LiteLLM and DSPy log off the terminal: the command says itself what went wrong."""
+    warnings.simplefilter("ignore")
+    for name in ("LiteLLM", "dspy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def layout(value: Any, width: int = 78, depth: int = 0) -> str:
+    """Write JSON in as few lines as fit the width.
+
+    Example:
+        >>> print(layout({"a": [1, 2], "b": "x"}, 12))
+        {
+          "a": [1, 2],
+          "b": "x"
+        }
+    """
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + len(_INDENT) * depth <= width or not isinstance(value, (dict, list)):
+        return line
+    inside, outside = _INDENT * (depth + 1), _INDENT * depth
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        items = [f"{json.dumps(key)}: {layout(item, width, depth + 1)}" for key, item in known.items()]
+        opened, closed = "{", "}"
+    elif len(cast("list[Any]", value)) == 1:
+        return f"[{layout(value[0], width, depth)}]"
+    else:
+        items = [layout(item, width, depth + 1) for item in cast("list[Any]", value)]
+        opened, closed = "[", "]"
+    return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
+
+
+def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
+    """Return calls as the JSON documents hold them: `calls` and `invalid`.
+
+    Example:
+        >>> calls_document(ToolCalls([{"name": "now", "args": {}, "id": "c"}]))["calls"]
+        [{'id': 'c', 'name': 'now', 'args': {}, 'arguments': '{}', 'index': 0, 'altered': []}]
+    """
+    good: list[ToolCall] = [] if calls is None else calls.tool_calls
+    bad: tuple[InvalidToolCall, ...] = () if calls is None else calls.invalid
+    return {"calls": [_fields(call) for call in good], "invalid": [_fields(call) for call in bad]}
+
+
+def _fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
+    names = ("id", "name", "args", "arguments", "index", "altered", "code", "message", "path")
+    held = {name: getattr(call, name) for name in names if hasattr(call, name)}
+    return {**held, "altered": list(call.altered)}

@@ -1,0 +1,175 @@
+"""Read a provider's body, its stream, or a model's plain text, and print the calls, good and bad."""
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
+from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.adapters.response.text_choice import choice_from_text
+from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of, one_of
+from sigadapt.commands.printing import AsJson, calls_document, console, emit, say
+from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.providers import PROVIDERS
+from sigadapt.schemas.json_values import is_object
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.tool_decls import ToolDecls
+
+DIALECTS = tuple(provider.name for provider in PROVIDERS)
+_STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")
+
+
+class Read(NamedTuple):
+    """What was read.
+
+    Args:
+        kind: `body`, `stream` or `text`.
+        wire: the wire format; None for text.
+        choices: the candidates.
+    """
+
+    kind: str
+    wire: str | None
+    choices: list[Choice]
+
+    @property
+    def calls(self) -> list[ToolCalls]:
+        """The calls of the candidates that have any, good or bad."""
+        return [choice.tool_calls for choice in self.choices if choice.tool_calls is not None]
+
+
+def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Read:
+    """Read what a provider sent, or what a model wrote.
+
+    Args:
+        content: a body, a stream or plain text.
+        decls: the declared tools, to check the calls; text cannot be read without.
+        dialect: the wire format; None to detect it.
+
+    Raises:
+        UnreadableResponse: for JSON or a stream that is not a model's answer.
+        InvalidOption: for text, if there are no declarations.
+
+    Example:
+        >>> body = b'{"choices": [{"message": {"content": "Sunny."}}]}'
+        >>> read = read_from(body)
+        >>> read.kind, read.wire, read.choices[0].text
+        ('body', 'openai-chat', 'Sunny.')
+    """
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
+        return _text(content, decls)
+    try:
+        found = _sent(content, dialect)
+    except UnreadableResponse as error:
+        # Models write calls as JSON and as lists too.
+        if decls is None or error.code == "provider_error" or not (as_text := _text(content, decls)).calls:
+            raise
+        return as_text
+    return found if decls is None else found._replace(choices=[_checked(c, decls) for c in found.choices])
+
+
+def _sent(content: bytes, dialect: str | None) -> Read:
+    """Read a body or a stream."""
+    body = _body(content)
+    if is_object(body):
+        choices = choices_from_response(body, dialect=dialect)
+        return Read("body", dialect or _wire([body], "is_body") or _wire([body], "is_event"), choices)
+    choice = choice_from_stream(content, dialect=dialect)
+    return Read("stream", dialect or _wire(events_of(content), "is_event"), [choice])
+
+
+def _body(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _wire(events: list[Any], question: str) -> str | None:
+    answering = (p.name for event in events for p in PROVIDERS if getattr(p, question)(event))
+    return next(answering, None)
+
+
+def _text(content: bytes, decls: ToolDecls | None) -> Read:
+    text = content.decode(errors="surrogateescape")
+    if not text.strip():
+        raise UnreadableResponse(
+            "there is nothing to read", fix="Pass a provider's body or its whole stream."
+        )
+    if decls is None:
+        raise InvalidOption(
+            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text",
+            field="tools",
+            fix="Give the tools with --tools module:name.",
+        )
+    choice = choice_from_text(text, decls)
+    return Read("text", None, [_checked(choice, decls)])
+
+
+def _checked(choice: Choice, decls: ToolDecls) -> Choice:
+    calls = choice.tool_calls
+    return choice if calls is None else replace(choice, tool_calls=calls.validated(decls))
+
+
+def read(
+    file: Annotated[str, typer.Argument(help="A file with the body, the stream or the text; - for stdin.")],
+    tools: ToolsOption = None,
+    mcp: McpOption = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The wire format, where it cannot be detected: {', '.join(DIALECTS)}.",
+            callback=one_of(DIALECTS),
+            autocompletion=lambda: list(DIALECTS),
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read any provider's body or stream, or a model's text, into calls, good and bad.
+
+    With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is a
+    bad call, or if the provider answered with an error.
+    """
+    decls = asyncio.run(decls_of(tools or (), mcp or ())) if tools or mcp else None
+    found = read_from(content_of(file), decls, dialect)
+    if as_json:
+        emit("read", kind=found.kind, wire=found.wire, choices=[choice_document(c) for c in found.choices])
+    else:
+        say(f"{found.kind}{f' of {found.wire}' if found.wire else ''}", "dim")
+        for choice in found.choices:
+            console().print(choice)
+        if decls is None:
+            say("The calls are not checked against tools; --tools module:name does that.")
+    if any(calls.invalid for calls in found.calls):
+        raise typer.Exit(1)
+
+
+def content_of(file: str) -> bytes:
+    """Return the bytes of a file, or of stdin for `-`.
+
+    Raises:
+        InvalidOption: the file cannot be read.
+    """
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidOption(f"{file!r} cannot be read: {error.strerror}", field="file") from error
+
+
+def choice_document(choice: Choice) -> dict[str, Any]:
+    """Return a choice as the JSON documents hold it.
+
+    Example:
+        >>> choice_document(Choice("Sunny.", finish_reason="stop"))["finish_reason"]
+        'stop'
+    """
+    said = {"text": choice.text, "reasoning": choice.reasoning, "finish_reason": choice.finish_reason}
+    return {**said, **calls_document(choice.tool_calls)}

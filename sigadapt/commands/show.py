@@ -1,0 +1,262 @@
+"""Show the exact request that each provider would get, what was changed on the way, and what it weighs.
+
+Nothing leaves the machine: `sending.py` catches each request.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+
+import dspy
+import typer
+
+from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt.adapters.json_adapter import JSONAdapter
+from sigadapt.adapters.lm.over_litellm.tokens import token_counter
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.xml_adapter import XMLAdapter
+from sigadapt.commands.arguments import (
+    EngineOption,
+    InputOption,
+    McpOption,
+    ToolsOption,
+    decls_of,
+    for_dspy,
+    inputs_of,
+    one_of,
+    signature_of,
+)
+from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
+from sigadapt.commands.sending import Model, Sent, default_models, sent_to
+from sigadapt.commands.weights import Weight, weights
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.tool_decls import ToolDecls
+
+ADAPTERS: dict[str, Callable[..., Any]] = {"chat": ChatAdapter, "json": JSONAdapter, "xml": XMLAdapter}
+_TYPES = ("chat", "responses")
+_MODES = ("auto", "native", "prompted")
+_NUMBER = re.compile(r"/\d+(?=/|$)")
+_LONGEST = 60  # characters of a text in a shortened body
+_MOST = 2  # members of its lists
+_MOST_TOOLS = 5  # rows of tools in a table of weights
+
+
+class Shown(NamedTuple):
+    """What was found.
+
+    Args:
+        signature: the signature's name.
+        decls: the tools.
+        placeholders: the inputs that nobody gave.
+        counted: how tokens are counted, in words.
+        sent: what each provider would get, and what its parts weigh.
+    """
+
+    signature: str
+    decls: ToolDecls
+    placeholders: list[str]
+    counted: str
+    sent: list[tuple[Sent, list[Weight]]]
+
+
+def shown(
+    target: Any,
+    decls: ToolDecls,
+    models: Sequence[Model],
+    *,
+    given: Sequence[str] = (),
+    react: bool = False,
+    adapter_with: Callable[..., Any] = ChatAdapter,
+) -> Shown:
+    """Return what each provider would get for a signature or a program.
+
+    Args:
+        target: a signature, or a `dspy.Module`.
+        decls: the tools.
+        models: the models.
+        given: inputs as `name=value`; the others get placeholders.
+        react: whether the signature is the task of a `dspy.ReActV2`.
+        adapter_with: makes the adapter; it gets the `hooks`.
+
+    Raises:
+        InvalidOption: for inputs that the signature does not have, and for tools that it has no field for.
+    """
+    signature = _signature_in(target)
+    if decls.entries and not react and plan_of(signature) is None:
+        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
+        raise InvalidOption(f"{signature.__name__} has no tools field", field="tools", fix=fix)
+    inputs, placeholders = inputs_of(signature, given, decls)
+    if react:
+        program: dspy.Module = dspy.ReActV2(signature, tools=cast("Any", for_dspy(decls)))
+    else:
+        program = target if isinstance(target, dspy.Module) else dspy.Predict(target)
+    counted, count = token_counter()
+    sent = [sent_to(model, adapter_with, program, inputs) for model in models]
+    weighed = [(each, weights(each.body, count) if each.body else []) for each in sent]
+    return Shown(signature.__name__, decls, placeholders, counted, weighed)
+
+
+def _signature_in(target: Any) -> Any:
+    if not isinstance(target, dspy.Module):
+        return target
+    return getattr(target, "signature", None) or cast("Any", target.predictors()[0]).signature
+
+
+def shortened(value: Any, key: str = "") -> Any:
+    """Return JSON with long texts and lists cut, each saying what was cut.
+
+    Example:
+        >>> shortened({"enum": ["a", "b", "c"]})
+        {'enum': ['a', 'b', '… and 1 more']}
+    """
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]}… ({len(value)} characters)"
+    if isinstance(value, dict):
+        return {name: shortened(item, name) for name, item in cast("Json", value).items()}
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        most = _MOST if key not in ("tools", "functionDeclarations", "function_declarations") else 1
+        rest = [f"… and {len(items) - most} more"] if len(items) > most else []
+        return [*(shortened(item) for item in items[:most]), *rest]
+    return value
+
+
+def lines(found: Shown, *, short: bool) -> Iterator[tuple[str, str | None]]:
+    """Yield what was found as lines, each with its style."""
+    names = ", ".join(decl.name for decl in found.decls) or "none"
+    yield f"sigadapt show: {found.signature}, tools: {names}", "bold"
+    if found.placeholders:
+        yield f"No value given, so a placeholder is sent: {', '.join(found.placeholders)}", None
+    yield f"Tokens are {found.counted}.", None
+    for sent, weighed in found.sent:
+        yield "", None
+        yield from _of(sent, weighed, short=short)
+
+
+def _of(sent: Sent, weighed: list[Weight], *, short: bool) -> Iterator[tuple[str, str | None]]:
+    where = "nothing is sent" if sent.path is None else f"POST {sent.path}"
+    yield f"{sent.model} ({sent.wire}): {where}", "bold"
+    if sent.error:
+        yield f"  error: {sent.error}", "red"
+        return
+    if sent.is_prompted:
+        yield "  The tools are in the prompt, and calls are read from the text.", None
+    for change in _alike(sent.changes):
+        yield f"  {change}", None
+    for adaptation in sent.adaptations:
+        yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
+    if not sent.changes and not sent.adaptations:
+        yield "  Nothing is renamed, lowered or dropped.", None
+    for weight in _rows(weighed):
+        yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", None
+    for line in layout(shortened(sent.body) if short else sent.body, 76).splitlines():
+        yield f"  {line}", CODE
+
+
+def _alike(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield each change; those that differ only in which tool or message they are of, once."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        key = change.what, _NUMBER.sub("/*", change.where), change.why
+        places.setdefault(key, []).append(change.where)
+    for (what, where, why), all_of_them in places.items():
+        count = len(all_of_them)
+        yield f"{what} {all_of_them[0] if count == 1 else f'{where} ({count} times)'}: {why}"
+
+
+def _rows(weighed: list[Weight]) -> Iterator[Weight]:
+    """Yield the total, and the parts; of many tools, the sum and the largest."""
+    yield _sum("in all", weighed)
+    tools = [weight for weight in weighed if weight.part.startswith("tool ")]
+    if len(tools) > _MOST_TOOLS:
+        largest = sorted(tools, key=lambda weight: -weight.bytes)[:3]
+        yield _sum(f"{len(tools)} tools; the largest are:", tools)
+        yield from (weight._replace(part=f"  {weight.part}") for weight in largest)
+        weighed = [weight for weight in weighed if weight not in tools]
+    yield from weighed
+
+
+def _sum(part: str, weighed: list[Weight]) -> Weight:
+    return Weight(part, sum(w.bytes for w in weighed), sum(w.tokens for w in weighed))
+
+
+def document(found: Shown) -> dict[str, Any]:
+    """Return what was found as the members of the JSON document."""
+    requests = [
+        {
+            "model": sent.model,
+            "wire": sent.wire,
+            "path": sent.path,
+            "error": sent.error,
+            "prompted": sent.is_prompted,
+            "changes": [change._asdict() for change in sent.changes],
+            "adaptations": list(sent.adaptations),
+            "bytes": sum(weight.bytes for weight in weighed),
+            "tokens": sum(weight.tokens for weight in weighed),
+            "weights": [weight._asdict() for weight in weighed],
+            "body": sent.body,
+        }
+        for sent, weighed in found.sent
+    ]
+    return {
+        "signature": found.signature,
+        "tools": [decl.name for decl in found.decls],
+        "placeholders": found.placeholders,
+        "tokens_are": found.counted,
+        "requests": requests,
+    }
+
+
+_ModelOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--model", "-m", help="A model; may be repeated. Default: one for each wire."),
+]
+_TypeOption: TypeAlias = Annotated[
+    str,
+    typer.Option(help="dspy.LM's model_type for --model: chat or responses.", callback=one_of(_TYPES)),
+]
+_AdapterOption: TypeAlias = Annotated[
+    str, typer.Option(help=f"The adapter: {', '.join(ADAPTERS)}.", callback=one_of(ADAPTERS))
+]
+_ModeOption: TypeAlias = Annotated[
+    str, typer.Option(help=f"The adapter's tool_calling: {', '.join(_MODES)}.", callback=one_of(_MODES))
+]
+
+
+def show(
+    signature: Annotated[
+        str, typer.Argument(help="module:Signature, a dspy.Module as module:name, or 'question -> answer'.")
+    ],
+    tools: ToolsOption = None,
+    mcp: McpOption = None,
+    model: _ModelOption = None,
+    model_type: _TypeOption = "chat",
+    engine: EngineOption = "auto",
+    inputs: InputOption = None,
+    adapter: _AdapterOption = "chat",
+    tool_calling: _ModeOption = "auto",
+    react: Annotated[
+        bool, typer.Option("--react", help="The first request of dspy.ReActV2 over it.")
+    ] = False,
+    short: Annotated[bool, typer.Option("--short", help="Cut long texts and lists of the bodies.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show, offline, the exact request that each provider would get, what was changed, and what it weighs."""
+    quiet()
+    target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
+    asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
+    models = [Model(name, asked) for name in model] if model else default_models()
+    made = partial(ADAPTERS[adapter], tool_calling=tool_calling)
+    with waiting("making the requests ..."):
+        found = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
+    if as_json:
+        emit("show", **document(found))
+    else:
+        for line, style in lines(found, short=short):
+            say(line, style)
+    if any(sent.error for sent, _ in found.sent):
+        raise typer.Exit(1)

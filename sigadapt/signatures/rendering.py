@@ -1,0 +1,275 @@
+"""Render calls, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
+
+A `Rendered` is what is shown, without its form: a title, lines and a table of cells. `html` writes it for a
+notebook, and `rich` makes it a renderable of rich, which is imported only then. No text has a fixed colour on
+the page's own background, so that it can be read on light and dark.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+from sigadapt.schemas.json_values import compact, cut, is_object, listed
+from sigadapt.signatures.places import Excerpt, excerpt_of, printable
+from sigadapt.signatures.tool_decl import ToolDecl
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+Mark: TypeAlias = Literal["", "good", "bad", "dim"]
+
+_MOST_ROWS = 100
+_MOST_PARAMETERS = 12
+
+
+class Cell(NamedTuple):
+    """A piece of a row.
+
+    Args:
+        text: what it says.
+        mark: `good` and `bad` are badges, `dim` is less important.
+        excerpt: a part of a call's arguments with the place of its flaw; shown under the text.
+        code: whether it is code, such as a name or JSON.
+    """
+
+    text: str
+    mark: Mark = ""
+    excerpt: Excerpt | None = None
+    code: bool = False
+
+
+class Rendered(NamedTuple):
+    """What is shown of an object.
+
+    Args:
+        title: the first line.
+        heads: the titles of the columns.
+        rows: the rows; a cell may be a sequence of cells, which are shown under one another.
+        lines: a label and a text each, before the table.
+        bad: whether the title is that of an error.
+    """
+
+    title: str
+    heads: tuple[str, ...] = ()
+    rows: Sequence[Sequence[Cell | Sequence[Cell]]] = ()
+    lines: Sequence[tuple[str, str]] = ()
+    bad: bool = False
+
+    def html(self) -> str:
+        """Return HTML for a notebook, with everything that somebody else wrote escaped.
+
+        Example:
+            >>> Rendered("<script>").html()
+            '<div class="sigadapt"><div><b>&lt;script&gt;</b></div></div>'
+        """
+        return _html(self)
+
+    def rich(self) -> "RenderableType":
+        """Return a renderable of rich. Its colours are those that the terminal has for its background.
+
+        Example:
+            >>> from rich.console import Console
+            >>> console = Console(width=30, no_color=True)
+            >>> console.print(Rendered("Choice: no calls", lines=[("text", "Sunny.")]).rich())
+            Choice: no calls
+            text  Sunny.
+        """
+        return _rich(self)
+
+
+# ---- what is shown ----
+
+
+def rendered_calls(calls: Any, title: str = "") -> Rendered:
+    """Return what is shown of a ToolCalls: one row for each call, good and bad, in order.
+
+    Args:
+        calls: the ToolCalls.
+        title: the title; by default the number of calls.
+
+    Example:
+        >>> from sigadapt import ToolCalls
+        >>> rendered_calls(ToolCalls([{"name": "now", "args": {}}])).title
+        'ToolCalls: 1 call'
+    """
+    every: list[Any] = calls.in_order()
+    bad = sum(hasattr(call, "code") for call in every)
+    count = f"ToolCalls: {_counted(len(every), 'call')}" + (f", {bad} bad" if bad else "")
+    said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
+    rows = [_call_row(call) for call in every[:_MOST_ROWS]]
+    return Rendered(title or count, ("", "tool", "arguments"), _bounded(rows, every), said, bad > 0)
+
+
+def rendered_decls(decls: Any) -> Rendered:
+    """Return what is shown of a ToolDecls: one row for each tool.
+
+    Example:
+        >>> from sigadapt import ToolDecls
+        >>> rendered_decls(ToolDecls([{"name": "now"}])).title
+        'ToolDecls: 1 tool, 111 bytes'
+    """
+    entries: Sequence[Any] = decls.entries
+    total = len(compact(decls.to_openai()).encode())
+    title = f"ToolDecls: {_counted(len(entries), 'tool')}, {total:,} bytes"
+    rows = [_decl_row(entry) for entry in entries[:_MOST_ROWS]]
+    return Rendered(title, ("tool", "description", "parameters", "bytes"), _bounded(rows, entries))
+
+
+def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
+    """Return what is shown of a Choice, or of the error that carries it.
+
+    Example:
+        >>> from sigadapt import Choice
+        >>> rendered_answer(Choice("Sunny.", finish_reason="stop")).lines
+        [('finish', 'stop'), ('text', 'Sunny.')]
+    """
+    said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
+    lines = [(label, text) for label, text in said if text]
+    calls = choice.tool_calls
+    table = Rendered("") if calls is None else rendered_calls(calls)
+    title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
+    if error is not None:
+        title = f"{type(error).__name__}: {error}"
+    return table._replace(title=title, lines=lines, bad=error is not None or table.bad)
+
+
+def _call_row(call: Any) -> list[Cell | Sequence[Cell]]:
+    code: str | None = getattr(call, "code", None)
+    altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
+    tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "dim")]
+    if code is None:
+        return [Cell("ok", "good"), tool, [Cell(cut(call.arguments or "{}"), code=True), *altered]]
+    place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
+    excerpt = excerpt_of(call.arguments, code, call.path)
+    sent = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
+    why = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
+    return [[Cell(code, "bad"), *place], tool, [sent, Cell(why), *altered]]
+
+
+def _decl_row(entry: Any) -> list[Cell | Sequence[Cell]]:
+    if not isinstance(entry, ToolDecl):
+        size = len(compact(entry.to_openai()).encode())
+        own = Cell("run by the provider", "dim")
+        return [Cell(str(entry.kind), code=True), own, Cell(""), Cell(f"{size:,}")]
+    flags = [name for name in ("strict", "long_running", "requires_confirmation") if getattr(entry, name)]
+    marks = [Cell(f"({', '.join(flags)})", "dim")] if flags else []
+    about = Cell(cut(entry.description.strip().partition("\n")[0]) if entry.description.strip() else "")
+    parameters = Cell(_parameters(entry), code=True)
+    return [Cell(cut(entry.name), code=True), [about, *marks], parameters, Cell(f"{entry.size:,}")]
+
+
+def _parameters(decl: ToolDecl) -> str:
+    known = decl.parameters.get("properties")
+    if not is_object(known) or not known:
+        return "none"
+    wanted = decl.parameters.get("required")
+    required = cast("list[Any]", wanted) if isinstance(wanted, list) else []
+    names = [f"{name}{'' if name in required else '?'}: {_type(part)}" for name, part in known.items()]
+    return listed(names, _MOST_PARAMETERS, ", ")
+
+
+def _type(schema: Any) -> str:
+    if not is_object(schema):
+        return "any"
+    if isinstance(schema.get("enum"), list):
+        return listed((compact(value) for value in schema["enum"]), 5, " | ")
+    kinds = schema.get("type") or str(schema.get("$ref", "any")).rpartition("/")[2]
+    return " | ".join(map(str, cast("list[Any]", kinds))) if isinstance(kinds, list) else str(kinds)
+
+
+def _bounded(rows: list[Any], every: Sequence[Any]) -> list[Any]:
+    more = len(every) - len(rows)
+    return [*rows, [Cell(""), Cell(f"and {more} more", "dim"), Cell("")]] if more else rows
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# ---- as HTML ----
+
+_BADGES = {
+    "good": "background:#1b6e3c;color:#fff;padding:0 .5em;border-radius:.6em",
+    "bad": "background:#b3261e;color:#fff;padding:0 .5em;border-radius:.6em",
+    "dim": "opacity:.75",
+}
+_LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
+_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
+_WHOLE = 40  # characters of code that stay on one line, as the name of a tool
+_PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
+
+
+def _html(shown: Rendered) -> str:
+    title = f'<span style="{_BADGES["bad"]}">!</span> ' if shown.bad else ""
+    parts = [f"<div>{title}<b>{_text(cut(shown.title))}</b></div>"]
+    parts += [
+        f'<div><span style="opacity:.75">{_text(k)}</span> {_text(cut(v))}</div>' for k, v in shown.lines
+    ]
+    if shown.rows:
+        heads = "".join(f'<th style="{_LINE}">{_text(head)}</th>' for head in shown.heads)
+        rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in shown.rows)
+        table = 'style="border-collapse:collapse;margin:.3em 0;color:inherit;background:transparent"'
+        parts.append(f"<table {table}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
+    return f'<div class="sigadapt">{"".join(parts)}</div>'
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _html_cell(cell: Cell | Sequence[Cell]) -> str:
+    parts = "".join(f"<div>{_html_part(part)}</div>" for part in _parts(cell))
+    return f'<td style="{_LINE}">{parts}</td>'
+
+
+def _html_part(cell: Cell) -> str:
+    if cell.excerpt is not None:
+        before, marked, after = (escape(part) for part in cell.excerpt)
+        place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
+        return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
+    if cell.code:
+        style = f"{_CODE}{'break-word' if len(cell.text) <= _WHOLE else 'anywhere'}"
+        return f'<code style="{style};background:transparent;color:inherit">{_text(cell.text)}</code>'
+    if cell.mark:
+        return f'<span style="{_BADGES[cell.mark]}">{_text(cell.text)}</span>'
+    return _text(cell.text)
+
+
+def _parts(cell: Cell | Sequence[Cell]) -> Iterable[Cell]:
+    return [cell] if isinstance(cell, Cell) else cell
+
+
+# ---- in a terminal ----
+
+_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "": ""}
+
+
+def _rich(shown: Rendered) -> "RenderableType":
+    from rich import box  # noqa: PLC0415  (the first lines say why)
+    from rich.console import Group  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    title = Text(printable(cut(shown.title)), "bold red" if shown.bad else "bold")
+    parts: list[RenderableType] = [title]
+    for label, text in shown.lines:
+        parts.append(Text.assemble((label, "dim"), "  ", printable(cut(text))))
+    if shown.rows:
+        table = Table(*shown.heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+        for row in shown.rows:
+            cells = [Text("\n").join(_rich_part(part) for part in _parts(cell)) for cell in row]
+            table.add_row(*cells)
+        parts.append(table)
+    return Group(*parts)
+
+
+def _rich_part(cell: Cell) -> "Text":
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if cell.excerpt is None:
+        return Text(printable(cell.text), _STYLES[cell.mark])
+    before, marked, after = cell.excerpt
+    under = " " * cell_len(before) + "^" * max(1, cell_len(marked))
+    return Text.assemble(before, (marked, "bold red"), after, "\n", (under, "bold red"), no_wrap=True)

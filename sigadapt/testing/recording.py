@@ -1,0 +1,137 @@
+"""Record the exchanges of a loopback provider as JSON lines, read them back, and pass requests on.
+
+A line holds `wire`, `path`, `request` (the body), `status`, `content_type` and `response` (the text of the
+body or of the whole stream, byte for byte). Headers are never written, and neither is a key in a path, so
+that a recording can go into a bug report. What the messages say is in it.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import aiohttp
+
+from sigadapt.testing.answers import Failure, LoopbackError, Reply
+from sigadapt.testing.received import Received
+
+_NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
+_KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
+
+
+class Exchange(NamedTuple):
+    """One request and its response.
+
+    Args:
+        wire: the wire's name, a key of `WIRES`.
+        path: the path, without what its query may hold of keys.
+        request: the body of the request.
+        status: the HTTP status of the response.
+        content_type: its content type.
+        response: its bytes, of the body or of the whole stream.
+    """
+
+    wire: str
+    path: str
+    request: dict[str, Any]
+    status: int
+    content_type: str
+    response: bytes
+
+    def line(self) -> str:
+        """Return the exchange as a line of a recording."""
+        text = self.response.decode("utf-8", "surrogateescape")
+        return json.dumps({**self._asdict(), "path": _without_keys(self.path), "response": text})
+
+    @property
+    def reply(self) -> Reply:
+        """The response as a reply of a script, which a client receives byte for byte."""
+        return self.response if self.status == 200 else Failure(self.status, body=self.response)
+
+
+def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
+    """Read a recording.
+
+    Args:
+        lines: its text, or its lines.
+
+    Raises:
+        LoopbackError: `unreadable_recording`, for a line that is not an exchange.
+
+    Example:
+        >>> exchange = Exchange(
+        ...     "openai", "/v1/chat/completions", {"model": "m"}, 200, "application/json", b"{}"
+        ... )
+        >>> next(exchanges_in(exchange.line())) == exchange
+        True
+    """
+    text = lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines
+    for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
+        exchange = _exchange_in(line) if line.strip() else None
+        if exchange is not None:
+            yield exchange
+        elif line.strip():
+            raise LoopbackError(
+                f"line {number} of the recording is not an exchange",
+                code="unreadable_recording",
+                fix="Record with LoopbackProvider(script, record=path).",
+            )
+
+
+_FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_type": str, "response": str}
+
+
+def _exchange_in(line: str) -> Exchange | None:
+    try:
+        known: Any = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(known, dict) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
+        return None
+    held = {name: cast("Any", known[name]) for name in _FIELDS}
+    return Exchange(**{**held, "response": held["response"].encode("utf-8", "surrogateescape")})
+
+
+def appended(path: Path, exchange: Exchange) -> None:
+    """Write an exchange at the end of a recording."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{exchange.line()}\n")
+
+
+def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
+    """Return a script that asks a real provider, so that a loopback provider can record its answers.
+
+    Args:
+        url: what comes before the path that a client asks for, such as `https://api.openai.com`. The client's
+            headers, its key among them, go to this address and nowhere else.
+
+    Example:
+        >>> from sigadapt.testing import Answer, LoopbackProvider
+        >>> import dspy
+        >>> with (
+        ...     LoopbackProvider([Answer(text="Hi.")]) as real,
+        ...     LoopbackProvider(forwarding(real.url)) as between,
+        ... ):
+        ...     lm = dspy.LM(**between.lm_options("openai"))
+        ...     text = lm(dspy.lm15.Request(model=lm.model, messages=(dspy.lm15.Message.user("Hi"),))).text
+        >>> text
+        'Hi.'
+    """
+
+    async def ask(received: Received) -> Reply:
+        headers = {name: value for name, value in received.headers.items() if name not in _NOT_FORWARDED}
+        async with (
+            aiohttp.ClientSession(trust_env=True) as session,
+            session.post(url.rstrip("/") + received.path, json=received.body, headers=headers) as answer,
+        ):
+            content = await answer.read()
+        return content if answer.status == 200 else Failure(answer.status, body=content)
+
+    return ask
+
+
+def _without_keys(path: str) -> str:
+    parts = urlsplit(path)
+    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name in _KEPT_QUERY])
+    return parts.path + (f"?{query}" if query else "")

@@ -1,0 +1,203 @@
+"""What all verbs share: help, completion, JSON, colours, exit codes, and errors of one line."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from sigadapt import __version__
+from sigadapt.commands import cli
+from sigadapt.commands.cli import app, main
+from sigadapt.testing import Answer, Call
+from sigadapt.testing.exchange import read, written
+from sigadapt.testing.wires import WIRES
+
+VERBS = ("demo", "show", "read", "check", "replay")
+ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def shell(*words: str, cwd: Path, terminal: bool = False, **more: str) -> "subprocess.CompletedProcess[str]":
+    """The command as a shell runs it; on a terminal if asked."""
+    path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    env |= {"PYTHONPATH": path, "COLUMNS": "80", "TERM": "xterm-256color", **more}
+    command = [sys.executable, "-m", "sigadapt.commands.cli", *words]
+    if terminal:
+        code = f"import pty, sys; sys.exit(pty.spawn({command!r}) >> 8)"
+        command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False)  # noqa: S603
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> Path:
+    row = WIRES["openai"]
+    said = Answer(calls=[Call("get_weather", {"city": 42})])
+    received = read(1, row, "/", {}, b'{"model": "m"}')
+    (tmp_path / "answer.json").write_bytes(written(said, row, received).chunks[0])
+    return tmp_path / "answer.json"
+
+
+def test_every_verb_has_help() -> None:
+    """command-line: Every verb says what it does."""
+    listed = CliRunner().invoke(app, ["--help"])
+    assert listed.exit_code == 0
+    assert "Exit codes: 0 is success" in listed.output
+    for verb in VERBS:
+        assert re.search(rf"^\W*{verb} ", listed.output, re.MULTILINE)
+        helped = CliRunner().invoke(app, [verb, "--help"])
+        assert helped.exit_code == 0
+        assert "--json" in helped.output
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"sigadapt {__version__}"
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("sigadapt ", "replay"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
+)
+def test_a_shell_completes_verbs_and_values(words: str, offered: str, tmp_path: Path) -> None:
+    """command-line: A shell completes verbs and values."""
+    number = str(len(words.split()))
+    done = shell(cwd=tmp_path, _SIGADAPT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=number)
+    assert offered in done.stdout.split()
+
+
+def test_the_completion_script_is_printed() -> None:
+    """command-line: A shell completes verbs and values."""
+    shown = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="sigadapt")
+    assert "_SIGADAPT_COMPLETE" in shown.output
+
+
+@pytest.mark.parametrize("verb", ["demo", "show", "read", "check"])
+def test_json_is_one_document(verb: str, answer: Path, capsys: Any) -> None:
+    """command-line: JSON is one document on stdout."""
+    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)], "check": [TOOLS]}.get(verb, [])
+    assert main([verb, *words, "--json"]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert (document["command"], document["version"]) == (verb, __version__)
+    assert captured.err == ""
+
+
+KEYS = {
+    "demo": {"where", "path", "tools", "asked", "sent", "faulty"},
+    "show": {"signature", "tools", "placeholders", "tokens_are", "requests"},
+    "read": {"kind", "wire", "choices"},
+    "check": {"ok", "fingerprint", "routes", "tools", "findings"},
+}
+
+
+@pytest.mark.parametrize("verb", list(KEYS))
+def test_the_page_names_the_members_of_each_document(verb: str, answer: Path, capsys: Any) -> None:
+    """command-line: JSON is one document on stdout."""
+    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)], "check": [TOOLS]}.get(verb, [])
+    main([verb, *words, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"command", "version", *KEYS[verb]}
+    page = (ROOT / "docs" / "guides" / "command.md").read_text("utf-8")
+    assert [key for key in document if f"`{key}`" not in page] == []
+
+
+def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
+    """command-line: Pipes and NO_COLOR get plain text."""
+    words = ("read", str(answer), "--tools", TOOLS)
+    piped = shell(*words, cwd=answer.parent)
+    assert "schema_mismatch" in piped.stdout
+    assert "\x1b" not in piped.stdout
+    colours = re.compile(r"\x1b\[[\d;]*3[0-7][\d;]*m")
+    if sys.platform != "win32":
+        assert colours.search(shell(*words, cwd=answer.parent, terminal=True).stdout)
+        plain = shell(*words, cwd=answer.parent, terminal=True, NO_COLOR="1").stdout
+        assert "schema_mismatch" in plain
+        assert not colours.search(plain)
+
+
+def test_a_terminal_that_lacks_characters_gets_escapes(tmp_path: Path) -> None:
+    body = {"choices": [{"message": {"content": "Grüße 晴れ \ud800"}}]}
+    (tmp_path / "answer").write_text(json.dumps(body), "utf-8")
+    done = shell("read", "answer", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert r"Gr\xfc\xdfe" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["check", TOOLS], 0),
+        (["check", "commands.programs:UNDESCRIBED"], 1),
+        (["check", "nowhere:TOOLS"], 2),
+        (["read", "{answer}"], 0),
+        (["read", "{answer}", "--tools", TOOLS], 1),
+        (["read", "{answer}", "--dialect", "telegraph"], 2),
+        (["show", ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini"], 0),
+        (["show", ASSIST, "-t", TOOLS, "-m", "nonsense"], 1),
+        (["show", "nowhere:Assist"], 2),
+    ],
+)
+def test_the_exit_code_says_what_happened(words: list[str], code: int, answer: Path) -> None:
+    """command-line: The exit code says what happened."""
+    assert main([word.format(answer=answer) for word in words]) == code
+
+
+def test_a_users_module_that_fails_is_one_sentence(tmp_path: Path) -> None:
+    """command-line: An error is one line, and never a traceback."""
+    (tmp_path / "faulty_module.py").write_text("1 / 0", "utf-8")
+    done = shell("check", "faulty_module:TOOLS", cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "ZeroDivisionError" in line
+
+
+def test_an_unexpected_error_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: An error is one line, and never a traceback."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a fault\nof two lines")
+
+    monkeypatch.setattr(cli, "app", fail)
+    assert main(["demo"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sigadapt demo: unexpected RuntimeError: a fault")
+    monkeypatch.setenv("SIGADAPT_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main(["demo"])
+
+
+def test_an_interrupt_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupt)
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err == "sigadapt demo: stopped\n"
+
+
+def test_the_installed_command_is_this_one(tmp_path: Path) -> None:
+    """command-line: A module of the working directory is found."""
+    (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", "utf-8")
+    done = shell("check", "mine:TOOLS", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1 tools")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_a_terminal_sees_what_is_waited_for(tmp_path: Path) -> None:
+    """command-line: The demo is one screen."""
+    assert "asking the embedded provider" in shell("demo", cwd=tmp_path, terminal=True).stdout
+    piped = shell("demo", cwd=tmp_path)
+    assert "asking" not in piped.stdout + piped.stderr

@@ -1,0 +1,172 @@
+"""`sigadapt read`: bodies and streams of every wire, and text, come out as calls good and bad."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import programs
+from hypothesis import given
+from hypothesis import strategies as st
+from support import RECORDINGS, recorded
+
+from sigadapt import ToolDecls, choice_from_response
+from sigadapt.commands.cli import main
+from sigadapt.commands.read import read_from
+from sigadapt.errors import SigadaptError, UnreadableResponse
+from sigadapt.testing import WIRES, Answer, Call
+from sigadapt.testing.exchange import read as request_of
+from sigadapt.testing.exchange import written
+
+TOOLS = "commands.programs:TOOLS"
+GOOD = Answer(text="Let me look.", calls=[Call("get_weather", {"city": "Paris"})])
+BAD = Answer(calls=[Call("get_weather", {"city": 42}), Call("get_weather", {"city": "Rome"})])
+DIALECTS = {"openai": "openai-chat", "responses": "openai-responses"}
+
+
+def bytes_of(wire: str, answer: Answer, *, stream: bool) -> bytes:
+    row = WIRES[wire]
+    path = f"/v1beta/models/m:{'streamGenerateContent' if stream else 'generateContent'}"
+    body = json.dumps({"model": "m", "stream": stream}).encode()
+    received = request_of(1, row, path if wire == "gemini" else "/", {}, body)
+    return b"".join(written(answer, row, received).chunks)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_the_wire_is_found_out(wire: str, *, stream: bool, tmp_path: Path, capsys: Any) -> None:
+    """command-line: Bodies and streams of every wire are read."""
+    file = tmp_path / "answer"
+    file.write_bytes(bytes_of(wire, GOOD, stream=stream))
+    assert main(["read", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == ("stream" if stream else "body")
+    assert found["wire"] == DIALECTS.get(wire, wire)
+    (choice,) = found["choices"]
+    assert choice["text"] == "Let me look."
+    assert [(call["name"], call["args"]) for call in choice["calls"]] == [("get_weather", {"city": "Paris"})]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_calls_are_checked_against_tools_on_request(
+    wire: str, *, stream: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: Calls are checked against the tools that are given."""
+    file = tmp_path / "answer"
+    file.write_bytes(bytes_of(wire, BAD, stream=stream))
+    assert main(["read", str(file)]) == 0
+    assert "not checked against tools" in capsys.readouterr().out
+    assert main(["read", str(file), "--tools", TOOLS]) == 1
+    shown = capsys.readouterr().out
+    assert "schema_mismatch" in shown
+    assert "at /city" in shown
+    assert "^^" in shown
+    assert "Rome" in shown
+
+
+@pytest.mark.skipif(not RECORDINGS, reason="no recorded answers")
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
+def test_recorded_bodies_are_read_as_the_library_reads_them(path: Path) -> None:
+    """command-line: Bodies and streams of every wire are read."""
+    read = 0
+    for record in recorded(path)[:40]:
+        body = next((record[key] for key in ("response", "body") if isinstance(record.get(key), dict)), None)
+        if body is None:
+            continue
+        try:
+            expected = choice_from_response(body)
+        except SigadaptError:
+            continue
+        assert read_from(json.dumps(body).encode()).choices[0] == expected
+        read += 1
+    if not read:
+        pytest.skip("these recordings hold no whole bodies")
+
+
+def test_calls_of_declared_tools_are_read_from_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: Text needs the tools."""
+    text = b'Sure. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["read", "-", "--tools", TOOLS, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "text"
+    (call,) = found["choices"][0]["calls"]
+    assert call["altered"] == ["recovered"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["read", "-"]) == 2
+    assert "only calls of declared tools are read from text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[get_weather(city="Paris")]',
+        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+        '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+        '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+    ],
+)
+def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
+    """command-line: Text needs the tools."""
+    found = read_from(text.encode(), ToolDecls(programs.TOOLS))
+    assert found.kind == "text"
+    assert [call.args for calls in found.calls for call in calls] == [{"city": "Paris"}]
+    broken = text.replace("get_weather", "get_time")
+    if not broken.startswith("<"):
+        with pytest.raises(UnreadableResponse):
+            read_from(broken.encode(), ToolDecls(programs.TOOLS))
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "told"),
+    [
+        (b"", 2, "there is nothing to read"),
+        (b"  \n", 2, "there is nothing to read"),
+        (b'{"a": 1}', 2, "got an object with 'a'"),
+        (b"[1, 2]", 2, "expected an answer in a known wire format"),
+        (b"data: {}\n\n", 2, "expected an answer in a known wire format"),
+        (b'{"choices": [', 2, "expected an answer in a known wire format"),
+        (b'{"error": {"message": "overloaded"}}', 1, "the provider answered with an error: overloaded"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(
+    content: bytes, code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: An error is one line, and never a traceback.
+
+    command-line: The exit code says what happened.
+    """
+    file = tmp_path / "answer"
+    file.write_bytes(content)
+    assert main(["read", str(file)]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sigadapt read: ")
+    assert told in line
+
+
+def test_a_file_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["read", "no-such-file"]) == 2
+    assert "'no-such-file' cannot be read" in capsys.readouterr().err
+
+
+def test_every_candidate_is_read(tmp_path: Path, capsys: Any) -> None:
+    body = {"choices": [{"message": {"content": "Yes."}}, {"message": {"content": "No."}}]}
+    (tmp_path / "answer").write_text(json.dumps(body), "utf-8")
+    assert main(["read", str(tmp_path / "answer"), "--json"]) == 0
+    assert [c["text"] for c in json.loads(capsys.readouterr().out)["choices"]] == ["Yes.", "No."]
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="surrogatepass")))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    """command-line: An error is one line, and never a traceback."""
+    try:
+        found = read_from(content, ToolDecls(programs.TOOLS))
+    except SigadaptError as error:
+        assert str(error)  # noqa: PT017
+    else:
+        assert found.kind in {"body", "stream", "text"}

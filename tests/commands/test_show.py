@@ -1,0 +1,280 @@
+"""`sigadapt show`: the requests are those that the real clients send, and nothing leaves."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from commands import programs
+
+import sigadapt
+from sigadapt.commands.cli import main
+from sigadapt.commands.sending import Model, default_models, sent_to
+from sigadapt.commands.show import shortened
+from sigadapt.commands.weights import weights
+from sigadapt.testing import WIRES, Answer, LoopbackProvider
+
+ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
+
+
+def document(capsys: Any, *words: str, code: int = 0) -> dict[str, Any]:
+    assert main(["show", *words, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    inputs = {"question": "Weather in Rome?", "days": 2, "tools": programs.TOOLS}
+    with LoopbackProvider([Answer(text="Sunny.")]) as provider:
+        lm = dspy.LM(**provider.lm_options(wire))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            dspy.Predict(programs.Assist)(**inputs)
+    (received,) = provider.received
+    row = WIRES[wire]
+    sent = sent_to(Model(row.model, row.options), sigadapt.ChatAdapter, programs.PROGRAM, inputs)
+    assert sent.body == received.body
+    assert sent.path == received.path
+    assert sent.changes == (lm.history[-1].get("changes") or ())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "cohere/command-a-03-2025",
+        "deepseek/deepseek-chat",
+    ],
+)
+def test_a_provider_that_the_loopback_does_not_speak_is_shown_too(model: str, capsys: Any) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", model)["requests"]
+    assert request["error"] is None
+    assert "get_weather" in json.dumps(request["body"])
+    assert [change["what"] for change in request["changes"]][:1] == ["renamed"]
+
+
+def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """command-line: Every wire is shown without a key."""
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    found = document(capsys, ASSIST, "--tools", TOOLS)
+    assert [request["model"] for request in found["requests"]] == [m.name for m in default_models()]
+    assert found["placeholders"] == ["question", "days"]
+    assert found["tools"] == ["get_weather", "files.read"]
+    assert all(request["error"] is None for request in found["requests"])
+
+
+def test_a_key_of_the_environment_is_not_sent(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    (request,) = document(capsys, ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini")["requests"]
+    assert "sk-of-the-user" not in json.dumps(request)
+    assert request["error"] is None
+
+
+def test_every_change_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: What was renamed, lowered or dropped is told with its reason."""
+    assert main(["show", ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini"]) == 0
+    shown = capsys.readouterr().out
+    assert "renamed /tools/1/function/name: the provider would refuse 'files.read'" in shown
+    assert main(["show", ASSIST, "--tools", TOOLS, "-m", "gemini/gemini-2.5-flash"]) == 0
+    assert "Nothing is renamed, lowered or dropped." in capsys.readouterr().out
+    (request,) = document(capsys, ASSIST, "-t", TOOLS, "-m", "anthropic/claude-sonnet-4-6")["requests"]
+    (adapted,) = request["adaptations"]
+    assert adapted["field"] == "config.max_tokens"
+
+
+def test_changes_that_differ_in_their_tool_alone_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: What was renamed, lowered or dropped is told with its reason."""
+    places = [*("--tools", "commands.programs:TWO_TITLED"), "-m", "openai/gpt-4o-mini"]
+    assert main(["show", ASSIST, *places]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "title" in line and "dropped" in line]
+    assert line.startswith("  dropped /tools/*/title (2 times): ")
+
+
+def test_every_part_is_weighed(capsys: Any) -> None:
+    """command-line: Each part is weighed in bytes and tokens."""
+    found = document(capsys, ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini")
+    (request,) = found["requests"]
+    parts = {weight["part"]: weight for weight in request["weights"]}
+    tool = next(t for t in request["body"]["tools"] if t["function"]["name"] == "get_weather")
+    text = json.dumps(tool, separators=(",", ":"), ensure_ascii=False)
+    assert parts["tool get_weather"]["bytes"] == len(text.encode())
+    assert 0 < parts["tool get_weather"]["tokens"] < len(text)
+    assert {"message 1, system", "message 2, user", "model"} <= parts.keys()
+    assert request["bytes"] == sum(weight["bytes"] for weight in request["weights"])
+    assert "cl100k_base" in found["tokens_are"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tools": [{"functionDeclarations": [{"name": "a"}, {"name": "b"}]}], "contents": [{"role": "user"}]},
+        {"toolConfig": {"tools": [{"toolSpec": {"name": "a"}}, {"toolSpec": {"name": "b"}}]}, "messages": []},
+        {"tools": [{"type": "function", "name": "a"}, {"type": "function", "function": {"name": "b"}}]},
+    ],
+)
+def test_tools_are_weighed_one_by_one_in_each_form(body: dict[str, Any]) -> None:
+    """command-line: Each part is weighed in bytes and tokens."""
+    assert [w.part for w in weights(body, len) if w.part.startswith("tool")] == ["tool a", "tool b"]
+
+
+def test_inputs_are_given_or_said_to_be_placeholders(capsys: Any) -> None:
+    """command-line: An input that nobody gave is a placeholder, and said so."""
+    words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "-i", "question=Why?", "-i", "days=3"]
+    found = document(capsys, *words)
+    assert found["placeholders"] == []
+    assert "Why?" in json.dumps(found["requests"][0]["body"]["messages"])
+    assert main(["show", *words[:5]]) == 0
+    assert "a placeholder is sent: question, days" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["DECLS", "TOOLSET", "LISTED", "get_weather", "DOTTED"])
+def test_tools_come_in_many_forms(name: str, capsys: Any) -> None:
+    """command-line: Tools come from modules and from MCP servers."""
+    words = [ASSIST, "--tools", f"commands.programs:{name}", "-m", "openai/gpt-4o-mini"]
+    (request,) = document(capsys, *words)["requests"]
+    assert request["body"]["tools"]
+
+
+SERVER = """
+try:
+    from mcp.server import MCPServer
+except ImportError:  # version 1
+    from mcp.server.fastmcp import FastMCP as MCPServer
+server = MCPServer("s")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add."
+    raise AssertionError
+server.run()
+"""
+
+
+def test_the_tools_of_an_mcp_server_are_shown(capsys: Any, tmp_path: Any) -> None:
+    """command-line: Tools come from modules and from MCP servers."""
+    (tmp_path / "server.py").write_text(SERVER, "utf-8")
+    words = [ASSIST, "--mcp", f"{sys.executable} {tmp_path / 'server.py'}", "-m", "openai/gpt-4o-mini"]
+    found = document(capsys, *words)
+    assert found["tools"] == ["add"]
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-command", "", "echo hello"])
+def test_a_command_that_is_no_mcp_server_is_one_sentence(command: str, capsys: Any) -> None:
+    """command-line: An error is one line, and never a traceback."""
+    if command and shutil.which(command.split(maxsplit=1)[0]) is None and command != "no-such-command":
+        pytest.skip(f"there is no {command}")
+    assert main(["show", ASSIST, "--mcp", command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sigadapt show: field 'mcp': ")
+
+
+def test_reactv2s_first_request_is_shown(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    words = ["question -> answer", "--react", "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
+    (request,) = document(capsys, *words)["requests"]
+    names = [tool["function"]["name"] for tool in request["body"]["tools"]]
+    assert names[0] == "get_weather"
+    assert "submit" in names
+
+
+def test_a_module_is_shown(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    found = document(capsys, "commands.programs:PROGRAM", "-t", TOOLS, "-m", "openai/gpt-4o-mini")
+    assert found["signature"] == "Assist"
+
+
+def test_a_prompted_model_has_its_tools_in_the_prompt(capsys: Any) -> None:
+    words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "--tool-calling", "prompted"]
+    (request,) = document(capsys, *words)["requests"]
+    assert request["prompted"] is True
+    assert "tools" not in request["body"]
+    assert "get_weather" in json.dumps(request["body"]["messages"])
+
+
+def test_a_signature_without_tools_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    assert main(["show", "question -> answer", "-m", "openai/gpt-4o-mini"]) == 0
+    shown = capsys.readouterr().out
+    assert "POST /v1/chat/completions" in shown
+    assert "in the prompt" not in shown
+
+
+def test_dspys_own_fields_are_shown(capsys: Any) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    words = ["commands.programs:OfDSPy", "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
+    (request,) = document(capsys, *words)["requests"]
+    assert len(request["body"]["tools"]) == 2
+
+
+def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: A long body is cut on request, and says what was cut."""
+    long = {"messages": [{"content": "x" * 500}], "tools": [{"name": "a"}, {"name": "b"}]}
+    assert shortened(long) == {
+        "messages": [{"content": f"{'x' * 60}… (500 characters)"}],
+        "tools": [{"name": "a"}, "… and 1 more"],
+    }
+    words = ["show", ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
+    main(words)
+    whole = capsys.readouterr().out
+    main([*words, "--short"])
+    assert len(capsys.readouterr().out) < len(whole)
+
+
+def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: The exit code says what happened."""
+    assert main(["show", ASSIST, "-t", TOOLS, "-m", "nonsense"]) == 1
+    shown = capsys.readouterr().out
+    assert "nonsense (litellm/openai-chat): nothing is sent" in shown
+    assert "error: " in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["commands.programs:Nothing"], "cannot be loaded"),
+        (["commands.programs:get_weather"], "is a function, not a dspy.Signature"),
+        (["nowhere:Assist"], "cannot be loaded"),
+        (["a -> b -> c"], "is not a signature"),
+        ([ASSIST, "-i", "nothing=1"], "gives no input field a value"),
+        ([ASSIST, "-i", "days=many"], "is not JSON"),
+        ([ASSIST, "-t", "commands.programs:SCHEMA"], "tool"),
+        (["question -> answer", "-t", TOOLS], "has no tools field"),
+        ([ASSIST, "--adapter", "telegraph"], "not one of chat, json, xml"),
+        ([ASSIST, "--model-type", "telegraph"], "not one of chat, responses"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_sentence(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: An error is one line, and never a traceback."""
+    assert main(["show", *words]) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("sigadapt show: ")
+    assert told in line
+    assert captured.out == ""
+
+
+def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
+    """command-line: A module of the working directory is found."""
+    (tmp_path / "mine.py").write_text(
+        "import dspy\nfrom sigadapt import ToolCalls, ToolDecls\n"
+        "class Ask(dspy.Signature):\n    question: str = dspy.InputField()\n"
+        "    tools: ToolDecls = dspy.InputField()\n    calls: ToolCalls = dspy.OutputField()\n"
+        "TOOLS = [{'name': 'now', 'description': 'The time.'}]\n",
+        "utf-8",
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
+    command = [sys.executable, "-m", "sigadapt.commands.cli", "show", "mine:Ask"]
+    command += ["--tools", "mine:TOOLS", "--model", "openai/gpt-4o-mini"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
+    assert "POST /v1/chat/completions" in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,104 @@
+"""The place of a flaw in a call's arguments, found in the text that the model sent."""
+
+import json
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import json_values
+
+from sigadapt import ToolCalls, ToolDecls
+from sigadapt.schemas.json_values import equal_json
+from sigadapt.signatures.places import excerpt_of, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "path", "marked"),
+    [
+        ('{"city": 42}', "schema_mismatch", "/city", "42"),
+        ('{"a": {"b": [1, "x"]}}', "schema_mismatch", "/a/b/1", '"x"'),
+        ('{"a/b": {"~": 1}}', "schema_mismatch", "/a~1b/~0", "1"),
+        ('{"a": {}}', "schema_mismatch", "/a/b", "{}"),
+        ("{}", "schema_mismatch", "", "{}"),
+        ('{"city": "Par', "truncated", None, ""),
+        ("[1, 2]", "not_an_object", None, "[1, 2]"),
+        ('{"a": nope}', "invalid_json", None, "nope}"),
+        ('{"a": NaN}', "invalid_json", None, "NaN"),
+        ('{"a":1,"b":2,"a":3}', "duplicate_key", None, '"a"'),
+        ('{"a" : 1, "ä": {"a" :1, "a" : 2}}', "duplicate_key", None, '"a"'),
+    ],
+)
+def test_the_place_is_marked(text: str, code: str, path: str | None, marked: str) -> None:
+    """rendering: The place of a flaw is marked."""
+    excerpt = excerpt_of(text, code, path)
+    assert excerpt is not None
+    assert excerpt.marked == marked
+    assert "".join(excerpt) == text
+
+
+def test_the_second_key_is_the_marked_one() -> None:
+    """rendering: The place of a flaw is marked."""
+    excerpt = excerpt_of('{"a":1,"b":2,"a":3}', "duplicate_key")
+    assert excerpt is not None
+    assert excerpt.before == '{"a":1,"b":2,'
+
+
+@pytest.mark.parametrize("code", ["unknown_tool", "missing_name"])
+def test_a_flaw_that_is_not_in_the_arguments_has_no_place(code: str) -> None:
+    assert excerpt_of("{}", code) is None
+
+
+@pytest.mark.parametrize("text", ["[" * 99_999, "x" * 200_000, '{"a":' * 50_000, ""])
+def test_hostile_arguments_end(text: str) -> None:
+    """rendering: Hostile arguments are shown in bounded space."""
+    for code in ("invalid_json", "duplicate_key", "schema_mismatch", "truncated"):
+        excerpt = excerpt_of(text, code, "/a" if code == "schema_mismatch" else None)
+        assert excerpt is None or len("".join(excerpt)) < 200
+
+
+def pointers(value: Any, at: str = "") -> list[tuple[str, Any]]:
+    members: Any = ()
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+    elif isinstance(value, list):
+        members = enumerate(cast("list[Any]", value))
+    found: list[tuple[str, Any]] = [(at, value)]
+    for key, item in members:
+        found += pointers(item, f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}")
+    return found
+
+
+@given(json_values, st.sampled_from([None, 0, 2]), st.data())
+def test_every_value_is_found(value: Any, indent: int | None, data: st.DataObject) -> None:
+    """rendering: The place of a flaw is marked."""
+    text = json.dumps(value, indent=indent)
+    path, part = data.draw(st.sampled_from(pointers(value)))
+    excerpt = excerpt_of(text, "schema_mismatch", path)
+    assert excerpt is not None
+    if len(excerpt.marked) <= 30 and excerpt.marked == excerpt.marked.replace("\\n", ""):
+        assert equal_json(json.loads(excerpt.marked), part)
+
+
+@given(st.text(max_size=60), st.sampled_from(["invalid_json", "duplicate_key", "not_an_object", "truncated"]))
+def test_any_text_has_an_excerpt_or_none(text: str, code: str) -> None:
+    """rendering: Hostile arguments are shown in bounded space."""
+    excerpt = excerpt_of(text, code)
+    assert excerpt is None or all(ch.isprintable() for part in excerpt for ch in part)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_what_is_printed_prints(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    assert shown == text or not text.isprintable()
+
+
+def test_the_place_is_that_of_the_calls_own_flaw() -> None:
+    """rendering: The place of a flaw is marked."""
+    decls = ToolDecls([{"name": "f", "parameters": {"properties": {"a": {"items": {"type": "string"}}}}}])
+    text = '{"a": ["x", 7]}'
+    (bad,) = ToolCalls([{"function": {"name": "f", "arguments": text}, "id": "c"}]).validated(decls).invalid
+    excerpt = excerpt_of(bad.arguments, bad.code, bad.path)
+    assert excerpt is not None
+    assert excerpt.marked == "7"

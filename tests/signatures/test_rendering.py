@@ -1,0 +1,211 @@
+"""What notebooks and terminals show of calls, declarations and answers."""
+
+import html
+import io
+import json
+import subprocess
+import sys
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+import sigadapt
+from sigadapt import (
+    Choice,
+    MissingToolCalls,
+    ToolCallParseError,
+    ToolCalls,
+    ToolDecls,
+    choice_from_response,
+)
+from sigadapt.signatures.rendering import rendered_calls
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+HOSTILE = "<script>alert(1)</script>"
+TOOLS: list[Any] = [
+    {
+        "name": "get_weather",
+        "description": "Weather forecast for a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+    {"name": "pay", "description": "Pay.", "requires_confirmation": True},
+    {"type": "web_search_20250305", "name": "web_search"},
+]
+
+
+def chat(*calls: tuple[str, str], text: str | None = None, finish: str = "tool_calls") -> dict[str, Any]:
+    made = [
+        {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for n, (name, arguments) in enumerate(calls, 1)
+    ]
+    message = {"role": "assistant", "content": text, "tool_calls": made}
+    return {"choices": [{"finish_reason": finish, "message": message}]}
+
+
+def calls_of(*calls: tuple[str, str], **more: Any) -> ToolCalls:
+    made = choice_from_response(chat(*calls, **more)).tool_calls
+    assert made is not None
+    return made.validated(ToolDecls(TOOLS))
+
+
+def page_of(shown: Any) -> str:
+    return shown._repr_html_()
+
+
+def on_terminal(shown: Any, width: int = 80, **more: Any) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width, **more).print(shown)
+    return file.getvalue()
+
+
+MIXED = calls_of(
+    ("get_weather", '{"city":"Paris"}'), ("get_weather", '{"city":42}'), ("rm", "{}"), text="Hm."
+)
+ERROR = ToolCallParseError("2 of 3 calls cannot be used", choice=Choice("Hm.", MIXED, None, "tool_calls"))
+ALL = [MIXED, ToolDecls(TOOLS), ERROR.choice, ERROR, Choice("Sunny."), Choice(), ToolCalls([]), ToolDecls([])]
+
+
+@pytest.mark.parametrize("shown", ALL, ids=lambda shown: type(shown).__name__)
+def test_each_renders_in_notebooks_and_terminals(shown: Any) -> None:
+    """rendering: Calls, declarations, choices and errors render."""
+    page = page_of(shown)
+    assert page.startswith('<div class="sigadapt">')
+    assert type(shown).__name__ in page
+    text = on_terminal(shown)
+    assert type(shown).__name__ in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_bad_call_has_its_code_its_path_and_its_place() -> None:
+    """rendering: A bad call is marked with code, path and place."""
+    page = page_of(MIXED)
+    assert ">schema_mismatch<" in page
+    assert ">at /city<" in page
+    assert ">42</mark>" in page
+    assert ">unknown_tool<" in page
+    lines = on_terminal(MIXED).splitlines()
+    row = next(number for number, line in enumerate(lines) if '{"city":42}' in line)
+    assert "schema_mismatch" in lines[row]
+    assert "at /city" in lines[row + 1]
+    assert lines[row + 1].index("^^") == lines[row].index("42}")
+
+
+def test_what_is_said_beside_calls_is_shown() -> None:
+    """rendering: Calls, declarations, choices and errors render."""
+    assert "Hm." in page_of(MIXED)
+    assert "text  Hm." in on_terminal(MIXED)
+    assert "finish  tool_calls" in on_terminal(ERROR)
+
+
+def test_declarations_show_names_parameters_and_sizes() -> None:
+    """rendering: Calls, declarations, choices and errors render."""
+    text = " ".join(on_terminal(ToolDecls(TOOLS), 200).split())
+    size = ToolDecls(TOOLS)["get_weather"].size
+    assert f"get_weather Weather forecast for a city. city: string, days?: integer {size}" in text
+    assert "(requires_confirmation)" in text
+    assert "run by the provider" in text
+
+
+@given(st.text(alphabet="<>&\"'aé\u202e\n\x1b\ud800", min_size=1, max_size=20))
+def test_everything_that_somebody_else_wrote_is_escaped(text: str) -> None:
+    """rendering: Everything that somebody else wrote is escaped."""
+    hostile = f"<b onload=x>{text}"
+    sendable = hostile.replace("\ud800", "?")  # a declaration refuses half of a surrogate pair
+    parameters = {"properties": dict.fromkeys([sendable], True)}
+    shown: list[Any] = [
+        calls_of((hostile, json.dumps({hostile: hostile})), text=hostile),
+        calls_of(("get_weather", hostile), text=hostile),
+        calls_of(("get_weather", json.dumps({"city": [hostile]})), text=hostile),
+        ToolDecls([{"name": sendable, "description": sendable, "parameters": parameters}]),
+        Choice(hostile, None, hostile, hostile),
+        ToolCallParseError(hostile, choice=Choice(hostile)),
+    ]
+    for each in shown:
+        page = page_of(each)
+        assert "<b " not in page
+        assert "\x1b" not in page
+        assert "\u202e" not in page
+        page.encode()
+        terminal = on_terminal(each)
+        assert "\x1b" not in terminal
+        assert "\u202e" not in terminal
+        terminal.encode()
+
+
+def test_markup_of_rich_is_text() -> None:
+    """rendering: Everything that somebody else wrote is escaped."""
+    assert "[bold red]x[/]" in on_terminal(Choice("[bold red]x[/] :smile:"), force_terminal=False)
+
+
+def test_a_thousand_calls_are_a_small_table() -> None:
+    """rendering: Hostile arguments are shown in bounded space."""
+    many = calls_of(*[("get_weather", json.dumps({"city": "x" * 10_000}))] * 1_000)
+    page = page_of(many)
+    assert "and 900 more" in page
+    assert len(page) < 200_000
+    properties = dict.fromkeys([f"p{n}" for n in range(500)], True)
+    wide = ToolDecls([{"name": "f", "parameters": {"properties": properties}}])
+    assert "and 488 more" in html.unescape(page_of(wide))
+
+
+def test_nothing_of_it_is_a_field_or_is_sent() -> None:
+    """rendering: What is rendered changes nothing that is sent."""
+    for model in (ToolCalls, ToolDecls):
+        assert [name for name in model.model_fields if "r" in name and name.startswith("_")] == []
+        assert "rendered" not in json.dumps(model.model_json_schema() if model is ToolCalls else {})
+    assert repr(MIXED).startswith("ToolCalls([")
+    assert str(ToolDecls(TOOLS)) == "ToolDecls(['get_weather', 'pay', <web_search_20250305>])"
+    assert ToolCalls.model_validate_json(MIXED.model_dump_json()) == MIXED
+
+
+def test_a_request_holds_no_table() -> None:
+    """rendering: What is rendered changes nothing that is sent."""
+
+    class Judge(dspy.Signature):
+        """Judge the calls."""
+
+        made: ToolCalls = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        calls: ToolCalls | None = dspy.OutputField()
+
+    with LoopbackProvider([Answer(calls=[Call("get_weather", {"city": "Rome"})])]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            dspy.Predict(Judge)(made=ToolCalls(list(MIXED)), tools=TOOLS[:1])
+    sent = json.dumps(provider.received[0].body)
+    assert "Paris" in sent
+    assert "<div" not in sent
+    assert "mark style" not in sent
+
+
+def test_rich_is_imported_only_to_print() -> None:
+    """rendering: Rich is imported only to print."""
+    code = (
+        "import sys, sigadapt; before = set(sys.modules);"
+        "sigadapt.ToolCalls([])._repr_html_(); after = set(sys.modules) - before;"
+        "sys.exit(any(name.split('.')[0] == 'rich' for name in after))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+def test_an_error_is_the_table_of_its_choice() -> None:
+    """rendering: Calls, declarations, choices and errors render."""
+    assert "ToolCallParseError: 2 of 3 calls cannot be used." in on_terminal(ERROR)
+    assert "schema_mismatch" in on_terminal(ERROR)
+    missing = MissingToolCalls("has no call", choice=Choice("Sunny."), field="calls")
+    assert "MissingToolCalls: field &#x27;calls&#x27;: has no call." in page_of(missing)
+    assert "Sunny." in page_of(missing)
+
+
+def test_a_refused_call_is_bad_too() -> None:
+    """rendering: A bad call is marked with code, path and place."""
+    assert rendered_calls(MIXED.handed_on()).title == "ToolCalls: 3 calls, 2 bad"
+    assert "schema_mismatch" in page_of(MIXED.handed_on())

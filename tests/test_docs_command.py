@@ -1,0 +1,125 @@
+"""The pages of the command and of notebooks show what the command and the library print today."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from test_docs import DOCS, script
+
+from sigadapt.commands.cli import main
+from sigadapt.errors import InvalidOption
+
+GUIDES = DOCS / "guides"
+COMMAND = (GUIDES / "command.md").read_text("utf-8")
+SHOWN = re.findall(r"```console\n\$ (sigadapt .*?)\n(.*?)```", COMMAND, re.DOTALL)
+
+
+def block(pattern: str, page: str) -> str:
+    found = re.search(pattern, page, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def plain(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the page names, in a folder that is the working directory."""
+    (tmp_path / "weather.py").write_text(block(r"```python\n# weather\.py\n(.*?)```", COMMAND), "utf-8")
+    (tmp_path / "answer.json").write_text(block(r"\$ cat answer\.json\n(.*?)```", COMMAND), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delitem(sys.modules, "weather", raising=False)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(("words", "printed"), SHOWN)
+def test_the_page_shows_what_the_command_prints(
+    words: str, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: Every verb says what it does."""
+    main(shlex.split(words)[1:])
+    assert plain(capsys.readouterr().out) == plain(printed)
+
+
+def test_the_page_has_every_verb() -> None:
+    """command-line: Every verb says what it does."""
+    assert len(SHOWN) >= 3
+    for verb in ("demo", "show", "read", "check", "replay"):
+        assert f"`sigadapt {verb}`" in COMMAND
+
+
+def run_page(page: str) -> dict[str, Any]:
+    """Run the Python blocks of a page from top to bottom, in one namespace."""
+    namespace: dict[str, Any] = {"__name__": "page"}
+    before = {name: getattr(dspy.settings, name) for name in ("lm", "adapter")}
+    try:
+        for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(code, namespace)  # noqa: S102  (our own page)
+    finally:
+        dspy.configure(**before)
+    return namespace
+
+
+def test_the_recording_of_the_page_is_replayed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: A recorded exchange gives what the program got."""
+    namespace = run_page(COMMAND)
+    shutil.copy(namespace["file"], project / "recording.jsonl")
+    words = block(r"`(sigadapt replay .*?)`", COMMAND).replace("\n", " ")
+    assert main(shlex.split(words)[1:]) == 1
+    assert "schema_mismatch" in capsys.readouterr().out
+
+
+def test_the_page_of_notebooks_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """rendering: Calls, declarations, choices and errors render."""
+    page = (GUIDES / "notebooks.md").read_text("utf-8")
+    namespace = run_page(page)
+    assert plain(capsys.readouterr().out) == plain(block(r"```text\n(.*?)```", page))
+    for name in ("decls", "calls", "caught"):
+        assert namespace[name]._repr_html_().startswith("<div")
+    assert namespace["calls"].invalid[0].arguments == '{"city":42}'
+
+
+def test_the_page_of_an_agent_is_what_its_script_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """command-line: Tools come from modules and from MCP servers."""
+    show: Any = script("make_show")
+    if shutil.which("npx") is None:
+        pytest.skip("npx is missing")
+    monkeypatch.chdir(tmp_path)
+    try:
+        found = show.found(offline=True)
+    except InvalidOption as error:
+        pytest.skip(f"the MCP server is not in npm's cache: {error}")
+    committed = show.PAGE.read_text("utf-8")
+    now = show.page(found)
+    if f"Made with {show.versions()}." in committed:
+        assert committed == now
+    else:  # another version of DSPy, LiteLLM or mcp may send otherwise; the models stay
+        assert re.findall(r"^## .*", committed, re.MULTILINE) == re.findall(r"^## .*", now, re.MULTILINE)
+    assert len(found.sent) == 5
+    assert all(sent.error is None for sent, _ in found.sent)
+
+
+def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path: Path) -> None:
+    """loopback-provider: The demo runs on every wire."""
+    root = DOCS.parent
+    shows = block(r"DEMO_SHOWS = \((.*?)\n\)", (root / "tasks.py").read_text("utf-8"))
+    wanted: tuple[str, ...] = eval(f"({shows})")  # noqa: S307  (our own task runner)
+    command = [sys.executable, "-m", "sigadapt.commands.cli", "demo"]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
+    assert [line for line in wanted if line not in done.stdout] == []
+    assert done.stderr == ""

@@ -1,0 +1,113 @@
+"""What a loopback provider records is what passed, and holds no key."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import json_values
+
+from sigadapt.testing import (
+    WIRES,
+    Answer,
+    Call,
+    Exchange,
+    Failure,
+    LoopbackError,
+    LoopbackProvider,
+    exchanges_in,
+    forwarding,
+)
+
+SAID = Answer(text="Grüße.", calls=[Call("now", {"a": 1})])
+
+
+def ask(provider: LoopbackProvider, wire: str) -> Any:
+    lm = dspy.LM(**provider.lm_options(wire, api_key="sk-secret"))
+    lm15: Any = cast("Any", dspy).lm15
+    return cast("Any", lm)(lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),)))
+
+
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_each_exchange_is_recorded_without_its_key(wire: str, tmp_path: Path) -> None:
+    """loopback-provider: Exchanges are recorded without keys."""
+    path = tmp_path / "recording.jsonl"
+    with LoopbackProvider([SAID], record=path) as provider:
+        ask(provider, wire)
+        ask(provider, wire)
+        received = provider.received
+    exchanges = list(exchanges_in(path.read_text("utf-8")))
+    assert [exchange.wire for exchange in exchanges] == [wire, wire]
+    assert [exchange.request for exchange in exchanges] == [each.body for each in received]
+    assert "secret" not in path.read_text("utf-8")
+    assert json.loads(exchanges[0].response)
+
+
+def test_a_key_in_a_path_is_left_out() -> None:
+    """loopback-provider: Exchanges are recorded without keys."""
+    exchange = Exchange("gemini", "/v1beta/models/m:x?key=secret&alt=sse", {}, 200, "text/plain", b"")
+    assert json.loads(exchange.line())["path"] == "/v1beta/models/m:x?alt=sse"
+
+
+@given(json_values, st.binary(), st.integers(100, 599))
+def test_an_exchange_is_read_back_as_it_was(value: Any, response: bytes, status: int) -> None:
+    """loopback-provider: A recording is read back byte for byte."""
+    exchange = Exchange("openai", "/v1/chat/completions", {"a": value}, status, "text/event-stream", response)
+    assert list(exchanges_in(f"{exchange.line()}\n\n{exchange.line()}\n")) == [exchange, exchange]
+
+
+@pytest.mark.parametrize("wire", list(WIRES))
+@pytest.mark.parametrize("reply", [SAID, Failure(429, "slow down")])
+def test_a_replayed_reply_is_the_same(wire: str, reply: Any, tmp_path: Path) -> None:
+    """loopback-provider: A recording is read back byte for byte."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path, script in ((first, [reply]), (second, None)):
+        replies = script or [exchange.reply for exchange in exchanges_in(first.read_text("utf-8"))]
+        with LoopbackProvider(replies, record=path) as provider:
+            try:
+                ask(provider, wire)
+            except dspy.LMError:
+                assert isinstance(reply, Failure)
+    (was,), (now,) = (list(exchanges_in(path.read_text("utf-8"))) for path in (first, second))
+    assert (now.status, now.response) == (was.status, was.response)
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "no", '{"wire": 1}', "\x00", '{"wire":"a","path":"b"}'])
+def test_a_line_that_is_no_exchange_is_refused(line: str) -> None:
+    """loopback-provider: A recording is read back byte for byte."""
+    with pytest.raises(LoopbackError, match="line 2") as caught:
+        list(exchanges_in(["", line]))
+    assert caught.value.code == "unreadable_recording"
+
+
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_a_real_providers_answers_are_recorded(wire: str, tmp_path: Path) -> None:
+    """loopback-provider: A real provider's answers are passed on and recorded."""
+    path = tmp_path / "recording.jsonl"
+    with (
+        LoopbackProvider([SAID]) as real,
+        LoopbackProvider(forwarding(real.url), record=path) as between,
+    ):
+        response = ask(between, wire)
+        headers = real.received[0].headers
+    assert response.message.parts[0].text == "Grüße."
+    assert response.tool_calls[0].input == {"a": 1}
+    if wire != "ollama":  # which has no keys
+        assert "sk-secret" in " ".join(headers.values())
+    assert "secret" not in path.read_text("utf-8")
+
+
+def test_a_real_providers_refusal_is_passed_on(tmp_path: Path) -> None:
+    """loopback-provider: A real provider's answers are passed on and recorded."""
+    path = tmp_path / "recording.jsonl"
+    with (
+        LoopbackProvider([Failure(401, "bad key")]) as real,
+        LoopbackProvider(forwarding(real.url), record=path) as between,
+        pytest.raises(dspy.LMError, match="bad key"),
+    ):
+        ask(between, "openai")
+    (exchange,) = exchanges_in(path.read_text("utf-8"))
+    assert exchange.status == 401
