@@ -8,7 +8,8 @@ row here.
 from collections.abc import Iterable
 
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.text_calls import (
+from sigadapt.providers.text_calls.contract import TextFormat
+from sigadapt.providers.text_calls.formats import (
     arg_pairs,
     bare_json,
     gemma,
@@ -19,7 +20,6 @@ from sigadapt.providers.text_calls import (
     parameters,
     pythonic,
 )
-from sigadapt.providers.text_calls.contract import TextFormat
 from sigadapt.schemas.json_values import closest
 
 _HARMONY = TextFormat(

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from sigadapt.providers.text_calls import harmony, thinking
+from sigadapt.providers.text_calls import thinking
 from sigadapt.providers.text_calls.contract import TextFormat
+from sigadapt.providers.text_calls.formats import harmony
 from sigadapt.schemas.caches import BoundedCache
 
 

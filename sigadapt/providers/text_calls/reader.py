@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.providers.text_calls import harmony, thinking
+from sigadapt.providers.text_calls import thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.formats import harmony
 from sigadapt.providers.text_calls.openers import Grammar, grammar_of
 from sigadapt.providers.text_calls.scan import Scan, Spent
 

@@ -203,7 +203,7 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
         rows = [json.loads(line) for line in lines]
     retracted = 0
     for row in rows:
-        tools = {call["name"]: {} for call in row["expected"]["calls"]}
+        tools: dict[str, Any] = {call["name"]: {} for call in row["expected"]["calls"]}
         shown, said = passed(row["text"], _cut(row["text"], [size]), tools)
         if shown.strip() != said.strip():
             retracted += 1  # a thinking that the prompt had opened; nobody can know before its end

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.formats.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import literal_at

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.json_calls import read_body
-from sigadapt.providers.text_calls.json_calls import said as said_as_json
+from sigadapt.providers.text_calls.formats.json_calls import read_body
+from sigadapt.providers.text_calls.formats.json_calls import said as said_as_json
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.written_values import property_of, typed, written

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
+from sigadapt.providers.text_calls.formats.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
 from sigadapt.providers.text_calls.scan import Members, Scan
 from sigadapt.schemas.json_values import Json
 

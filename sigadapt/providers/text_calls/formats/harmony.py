@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import TextCall, Tools
-from sigadapt.providers.text_calls.json_calls import open_ended
-from sigadapt.providers.text_calls.parameters import parameter_tags, parameters_at
+from sigadapt.providers.text_calls.formats.json_calls import open_ended
+from sigadapt.providers.text_calls.formats.parameters import parameter_tags, parameters_at
 from sigadapt.providers.text_calls.scan import Scan
 
 NAME = "harmony"
