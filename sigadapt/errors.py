@@ -16,6 +16,7 @@ Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (rule 5).
 """
 
+import sys
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
@@ -271,6 +272,25 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         self.lm_response, self.parsed_result = choice.text or "", None
         self.model = self.provider = self.provider_code = self.status = None
         self.request_id = self.retry_after = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A signature made in a function or from a text is not found by name where the error is loaded. An error
+        # has to leave its process all the same, and says what stayed behind.
+        revive, (cls, args, state) = super().__reduce__()
+        if _is_found_by_name(self.signature):
+            return revive, (cls, args, state)
+        lost = f"The signature {self.signature.__name__} did not travel with this error."
+        notes = [*state.get("__notes__", ()), lost]
+        return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
+
+
+def _is_found_by_name(value: Any) -> bool:
+    if value is None:
+        return True
+    found: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is value
 
 
 class MissingToolCalls(ToolCallParseError):

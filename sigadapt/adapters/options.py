@@ -1,11 +1,13 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
+from sigadapt.signatures.tool_decl import pickle_fault
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
@@ -43,6 +45,7 @@ class Options:
 
     Raises:
         InvalidOption: for an invalid value; the message names the option and its valid values.
+            `not_picklable`, when it is pickled, for an option that the pickler cannot take.
 
     Example:
         >>> Options(on_invalid="drop")
@@ -79,6 +82,34 @@ class Options:
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
             raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
+        return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
+
+    def __copy__(self) -> "Options":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in values.items():
+            for part in value if name == "hooks" else (value,):
+                fault = pickle_fault(part)
+                if fault is not None:
+                    raise _not_picklable(name, part, fault) from fault
+        return _unpickled, (values,)
+
+
+def _unpickled(values: dict[str, Any]) -> Options:
+    return Options(**values)
+
+
+def _not_picklable(name: str, value: object, fault: Exception) -> InvalidOption:
+    return InvalidOption(
+        f"{value!r} cannot be pickled: {fault}",
+        code="not_picklable",
+        field=name,
+        fix="Define its class at the top level of a module, or make the adapter where it is used.",
+    )
 
 
 def with_switch(

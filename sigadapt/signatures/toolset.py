@@ -54,6 +54,9 @@ class RequestContext:
         for name in ("inputs", "settings"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RequestContext, (self.signature, dict(self.inputs), dict(self.settings))
+
 
 _OUTSIDE = RequestContext()
 
