@@ -421,6 +421,20 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
     return copy
 
 
+def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
+    """Return a copy of a declaration with further `extras`. Its schemas are not checked again.
+
+    Example:
+        >>> with_extras(ToolDecl("read"), defer_loading=True).to_openai()["defer_loading"]
+        True
+    """
+    merged = {**(decl.extras or {}), **extras}
+    copy = altered(decl)
+    copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
+    copy.__dict__["extras"] = merged
+    return copy
+
+
 _DECLARED: WeakCache[tuple[Stamp, dict[str, Any]]] = WeakCache()
 """The fields of a declaration, without its function, by the function or MCP tool that was declared."""
 
