@@ -75,10 +75,10 @@ def one(who: str, workers: int, rows: int) -> Found:
         folder, before = Path(name), resident()
         nothing = batch_rows.done(folder, retry_failed=False)
         peak = watched(lambda: example.run(folder, rows, lms["openai"], nothing, **options))
-        table = pq.read_table(folder, columns=["id", "at", "error"])
+        table = pq.read_table(folder, columns=["id", "asked_at", "error"])
     if len(pc.unique(table["id"])) != rows or table["error"].null_count != rows:
         sys.exit(f"{who}: {len(table)} rows, {len(table) - table['error'].null_count} of them failed")
-    times = pc.min_max(table["at"]).as_py()
+    times = pc.min_max(table["asked_at"]).as_py()
     return Found(times["max"] - times["min"], len(table), before, peak)
 
 

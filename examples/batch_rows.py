@@ -24,7 +24,7 @@ from sigadapt.columns import call_rows, call_type, error_row, error_type
 from sigadapt.testing import LoopbackProvider
 
 ASKED = [("id", pa.int64()), ("question", pa.string())]
-FOUND = [("answer", pa.string()), ("calls", call_type()), ("error", error_type()), ("at", pa.float64())]
+FOUND = [("answer", pa.string()), ("calls", call_type()), ("error", error_type()), ("asked_at", pa.float64())]
 SCHEMA = pa.schema([*ASKED, *FOUND])
 
 
@@ -59,7 +59,7 @@ class Row(dspy.Module):
             row |= {"answer": out.answer, "calls": call_rows(out.calls)}
         except Exception as error:
             row |= {"calls": [], "error": error_row(error)}
-        return row | {"at": time.time()}
+        return row | {"asked_at": time.time()}
 
 
 def questions(ids: Iterable[int]) -> pa.Table:
