@@ -49,16 +49,9 @@ def partial(wire: str, engine: str, sent: bytes) -> Choice | None:
         streamed(wire, engine, sent)
     except BaseException as raised:  # noqa: BLE001  (a group of exceptions, which Python 3.10 lacks)
         error = _innermost(raised)
-    assert is_of_a_half_stream(error)
-    half = getattr(error, "partial", None)
-    return None if half is None else choice_from_response(half)
-
-
-def is_of_a_half_stream(error: Any) -> bool:
-    """Whether an error says that a stream just ended. LiteLLM from 1.109 on finds that out itself, in two wires."""
-    if isinstance(error, dspy.LMStreamAssemblyError):
-        return "ended without a completion" in str(error)
-    return isinstance(error, dspy.LMError) and "Stream ended before a finish_reason" in str(error)
+    assert isinstance(error, dspy.LMStreamAssemblyError)
+    assert "ended without a completion" in str(error)
+    return None if error.partial is None else choice_from_response(error.partial)
 
 
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
@@ -103,4 +96,4 @@ async def test_an_awaited_stream_that_just_ends_is_no_answer(wire: str) -> None:
                         got = item
                 except BaseException as error:  # noqa: BLE001  (a group of exceptions)
                     got = _innermost(error)
-        assert is_of_a_half_stream(got) == fails
+        assert isinstance(got, dspy.LMStreamAssemblyError) == fails
