@@ -1,4 +1,4 @@
-"""Batches: rows per second of the examples of batches, and what their driver holds. Writes docs/scale_measured.md.
+"""Batches: rows per second of their examples, and what the driver holds. Writes docs/scale_measured.md.
 
     python -m benchmarks.batch            # everything, in about ten minutes
     python -m benchmarks.batch ray 2 1000 # one measurement, as JSON: who, workers, rows
@@ -6,6 +6,7 @@
 Each measurement is a process of its own, which is the driver, and asks a provider in another process.
 """
 
+import importlib
 import json
 import os
 import platform
@@ -13,20 +14,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = str(ROOT / "examples")
 
 from benchmarks.measure import Table, resident
 from benchmarks.provider import provider
 from sigadapt.testing import Answer, Call, Received
 
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = str(ROOT / "examples")
 PAGE = ROOT / "docs" / "scale_measured.md"
 FAST = 4_000
 HELD = (10_000, 100_000)
@@ -36,15 +36,16 @@ INTRODUCTION = """\
 # Batches, measured
 
 Written by `python3 tasks.py scale`, in about ten minutes. It runs `examples/batch_ray.py` and
-`examples/batch_parallel.py`, which [guides/scale.md](guides/scale.md) explains, with 16 requests at a time in each
-process. The provider answers each request at once with one call, and has a process of its own.
+`examples/batch_parallel.py`, which [guides/scale.md](guides/scale.md) explains, with 16 requests at a time
+in each process. The provider answers each request at once with one call, and has a process of its own.
 
-The machine: 2 cores, which worker processes, driver and provider share. Python {python}; ray {ray}, dspy {dspy}.
+The machine: 2 cores, which worker processes, driver and provider share. Python {python}; ray {ray},
+dspy {dspy}.
 """
 
 
 class Found(NamedTuple):
-    """One measurement: seconds from the first row to the last, rows written, and bytes that the driver held."""
+    """One measurement: seconds from the first row to the last, rows, and bytes that the driver held."""
 
     seconds: float
     rows: int
@@ -65,15 +66,13 @@ def answer(_: Received) -> Answer:
 def one(who: str, workers: int, rows: int) -> Found:
     """Run an example in this process, which is the driver."""
     sys.path.insert(0, EXAMPLES)
-    import batch_rows
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    example: Any = __import__(f"batch_{who}")
+    rows_of, pc, pq, example = map(
+        importlib.import_module, ("batch_rows", "pyarrow.compute", "pyarrow.parquet", f"batch_{who}")
+    )
     options = {"workers": workers} if who == "ray" else {}
     with tempfile.TemporaryDirectory() as name, provider(answer) as lms:
         folder, before = Path(name), resident()
-        nothing = batch_rows.done(folder, retry_failed=False)
+        nothing = rows_of.done(folder, retry_failed=False)
         peak = watched(lambda: example.run(folder, rows, lms["openai"], nothing, **options))
         table = pq.read_table(folder, columns=["id", "asked_at", "error"])
     if len(pc.unique(table["id"])) != rows or table["error"].null_count != rows:

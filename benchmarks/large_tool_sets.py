@@ -1,6 +1,6 @@
-"""1,000 tools in a request: all of them, those that a search finds, or deferred. Writes the tables of the guide.
+"""1,000 tools in a request: all of them, those that a search finds, or deferred. Writes the guide's table.
 
-    python -m benchmarks.large_tool_sets
+python -m benchmarks.large_tool_sets
 """
 
 import os
@@ -27,8 +27,30 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "guides" / "large_tool_
 START, END = "<!-- measured: python3 tasks.py scale -->", "<!-- end of what is measured -->"
 FOUND = 20
 ACTS = ("create", "read", "update", "delete", "list", "find", "export", "import", "archive", "restore")
-THINGS = ("invoice", "customer", "order", "product", "ticket", "contract", "shipment", "employee", "meeting", "project")
-PLACES = ("store", "warehouse", "office", "branch", "region", "team", "supplier", "portal", "archive", "factory")
+THINGS = (
+    "invoice",
+    "customer",
+    "order",
+    "product",
+    "ticket",
+    "contract",
+    "shipment",
+    "employee",
+    "meeting",
+    "project",
+)
+PLACES = (
+    "store",
+    "warehouse",
+    "office",
+    "branch",
+    "region",
+    "team",
+    "supplier",
+    "portal",
+    "archive",
+    "factory",
+)
 QUESTION = "Which invoice of the warehouse in Paris was archived last?"
 
 
@@ -48,10 +70,16 @@ def tool(act: str, thing: str, place: str) -> dict[str, Any]:
         "since": "A date, as in 2026-11-21.",
         "limit": f"How many {thing}s at most.",
     }
-    properties: dict[str, Any] = {name: {"type": "string", "description": text} for name, text in told.items()}
+    properties: dict[str, Any] = {
+        name: {"type": "string", "description": text} for name, text in told.items()
+    }
     properties["limit"] |= {"type": "integer", "minimum": 1}
     schema = {"type": "object", "properties": properties, "required": ["id"]}
-    return {"name": f"{act}_{place}_{thing}", "description": f"{act.title()} a {thing} of a {place}.", "parameters": schema}
+    return {
+        "name": f"{act}_{place}_{thing}",
+        "description": f"{act.title()} a {thing} of a {place}.",
+        "parameters": schema,
+    }
 
 
 TOOLS = [tool(act, thing, place) for act in ACTS for thing in THINGS for place in PLACES]
@@ -130,9 +158,10 @@ def tables(seconds: float) -> Iterator[Table]:
         for (way, (size, tokens)), time in zip(weighed.items(), times, strict=True)
     ]
     told = (
-        "1,000 tools of four parameters on Anthropic's wire: the bytes of the request, the tokens of the tools that the "
-        "model reads before it searches (GPT-4o's tokenizer over their JSON; each provider counts its own way), and the "
-        "milliseconds of a whole call over HTTP to a provider in another process, which reads the request too."
+        "1,000 tools of four parameters on Anthropic's wire: the bytes of the request, the tokens of the "
+        "tools that the model reads before it searches (GPT-4o's tokenizer over their JSON; each provider "
+        "counts its own way), and the milliseconds of a whole call over HTTP to a provider in another "
+        "process, which reads the request too."
     )
     yield Table("What it costs", told, ("tools", "bytes sent", "tokens read", "ms a call"), rows)
 

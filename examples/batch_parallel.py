@@ -2,8 +2,9 @@
 
     python examples/batch_parallel.py answers --rows 1000 [--model openai/gpt-4o-mini] [--retry-failed]
 
-Without --model, a provider on this machine answers: no key, no network. A second run asks only what is missing, and
-with --retry-failed what failed. `batch_rows.py` is the program; `batch_ray.py` runs it on a cluster.
+Without --model, a provider on this machine answers: no key, no network. A second run asks only what is
+missing, and with --retry-failed what failed. `batch_rows.py` is the program; `batch_ray.py` runs it on a
+cluster.
 """
 
 from pathlib import Path

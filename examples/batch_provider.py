@@ -16,4 +16,6 @@ def answer(received: Received) -> Answer | Failure:
         return Failure(503, "try again")
     if number % 50 == 8:
         return Failure(400, "no such city")
-    return Answer(calls=[Call("get_weather", '{"city": "' if number % 10 == 3 else {"city": f"city {number}"})])
+    return Answer(
+        calls=[Call("get_weather", '{"city": "' if number % 10 == 3 else {"city": f"city {number}"})]
+    )

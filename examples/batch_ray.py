@@ -3,9 +3,9 @@
     pip install 'sigadapt[ray]'
     python examples/batch_ray.py answers --rows 1000 [--model openai/gpt-4o-mini] [--retry-failed]
 
-Ray starts on this machine; RAY_ADDRESS names a cluster, whose machines must share the folder. Without --model, a
-provider on this machine answers: no key, no network. A second run asks only what is missing, and with --retry-failed
-what failed. `batch_rows.py` is the program; `batch_parallel.py` runs it on one machine.
+Ray starts on this machine; RAY_ADDRESS names a cluster, whose machines must share the folder. Without
+--model, a provider on this machine answers: no key, no network. A second run asks only what is missing, and
+with --retry-failed what failed. `batch_rows.py` is the program; `batch_parallel.py` runs it on one machine.
 """
 
 import logging
@@ -30,7 +30,7 @@ SIZE = 256  # rows of a file: what a crash costs each worker at most
 
 
 class Ask:
-    """A worker. It is made once in its process, so that connections and what depends on the signature are kept."""
+    """A worker, made once in its process: connections and what depends on the signature are kept."""
 
     def __init__(self, lm: dict[str, Any], folder: Path) -> None:
         self.ask, self.folder = Row(dspy.LM(**lm)), folder

@@ -1,7 +1,7 @@
-"""The program that `batch_parallel.py` and `batch_ray.py` run: a signature, asked about each row of a dataset.
+"""The program that `batch_parallel.py` and `batch_ray.py` run: a signature, asked about each row.
 
-A row goes in, and comes out with its answer, its calls and its error as Arrow columns. What fails stays in its row.
-Each part of the output is a Parquet file that is whole or not there, so that a later run does what is missing.
+A row goes in, and comes out with its answer, its calls and its error as Arrow columns. Each part of the
+output is a Parquet file that is whole or not there, so that a later run does what is missing.
 """
 
 import argparse
@@ -98,4 +98,9 @@ def main(run: Callable[..., None]) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with nullcontext() if given.model else LoopbackProvider(answer, keep=0) as provider:
         lm = {"model": given.model} if provider is None else provider.lm_options("openai")
-        run(given.folder, given.rows, lm | {"num_retries": 3}, done(given.folder, retry_failed=given.retry_failed))
+        run(
+            given.folder,
+            given.rows,
+            lm | {"num_retries": 3},
+            done(given.folder, retry_failed=given.retry_failed),
+        )

@@ -1,11 +1,12 @@
 """Columns: calls and errors as rows of plain values, for Arrow, Parquet and data frames.
 
-A table that holds pickled objects can be read by one version of one library. These rows hold texts and numbers,
-and always have the same keys, so that a column has one type even if no row of a batch has a call or an error.
+A table that holds pickled objects can be read by one version of one library. These rows hold texts and
+numbers, and always have the same keys, so that a column has one type even if no row of a batch has a call.
 `call_type` and `error_type` are those types for pyarrow, which is imported only there. Rules:
 
  a. Every call is a row, good and bad, in the order in which the model made them (rule 3).
- b. `arguments` is the text exactly as sent. `args_json` is what the program gets, as JSON; None for a bad call.
+ b. `arguments` is the text exactly as sent. `args_json` is what the program gets, as JSON; None for a bad
+    call.
  c. Half of a surrogate pair, which no UTF-8 text can hold, is written as its JSON escape.
 """
 
@@ -27,11 +28,14 @@ _ERROR |= {"reason": "text", "fix": "text", "status": "number"}
 
 
 def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
-    """Return every call of an answer as a row: `id`, `name`, `args_json`, `arguments`, `index`, `altered`,
-    `code`, `message` and `path`. The last three are None for a good call.
+    """Return every call of an answer as a row.
 
     Args:
         calls: the value of a calls field; None for no calls.
+
+    Returns:
+        For each call `id`, `name`, `args_json`, `arguments`, `index`, `altered`, `code`, `message`, `path`.
+        The last three are None for a good call.
 
     Example:
         >>> rows = call_rows(ToolCalls([{"name": "get_weather", "args": {"city": "Paris"}}]))
@@ -61,14 +65,15 @@ def calls_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> ToolCalls:
 
 
 def error_row(error: BaseException | None) -> Json | None:
-    """Return an error as a row: `type`, `code`, `message`, `field`, `tool`, `path`, `reason`, `fix`, `status`.
+    """Return an error as a row.
 
     Args:
         error: any exception; None for no error. A `ToolCallParseError` also has calls: `call_rows` takes its
             `choice.tool_calls`.
 
     Returns:
-        The row; None for no error. `status` is the HTTP status of a provider's refusal.
+        `type`, `code`, `message`, `field`, `tool`, `path`, `reason`, `fix` and `status`, the HTTP status of a
+        provider's refusal. None for no error.
 
     Example:
         >>> error_row(ValueError("no city"))["message"], error_row(None)
@@ -135,7 +140,9 @@ def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
     if text is None:
         return InvalidToolCall.model_validate(known)
     args = jiter.from_json(text.encode())
-    return ToolCall.model_validate({**{k: known[k] for k in ("id", "name", "arguments", "index", "altered")}, "args": args})
+    return ToolCall.model_validate(
+        {**{k: known[k] for k in ("id", "name", "arguments", "index", "altered")}, "args": args}
+    )
 
 
 def _struct(fields: Mapping[str, str]) -> Any:

@@ -274,8 +274,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         self.request_id = self.retry_after = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A signature made in a function or from a text is not found by name where the error is loaded. An error
-        # has to leave its process all the same, and says what stayed behind.
+        # A signature made in a function or from a text is not found by name where the error is loaded. An
+        # error has to leave its process all the same, and says what stayed behind.
         revive, (cls, args, state) = super().__reduce__()
         if _is_found_by_name(self.signature):
             return revive, (cls, args, state)

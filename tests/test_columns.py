@@ -1,4 +1,4 @@
-"""Calls and errors as columns: nothing is lost on the way through Arrow and Parquet, and types do not depend on rows."""
+"""Calls and errors as columns: nothing is lost through Arrow and Parquet, and types do not depend on rows."""
 
 import importlib
 import json
@@ -69,7 +69,9 @@ def test_calls_of_dspy_are_rows_too() -> None:
     assert call_rows(None) == []
 
 
-@given(st.lists(st.tuples(texts, texts | st.dictionaries(st.text(), json_values).map(json.dumps)), max_size=4))
+@given(
+    st.lists(st.tuples(texts, texts | st.dictionaries(st.text(), json_values).map(json.dumps)), max_size=4)
+)
 def test_rows_come_back_as_the_calls_they_were(sent: list[tuple[str, str]]) -> None:
     """batches: Calls survive a table."""
     calls = choice_from_response(body(*sent)).tool_calls
@@ -108,7 +110,9 @@ def test_a_batch_without_calls_has_the_same_types(tmp_path: Path) -> None:
     """batches: A column has one type."""
     schema = pa.schema([("calls", call_type()), ("error", error_type())])
     none = pa.Table.from_pylist([{"calls": [], "error": None}], schema=schema)
-    some = pa.Table.from_pylist([{"calls": call_rows(MIXED), "error": error_row(ValueError())}], schema=schema)
+    some = pa.Table.from_pylist(
+        [{"calls": call_rows(MIXED), "error": error_row(ValueError())}], schema=schema
+    )
     pq.write_table(none, tmp_path / "1.parquet")
     pq.write_table(some, tmp_path / "2.parquet")
     both = pq.read_table(tmp_path)
@@ -119,7 +123,9 @@ def test_a_batch_without_calls_has_the_same_types(tmp_path: Path) -> None:
 def test_an_error_is_a_row_of_texts() -> None:
     """batches: An error is a row."""
     choice = choice_from_response(body(("a", "{")))
-    error = ToolCallParseError("is bad", choice=choice, code="invalid_json", field="calls", tool="a", path="/x")
+    error = ToolCallParseError(
+        "is bad", choice=choice, code="invalid_json", field="calls", tool="a", path="/x"
+    )
     row = error_row(error)
     assert row is not None
     told = (row["type"], row["code"], row["field"], row["tool"], row["path"], row["reason"])

@@ -77,7 +77,8 @@ class CallListener(StreamListener):
 
     def __reduce__(self) -> NoReturn:
         raise InvalidOption(
-            f"the CallListener of {self.signature_field_name!r} cannot be pickled, as it listens to a stream of this process",
+            f"the CallListener of {self.signature_field_name!r} cannot be pickled: it listens to a stream of "
+            "its process",
             code="not_picklable",
             fix="Make it where the program is streamed.",
         )

@@ -27,8 +27,8 @@ class Options:
             the prompt and reads the calls from the text. `auto` decides for each model (`calling/modes.py`).
             A mapping from model names to these decides by name, and leaves other models to `auto`.
         call_format: the text format in which prompted calls are asked for (`docs/text_formats.md`).
-        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any. A request with more is
-            refused with the largest tools (`request/tool_budget.py`).
+        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any. A request with
+            more is refused with the largest tools (`request/tool_budget.py`).
         recover: whether calls are read from the text of a native answer that has none; they are marked
             `recovered`.
         tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
@@ -86,7 +86,9 @@ class Options:
         if type(self.max_reasks) is not int or self.max_reasks < 0:
             raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
 
-        if self.max_tool_bytes is not None and (type(self.max_tool_bytes) is not int or self.max_tool_bytes < 1):
+        if self.max_tool_bytes is not None and (
+            type(self.max_tool_bytes) is not int or self.max_tool_bytes < 1
+        ):
             reason = f"expected an int of 1 or more, or None, got {self.max_tool_bytes!r}"
             raise InvalidOption(reason, field="max_tool_bytes")
 

@@ -2,12 +2,14 @@
 
 `Toolset.retrieved` and `Toolset.deferred` add these changes. Rules:
 
- a. What is found keeps the order of its declaration, so that the same tools give the same bytes to a provider's cache.
+ a. What is found keeps the order of its declaration, so that the same tools are the same bytes to a
+    provider's cache.
  b. Tools that the conversation has called stay: their calls are sent again, and a model may call them again.
  c. Tools that a provider runs itself stay.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import dspy
@@ -42,7 +44,8 @@ class Retrieved(NamedTuple):
         """Return the tools that were found, and those that stay.
 
         Raises:
-            InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, for something else.
+            InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, if these are no
+                names.
         """
         if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
             raise _not_names(found)
@@ -54,7 +57,7 @@ class Retrieved(NamedTuple):
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 
-def deferred(loaded: Set[str], _: Any, decls: ToolDecls) -> Entries:
+def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
     """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none.
 
     Raises:
@@ -81,7 +84,8 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
     Example:
         >>> known_tool("serach", ToolDecls([{"name": "search"}]))
         Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'serach': there is no tool with this name. Did you mean 'search'?
+        sigadapt.errors.InvalidToolDecl: tool 'serach': there is no tool with this name. Did you mean \
+'search'?
     """
     if name in decls:
         return decls[name]

@@ -384,12 +384,15 @@ def pickle_fault(value: object) -> Exception | None:
 def _dumps_at_work() -> Callable[[object], bytes]:
     """Return the `dumps` of the pickler that asks: cloudpickle's, which takes more, or pickle's.
 
-    DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own. Nothing
-    but the frames of its modules tells a value that one of them is at work.
+    DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own.
+    Nothing but the frames of its modules tells a value that one of them is at work.
     """
     frame = currentframe()
     while frame is not None:
-        if "cloudpickle" in str(frame.f_globals.get("__name__")).split(".") and "CloudPickler" in frame.f_globals:
+        if (
+            "cloudpickle" in str(frame.f_globals.get("__name__")).split(".")
+            and "CloudPickler" in frame.f_globals
+        ):
             return frame.f_globals["dumps"]
         frame = frame.f_back
     return pickle.dumps

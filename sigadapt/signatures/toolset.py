@@ -1,8 +1,8 @@
 """Toolset: a named source of tools that is resolved for each request, before the request is sent (rule 4).
 
-A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared` return a new toolset, which
-changes the tools of the old one; `combined` joins several. Resolving is a generator (`awaiting.py`), so that
-`resolve` and `aresolve` share their code.
+A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared`
+return a new toolset, which changes the tools of the old one; `combined` joins several. Resolving is a
+generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -118,12 +118,13 @@ class Toolset:
         return self.prepared(partial(_filtered, predicate))
 
     def retrieved(self, search: Search) -> "Toolset":
-        """Keep the tools that a search finds for the request: the names that `search(context, decls)` returns.
+        """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
 
-        Tools that the conversation has called stay, as do native tools. The order is that of the declarations.
+        Tools that the conversation has called stay, as do native tools. The order is that of the tools.
 
         Args:
-            search: your retriever. It gets the RequestContext and the tools, and returns names. It may be async.
+            search: your retriever. It gets the RequestContext and the tools, and returns names. It may be
+                async.
 
         Example:
             >>> def search(context, decls):
@@ -137,7 +138,8 @@ class Toolset:
     def deferred(self, *loaded: str) -> "Toolset":
         """Defer the loading of all tools but the `loaded` ones: the model searches for them.
 
-        Where a provider has such a search, it is added. Where it has none, all tools are sent at once, on record.
+        Where a provider has such a search, it is added. Where it has none, all tools are sent at once, on
+        record.
 
         Example:
             >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}]).deferred("read").resolve()
@@ -234,7 +236,10 @@ class Toolset:
         return decls
 
     def _settled(
-        self, begin: Callable[[], object], context: RequestContext, kept: Callable[[object], object] | None = None
+        self,
+        begin: Callable[[], object],
+        context: RequestContext,
+        kept: Callable[[object], object] | None = None,
     ) -> Steps[ToolDecls]:
         try:
             sources = begin()

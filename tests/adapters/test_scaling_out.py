@@ -1,4 +1,4 @@
-"""Programs that leave their process: what a worker needs is pickled, and what cannot be is refused by name."""
+"""Programs that leave their process: what a worker needs is pickled, what cannot be is refused by name."""
 
 import copy
 import importlib.util
@@ -35,7 +35,11 @@ from sigadapt import (
 )
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-GOOD = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Rome"}'}}
+GOOD = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city":"Rome"}'},
+}
 BAD = {"id": "call_2", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Par'}}
 BODY: dict[str, Any] = {
     "choices": [{"finish_reason": "length", "message": {"content": "Hm.", "tool_calls": [GOOD, BAD]}}]
@@ -157,7 +161,12 @@ def test_what_a_call_gives_is_pickled(pickler: Any):
     assert calls is not None
     context = RequestContext(May, {"question": "why?"}, {"temperature": 0})
     same: list[Any] = [choice, calls, calls[0], calls.invalid[0], Confirmation("sure?"), context]
-    same += [ToolResults.of(ToolCalls(calls[0]), ["sunny"]), ToolDecls([get_weather]), May, sigadapt.Change("/", "dropped", "")]
+    same += [
+        ToolResults.of(ToolCalls(calls[0]), ["sunny"]),
+        ToolDecls([get_weather]),
+        May,
+        sigadapt.Change("/", "dropped", ""),
+    ]
     for value in same:
         back = pickle.loads(pickler.dumps(value))  # noqa: S301
         assert back == value
@@ -173,7 +182,11 @@ def test_every_error_is_pickled(pickler: Any):
     """adapter-plug-in: An error leaves the process it was raised in."""
     choice = choice_from_response(BODY)
     given: dict[str, Any] = {"code": "c", "field": "f", "tool": "t", "path": "/p", "fix": "Do."}
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SigadaptError)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.SigadaptError)
+    ]
     assert len(kinds) > 8
     for kind in kinds:
         if kind is UnboundToolCall:

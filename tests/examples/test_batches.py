@@ -13,7 +13,9 @@ import pytest
 
 from sigadapt.columns import calls_from_rows
 
-pq: Any = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install 'sigadapt[ray]'")
+pq: Any = pytest.importorskip(
+    "pyarrow.parquet", reason="pyarrow is not installed: pip install 'sigadapt[ray]'"
+)
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 PARALLEL = "batch_parallel.py"
@@ -57,10 +59,16 @@ def test_a_second_run_does_what_is_missing(example: str, tmp_path: Path) -> None
     assert "60/60" in progress
     run(example, folder, 110)
     rows = rows_in(folder)
-    assert sorted(row["id"] for row in rows) == list(range(110)), "no row is missing, and none was asked again"
+    assert sorted(row["id"] for row in rows) == list(range(110)), (
+        "no row is missing, and none was asked again"
+    )
     assert {row["id"] for row in rows if row["error"]} == set(filter(is_failed, range(110)))
     failed = next(row for row in rows if row["id"] == 8)
-    assert (failed["error"]["type"], failed["error"]["status"], failed["calls"]) == ("LMInvalidRequestError", 400, [])
+    assert (failed["error"]["type"], failed["error"]["status"], failed["calls"]) == (
+        "LMInvalidRequestError",
+        400,
+        [],
+    )
     for row in rows:
         calls = calls_from_rows(row["calls"])
         if row["id"] % 10 == 3:

@@ -1,7 +1,7 @@
 """The budget of a request's tools, in bytes, where an adapter has one (`max_tool_bytes`).
 
-What counts is the JSON of the tools that the model reads. A tool that is deferred until the model searches for it does
-not count, where the route has such a search.
+What counts is the JSON of the tools that the model reads. A tool that is deferred until the model searches
+for it does not count, where the route has such a search.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 5
 _FIX = (
-    "Choose tools for each request with Toolset.retrieved, defer them with Toolset.deferred, shorten the largest, or "
-    "raise max_tool_bytes."
+    "Choose tools for each request with Toolset.retrieved, defer them with Toolset.deferred, shorten the "
+    "largest, or raise max_tool_bytes."
 )
 
 
@@ -24,7 +24,7 @@ def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None
 
     Args:
         request: the canonical Request.
-        sent: the same, made fit for its route. It has no tools if they are in its words; then `request`'s count.
+        sent: the same, made fit for its route. If its tools are in its words, those of `request` count.
         most: the budget in bytes.
         field: the tools field.
 

@@ -49,12 +49,15 @@ def _shown(delta: Any) -> Json:
 
 
 def just_ended(error: Exception) -> bool:
-    """Return whether LiteLLM's error says that a stream just ended, as it does for some providers from 1.109 on.
+    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on.
 
     Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
 
     Example:
-        >>> just_ended(RuntimeError("Stream ended before a finish_reason was received")), just_ended(OSError())
+        >>> (
+        ...     just_ended(RuntimeError("Stream ended before a finish_reason was received")),
+        ...     just_ended(OSError()),
+        ... )
         (True, False)
     """
     return "Stream ended before a finish_reason" in str(error)
