@@ -21,10 +21,15 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 
-_CALL = {"id": "text", "name": "text", "args_json": "text", "arguments": "text", "index": "number"}
-_CALL |= {"altered": "texts", "code": "text", "message": "text", "path": "text"}
-_ERROR = {"type": "text", "code": "text", "message": "text", "field": "text", "tool": "text", "path": "text"}
-_ERROR |= {"reason": "text", "fix": "text", "status": "number"}
+_CALL = {
+    **dict.fromkeys(("id", "name", "args_json", "arguments"), "text"),
+    **{"index": "number", "altered": "texts"},
+    **dict.fromkeys(("code", "message", "path"), "text"),
+}
+_ERROR = {
+    **dict.fromkeys(("type", "code", "message", "field", "tool", "path", "reason", "fix"), "text"),
+    "status": "number",
+}
 
 
 def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
@@ -135,14 +140,12 @@ def _utf8(text: str) -> str:
 
 
 def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
-    known = {**row, "altered": tuple(row["altered"]), "index": int(row["index"])}
-    text = known.pop("args_json")
+    known: Json = {**row, "altered": tuple(row["altered"]), "index": int(row["index"])}
+    text: str | None = known.pop("args_json")
     if text is None:
         return InvalidToolCall.model_validate(known)
-    args = jiter.from_json(text.encode())
-    return ToolCall.model_validate(
-        {**{k: known[k] for k in ("id", "name", "arguments", "index", "altered")}, "args": args}
-    )
+    fields = {name: known[name] for name in ("id", "name", "arguments", "index", "altered")}
+    return ToolCall.model_validate({**fields, "args": jiter.from_json(text.encode())})
 
 
 def _struct(fields: Mapping[str, str]) -> Any:

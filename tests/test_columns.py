@@ -90,7 +90,7 @@ def test_calls_and_errors_survive_parquet(tmp_path: Path) -> None:
     """batches: Calls survive a table."""
     schema = pa.schema([("calls", call_type()), ("error", error_type())])
     halves = calls_of(("a", '{"x": "\ud83d"}'))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"calls": call_rows(MIXED), "error": None},
         {"calls": call_rows(halves), "error": error_row(ValueError("\ud83d"))},
         {"calls": [], "error": error_row(InvalidOption("is negative", field="max_reasks", fix="Give 1."))},

@@ -48,7 +48,7 @@ class Retrieved(NamedTuple):
                 names.
         """
         if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
-            raise _not_names(found)
+            raise _not_names(cast("object", found))
         names = set(called_in(context.inputs))
         for name in cast("Iterable[object]", found):
             if not isinstance(name, str):
@@ -111,7 +111,7 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, dspy.ToolCalls):
             yield from (call.name for call in value.tool_calls)
         elif isinstance(value, dspy.History):
-            for event in cast("list[dict[str, Any]]", value.messages):
+            for event in value.messages:
                 yield from called_in(event)
         elif isinstance(value, Mapping) and "tool_calls" in value:  # calls that were saved as JSON
             saved = cast("Mapping[str, Any]", value)["tool_calls"]

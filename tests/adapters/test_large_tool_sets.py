@@ -43,7 +43,8 @@ def ask(
     provider: LoopbackProvider, tools: Any, wire: str = "openai", engine: str = "auto", **options: Any
 ) -> Any:
     lm = lm_of(provider, wire, engine)
-    adapter = sigadapt.ChatAdapter(**{"tool_calling": "native", "on_invalid": "keep", **options})
+    settings: dict[str, Any] = {"tool_calling": "native", "on_invalid": "keep", **options}
+    adapter = sigadapt.ChatAdapter(**settings)
     with dspy.context(lm=lm, adapter=adapter):
         out = dspy.Predict(Ask)(question="What do tool_7 and tool_3 do?", tools=tools)
     return out, lm.history[-1].get("changes") or ()
