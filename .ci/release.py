@@ -66,13 +66,12 @@ def faults_of_wheel(names: Iterable[str], tracked: Iterable[str]) -> Iterator[st
 
 def faults_of_sdist(names: Iterable[str], tracked: Iterable[str]) -> Iterator[str]:
     """Say what is wrong with the files in a source distribution, given without its first folder."""
-    held, known = set(names), set(tracked)
-    for name in sorted(held - known - set(MADE)):
+    held, known = set(names) - set(MADE), set(tracked)
+    for name in sorted(held - known):
         yield f"the source distribution has {name}, which git does not"
-    for name in sorted(
-        name for name in held & known if name.split("/")[0] not in SOURCES or DATA.search(name)
-    ):
-        yield f"the source distribution has {name}, which does not belong there"
+    for name in sorted(held & known):
+        if name.split("/")[0] not in SOURCES or DATA.search(name):
+            yield f"the source distribution has {name}, which does not belong there"
     wanted = {name for name in known if name.startswith("sigadapt/")} | {
         "LICENSE",
         "README.md",

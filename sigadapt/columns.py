@@ -23,7 +23,8 @@ from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall
 
 _CALL = {
     **dict.fromkeys(("id", "name", "args_json", "arguments"), "text"),
-    **{"index": "number", "altered": "texts"},
+    "index": "number",
+    "altered": "texts",
     **dict.fromkeys(("code", "message", "path"), "text"),
 }
 _ERROR = {
