@@ -279,7 +279,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         revive, (cls, args, state) = super().__reduce__()
         if _is_found_by_name(self.signature):
             return revive, (cls, args, state)
-        lost = f"The signature {self.signature.__name__} did not travel with this error."
+        name = getattr(self.signature, "__name__", type(self.signature).__name__)
+        lost = f"The signature {name} did not travel with this error."
         notes = [*state.get("__notes__", ()), lost]
         return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
 
@@ -287,8 +288,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
 def _is_found_by_name(value: Any) -> bool:
     if value is None:
         return True
-    found: Any = sys.modules.get(value.__module__)
-    for name in value.__qualname__.split("."):
+    found: Any = sys.modules.get(getattr(value, "__module__", ""))
+    for name in getattr(value, "__qualname__", "").split("."):
         found = getattr(found, name, None)
     return found is value
 

@@ -29,6 +29,12 @@ TOOLS = [{"name": f"tool_{n}", "description": f"Does {n}. " + "x" * n} for n in 
 WEB: dict[str, Any] = {"type": "web_search", "search_context_size": "low"}
 
 
+OPENAIS = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c", "function": {"name": "tool_5", "arguments": "{}"}}],
+}
+
+
 def named(context: RequestContext, decls: ToolDecls) -> list[str]:
     """The tools that the question names."""
     return [decl.name for decl in decls if decl.name in context.inputs["question"].split()]
@@ -88,6 +94,8 @@ def test_tools_of_earlier_turns_and_native_tools_stay():
         ({"results": ToolResults.of(calls, ["1"])}, ["tool_1"]),
         ({"history": dspy.History(messages=[event])}, ["tool_2"]),
         ({"history": dspy.History(messages=[event, saved, dspys])}, ["tool_1", "tool_2", "tool_4"]),
+        ({"message": OPENAIS}, ["tool_5"]),
+        ({"message": {"tool_calls": [None, 7, {}, {"function": 1}]}, "other": {"tool_calls": "no"}}, []),
         ({}, []),
     ]:
         decls = toolset.resolve(RequestContext(inputs={"question": "tool_9", **inputs}))

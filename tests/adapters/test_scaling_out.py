@@ -203,7 +203,8 @@ def test_every_error_is_pickled(pickler: Any):
 
 def carried(error: Any) -> dict[str, Any]:
     """What an error holds, but for its signature."""
-    return {name: value for name, value in vars(error).items() if name not in ("signature", "__notes__")}
+    held: dict[str, Any] = vars(error)
+    return {name: held[name] for name in held if name not in ("signature", "__notes__")}
 
 
 def test_an_error_keeps_its_signature_or_says_that_it_lost_it():
