@@ -12,7 +12,8 @@ from typing import Any
 
 import dspy
 import pyarrow as pa
-from batch_rows import Row, main, missing, questions, write
+from batch_command import main
+from batch_rows import Row, missing, questions, write
 from tqdm import tqdm
 
 IN_FLIGHT = 16  # requests at a time

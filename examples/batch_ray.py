@@ -20,7 +20,8 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 import dspy
 import pyarrow as pa
 import ray
-from batch_rows import Row, main, missing, questions, write
+from batch_command import main
+from batch_rows import Row, missing, questions, write
 from ray.data import ActorPoolStrategy, DataContext
 from tqdm import tqdm
 

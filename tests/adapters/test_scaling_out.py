@@ -203,8 +203,10 @@ def test_every_error_is_pickled(pickler: Any):
 
 def carried(error: Any) -> dict[str, Any]:
     """What an error holds, but for its signature."""
-    held: dict[str, Any] = vars(error)
-    return {name: held[name] for name in held if name not in ("signature", "__notes__")}
+    held: dict[str, Any] = dict(vars(error))
+    held.pop("signature", None)
+    held.pop("__notes__", None)
+    return held
 
 
 def test_an_error_keeps_its_signature_or_says_that_it_lost_it():
