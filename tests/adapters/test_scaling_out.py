@@ -203,7 +203,7 @@ def test_every_error_is_pickled(pickler: Any):
 
 def carried(error: Any) -> dict[str, Any]:
     """What an error holds, but for its signature."""
-    held: dict[str, Any] = dict(vars(error))
+    held: dict[str, Any] = error.__dict__.copy()
     held.pop("signature", None)
     held.pop("__notes__", None)
     return held
