@@ -94,6 +94,13 @@ def soak(*arguments: str) -> None:
     run(command(VENV, "python"), "-m", "benchmarks.soak", *arguments)
 
 
+def scale() -> None:
+    """Measure batches and large tool sets, and write docs/scale_measured.md and the guide's table."""
+    install(EVERYTHING)
+    run(command(VENV, "python"), "-m", "benchmarks.batch")
+    run(command(VENV, "python"), "-m", "benchmarks.large_tool_sets")
+
+
 def docs() -> None:
     """Write the pages of docs/ that are measured, not typed."""
     install(TESTS)
@@ -157,12 +164,44 @@ def newest(*arguments: str) -> None:
         run(command(venv, "python"), "-m", "pytest", *arguments)
 
 
+def sdks(*arguments: str) -> None:
+    """Run the tests on the newest LiteLLM, mcp and SDKs, and DSPy as pinned; arguments go to pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        venv, dspys = Path(name) / "venv", Path(name) / "constraints.txt"
+        pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        dspys.write_text("\n".join(line for line in pinned if line.startswith("dspy")), encoding="utf-8")
+        run(sys.executable, "-m", "venv", venv)
+        pip = (command(venv, "python"), "-m", "pip", "--disable-pip-version-check")
+        run(*pip, "install", "-qq", "--constraint", dspys, "--editable", TESTS)
+        run(*pip, "freeze")
+        run(command(venv, "python"), "-m", "pytest", "-n", "2", *arguments)
+
+
+def release(*arguments: str) -> None:
+    """Check that this checkout can be released; `--rehearsal` allows a changelog without a date."""
+    run(sys.executable, ROOT / ".ci" / "release.py", *arguments)
+
+
 def nightly() -> None:
-    """Run what takes longer than CI should: the benchmarks' own check, a soak, and the newest DSPy."""
-    install(TESTS)
+    """Run what takes longer than CI should, whatever fails: benchmarks, a soak, the newest SDKs and DSPy."""
+    install(EVERYTHING)
+    failed: list[str] = []
+    for name, recipe in (
+        ("benchmarks", _check_benchmarks),
+        ("soak", soak),
+        ("sdks", sdks),
+        ("newest", newest),
+    ):
+        try:
+            recipe()
+        except SystemExit as verdict:  # noqa: PERF203  (whatever fails, the rest is run)
+            failed.append(f"{name}: {verdict}")
+    if failed:
+        sys.exit("\n".join(failed))
+
+
+def _check_benchmarks() -> None:
     run(command(VENV, "python"), "-m", "pytest", "benchmarks/check.py")
-    soak("--calls", "100000")
-    newest()
 
 
 def conformance() -> None:
@@ -328,7 +367,7 @@ RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
         *(demo, test, lint, types, specs, site, coverage, conformance, wheel, ci),
-        *(bench, soak, fuzz, mutate, house, nightly, newest, docs, pins),
+        *(bench, soak, scale, fuzz, mutate, house, nightly, newest, sdks, docs, pins, release),
     )
 }
 

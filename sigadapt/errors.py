@@ -16,6 +16,7 @@ Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (rule 5).
 """
 
+import sys
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
@@ -282,12 +283,32 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
     def __rich__(self) -> Any:
         return self.choice.rendered(self).rich()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A signature made in a function or from a text is not found by name where the error is loaded. An
+        # error has to leave its process all the same, and says what stayed behind.
+        revive, (cls, args, state) = super().__reduce__()
+        if _is_found_by_name(self.signature):
+            return revive, (cls, args, state)
+        name = getattr(self.signature, "__name__", type(self.signature).__name__)
+        lost = f"The signature {name} did not travel with this error."
+        notes = [*state.get("__notes__", ()), lost]
+        return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
+
 
 def _told(choice: AnyChoice) -> str:
     """What the model said: its text, and its calls, each bad one with what is wrong. Optimizers show it."""
     calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
     lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
     return "\n".join([*([choice.text] if choice.text else []), *lines])
+
+
+def _is_found_by_name(value: Any) -> bool:
+    if value is None:
+        return True
+    found: Any = sys.modules.get(getattr(value, "__module__", ""))
+    for name in getattr(value, "__qualname__", "").split("."):
+        found = getattr(found, name, None)
+    return found is value
 
 
 class MissingToolCalls(ToolCallParseError):

@@ -44,6 +44,7 @@ from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared, declared_before
 from sigadapt.adapters.request.lowering import Lowered, lowered
+from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
@@ -306,7 +307,10 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         if isinstance(asked, Choice):
             return nothing._replace(instead=setup.checked_choice(asked))
         request = asked
-    return Prepared(setup, plan, call.signature, request, _fit(request, calling, route), calling)
+    sent = _fit(request, calling, route)
+    if options.max_tool_bytes is not None:
+        refuse_large(request, sent, options.max_tool_bytes, plan.tools)
+    return Prepared(setup, plan, call.signature, request, sent, calling)
 
 
 def _fit(request: Request, calling: Calling, route: Route) -> Lowered:

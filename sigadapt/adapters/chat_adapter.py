@@ -37,6 +37,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         hooks: objects called around the model call, in order (`adapters/hooks.py`).
         recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
         call_format: the text format in which prompted calls are asked for.
+        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.
@@ -68,6 +69,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         hooks: Sequence[Any] = (),
         recover: bool = False,
         call_format: str = "hermes",
+        max_tool_bytes: int | None = None,
         **unknown: Never,
     ) -> None:
         dspy.ChatAdapter.__init__(
@@ -92,4 +94,5 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             hooks=hooks,
             recover=recover,
             call_format=call_format,
+            max_tool_bytes=max_tool_bytes,
         )

@@ -19,11 +19,12 @@ to the same stream. Rules:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from sigadapt.adapters.lm.dspy_internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.adapters.response.choice import Choice, readings_of
 from sigadapt.adapters.text_listeners import TextSubscription, holds_more, texts_in, with_text
+from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
 from sigadapt.schemas.arguments import parse_arguments
@@ -65,6 +66,9 @@ class CallListener(StreamListener):
         partial: whether to get a `PartialCall` for every fragment, in addition to the whole calls.
         options: `predict`, `predict_name` and `allow_reuse` of `dspy.streaming.StreamListener`.
 
+    Raises:
+        InvalidOption: `not_picklable`, when it is pickled.
+
     Example:
         >>> import dspy
         >>> listener = CallListener("calls", partial=True)
@@ -75,6 +79,14 @@ class CallListener(StreamListener):
     def __init__(self, signature_field_name: str, *, partial: bool = False, **options: Any) -> None:
         super().__init__(signature_field_name, **options)
         self.partial = partial
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidOption(
+            f"the CallListener of {self.signature_field_name!r} cannot be pickled: it listens to a stream of "
+            "its process",
+            code="not_picklable",
+            fix="Make it where the program is streamed.",
+        )
 
     def receive(self, chunk: Any) -> None:
         """Ignore chunks of text: a `CallSubscription` sends the calls to the stream."""

@@ -1,11 +1,13 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
+from sigadapt.signatures.tool_decl import pickle_fault
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
@@ -25,6 +27,8 @@ class Options:
             the prompt and reads the calls from the text. `auto` decides for each model (`calling/modes.py`).
             A mapping from model names to these decides by name, and leaves other models to `auto`.
         call_format: the text format in which prompted calls are asked for (`docs/text_formats.md`).
+        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any. A request with
+            more is refused with the largest tools (`request/tool_budget.py`).
         recover: whether calls are read from the text of a native answer that has none; they are marked
             `recovered`.
         tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
@@ -43,6 +47,7 @@ class Options:
 
     Raises:
         InvalidOption: for an invalid value; the message names the option and its valid values.
+            `not_picklable`, when it is pickled, for an option that the pickler cannot take.
 
     Example:
         >>> Options(on_invalid="drop")
@@ -62,6 +67,7 @@ class Options:
     hooks: Sequence[Any] = ()
     recover: bool = False
     call_format: str = "hermes"
+    max_tool_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -79,6 +85,40 @@ class Options:
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
             raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
+
+        if self.max_tool_bytes is not None and (
+            type(self.max_tool_bytes) is not int or self.max_tool_bytes < 1
+        ):
+            reason = f"expected an int of 1 or more, or None, got {self.max_tool_bytes!r}"
+            raise InvalidOption(reason, field="max_tool_bytes")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
+        return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
+
+    def __copy__(self) -> "Options":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in values.items():
+            for part in value if name == "hooks" else (value,):
+                fault = pickle_fault(part)
+                if fault is not None:
+                    raise _not_picklable(name, part, fault) from fault
+        return _unpickled, (values,)
+
+
+def _unpickled(values: dict[str, Any]) -> Options:
+    return Options(**values)
+
+
+def _not_picklable(name: str, value: object, fault: Exception) -> InvalidOption:
+    return InvalidOption(
+        f"{value!r} cannot be pickled: {fault}",
+        code="not_picklable",
+        field=name,
+        fix="Define its class at the top level of a module, or make the adapter where it is used.",
+    )
 
 
 def with_switch(

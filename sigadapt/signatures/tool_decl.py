@@ -364,27 +364,36 @@ Define the function at the top level of a module, or declare the tool anew.
 
 
 def pickle_fault(value: object) -> Exception | None:
-    """Say why pickle cannot take a value; None where it can, or where cloudpickle asks, which takes more.
+    """Say why a value cannot be pickled by the pickler at work, pickle or cloudpickle; None where it can.
 
     Example:
         >>> pickle_fault(len), type(pickle_fault(lambda: 0)).__name__
         (None, 'PicklingError')
     """
-    if value is None or isinstance(value, bool) or _is_cloudpickle_asking():
+    if value is None or isinstance(value, bool):
         return None
     try:
-        pickle.dumps(value)
+        _dumps_at_work()(value)
     except Exception as error:  # noqa: BLE001  (whatever the value's own classes raise)
         return error
     return None
 
 
-def _is_cloudpickle_asking() -> bool:
-    """Whether cloudpickle is at work, with which DSPy saves programs; no other sign of it reaches a value."""
+def _dumps_at_work() -> Callable[[object], bytes]:
+    """Return the `dumps` of the pickler that asks: cloudpickle's, which takes more, or pickle's.
+
+    DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own.
+    Nothing but the frames of its modules tells a value that one of them is at work.
+    """
     frame = currentframe()
-    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("cloudpickle."):
+    while frame is not None:
+        if (
+            "cloudpickle" in str(frame.f_globals.get("__name__")).split(".")
+            and "CloudPickler" in frame.f_globals
+        ):
+            return frame.f_globals["dumps"]
         frame = frame.f_back
-    return frame is not None
+    return pickle.dumps
 
 
 def _unpickled(source: Json, functions: Json) -> ToolDecl:
@@ -410,6 +419,20 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
     text = Text(decl.text.parts, decl.text.checked)
     copy.__dict__.update({**decl.__dict__, "text": text, **fields})
     _check_fields(copy)
+    return copy
+
+
+def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
+    """Return a copy of a declaration with further `extras`. Its schemas are not checked again.
+
+    Example:
+        >>> with_extras(ToolDecl("read"), defer_loading=True).to_openai()["defer_loading"]
+        True
+    """
+    merged = {**(decl.extras or {}), **extras}
+    copy = altered(decl)
+    copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
+    copy.__dict__["extras"] = merged
     return copy
 
 

@@ -1,8 +1,8 @@
 """Toolset: a named source of tools that is resolved for each request, before the request is sent (rule 4).
 
-A toolset is immutable. `filtered`, `named`, `prefixed`, `renamed` and `prepared` return a new toolset, which
-changes the tools of the old one; `combined` joins several. Resolving is a generator (`awaiting.py`), so that
-`resolve` and `aresolve` share their code.
+A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared`
+return a new toolset, which changes the tools of the old one; `combined` joins several. Resolving is a
+generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import closest
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.sources.runnable import SeveralTools
 from sigadapt.signatures.tool_decl import ToolDecl, altered, pickle_fault
@@ -55,11 +54,17 @@ class RequestContext:
         for name in ("inputs", "settings"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RequestContext, (self.signature, dict(self.inputs), dict(self.settings))
+
 
 _OUTSIDE = RequestContext()
 
 Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable[object]]"
 """A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
+
+Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Awaitable[Iterable[str]]]"
+"""A function of the context and the tools. It returns names of tools; it may be async."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +117,37 @@ class Toolset(SeveralTools):
             ['read']
         """
         return self.prepared(partial(_filtered, predicate))
+
+    def retrieved(self, search: Search) -> "Toolset":
+        """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
+
+        Tools that the conversation has called stay, as do native tools. The order is that of the tools.
+
+        Args:
+            search: your retriever. It gets the RequestContext and the tools, and returns names. It may be
+                async.
+
+        Example:
+            >>> def search(context, decls):
+            ...     return [decl.name for decl in decls if decl.name in context.inputs["question"]]
+            >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}]).retrieved(search)
+            >>> [decl.name for decl in files.resolve(RequestContext(inputs={"question": "read it"}))]
+            ['read']
+        """
+        return self.prepared(Retrieved(search))
+
+    def deferred(self, *loaded: str) -> "Toolset":
+        """Defer the loading of all tools but the `loaded` ones: the model searches for them.
+
+        Where a provider has such a search, it is added. Where it has none, all tools are sent at once, on
+        record.
+
+        Example:
+            >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}]).deferred("read").resolve()
+            >>> [tool.get("defer_loading") or tool["type"] for tool in files.to_openai()]
+            ['tool_search', 'function', True]
+        """
+        return self.prepared(partial(deferred, frozenset(loaded)))
 
     def named(self, *names: str) -> "Toolset":
         """Keep only the tools with these names, in this order. An unknown name is an error when resolved.
@@ -208,14 +244,21 @@ class Toolset(SeveralTools):
         """Return the tools for a request, as steps for `run` or `arun`."""
         decls = yield from self._settled(lambda: _begin(self.source, context), context)
         for transform in self.transforms:
-            decls = yield from self._settled(partial(transform, context, decls), context)
+            kept = partial(transform.kept, context, decls) if isinstance(transform, Retrieved) else None
+            decls = yield from self._settled(partial(transform, context, decls), context, kept)
         return decls
 
-    def _settled(self, begin: Callable[[], object], context: RequestContext) -> Steps[ToolDecls]:
+    def _settled(
+        self,
+        begin: Callable[[], object],
+        context: RequestContext,
+        kept: Callable[[object], object] | None = None,
+    ) -> Steps[ToolDecls]:
         try:
             sources = begin()
             if isawaitable(sources):
                 sources = yield Await(sources, self._refusal)
+            sources = sources if kept is None else kept(sources)
             return (yield from resolving(sources, context))
         except Exception as error:
             raise naming(error, self.name) from error
@@ -252,9 +295,6 @@ class Toolset(SeveralTools):
         return f"Toolset({self.name!r})"
 
 
-Entries: TypeAlias = "list[ToolDecl | NativeTool]"
-
-
 def _filtered(
     predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
 ) -> Entries:
@@ -266,7 +306,7 @@ def _filtered(
 
 
 def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
-    return [_known(name, decls) for name in names]
+    return [known_tool(name, decls) for name in names]
 
 
 def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
@@ -275,7 +315,7 @@ def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
 
 def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
     for name in names:
-        _known(name, decls)
+        known_tool(name, decls)
     return _renamed(names, decls)
 
 
@@ -390,15 +430,6 @@ def _kept(answer: object) -> bool:
         answer.close()
         raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")
     return bool(answer)
-
-
-def _known(name: str, decls: ToolDecls) -> ToolDecl:
-    if name in decls:
-        return decls[name]
-    known = [decl.name for decl in decls]
-    near = closest(name, known)
-    fix = f"Did you mean {near!r}?" if near else f"Known tools: {', '.join(map(repr, known)) or 'none'}."
-    raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
 
 
 def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:

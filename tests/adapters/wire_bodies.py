@@ -117,12 +117,22 @@ def part(scope: str, form: str, sent: Mapping[str, Any]) -> Any:
         results = [row for row in rows if is_result(row) or is_attachment(row)]
         said = [row for row in rows if row not in results]
         assert rows == said + results, "nothing follows the results"
-        return said if scope == "said" else results
+        return (
+            [_in_ollamas_words(row) if form == "ollama" else row for row in said]
+            if scope == "said"
+            else results
+        )
     if scope == "format":
         found = {key: sent[key] for key in _FORMAT_KEYS if key in sent}
         config = sent.get("generationConfig", {})
         return found | {key: config[key] for key in config if key != "candidate_count"}
     return {key: sent[key] for key in (*_TOOL_KEYS, "toolConfig") if key in sent}
+
+
+def _in_ollamas_words(row: Mapping[str, Any]) -> Any:
+    """A message without the ids of its calls: LiteLLM sends them from 1.109 on, Ollama has no such field."""
+    calls = [{key: value for key, value in call.items() if key != "id"} for call in row.get("tool_calls", ())]
+    return {**row, "tool_calls": calls} if calls else row
 
 
 class Served:

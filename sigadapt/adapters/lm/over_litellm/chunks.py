@@ -48,6 +48,21 @@ def _shown(delta: Any) -> Json:
     return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
 
 
+def just_ended(error: Exception) -> bool:
+    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on.
+
+    Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
+
+    Example:
+        >>> (
+        ...     just_ended(RuntimeError("Stream ended before a finish_reason was received")),
+        ...     just_ended(OSError()),
+        ... )
+        (True, False)
+    """
+    return "Stream ended before a finish_reason" in str(error)
+
+
 class Chunks:
     """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from.
 

@@ -13,7 +13,7 @@ Streaming: `over_litellm/chunks.py`.
 import copy
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -32,7 +32,7 @@ from sigadapt.adapters.lm.dspy_internals import (
     with_engine,
 )
 from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
 from sigadapt.adapters.lm.routes import NOTHING, known_of
 from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.request.states import replaying
@@ -210,6 +210,24 @@ def _events(response: lm15.Response) -> list[Any]:
         return [start, end]
 
 
+def _next(came: Iterator[Any]) -> Any:
+    try:
+        return next(came, None)
+    except Exception as error:
+        if not just_ended(error):
+            raise
+    return None
+
+
+async def _anext(came: AsyncIterator[Any]) -> Any:
+    try:
+        return await anext(came, None)
+    except Exception as error:
+        if not just_ended(error):
+            raise
+    return None
+
+
 class Engine(_WithState, LiteLLMEngine):
     """DSPy's sync LiteLLM engine, with provider state."""
 
@@ -233,7 +251,7 @@ class Engine(_WithState, LiteLLMEngine):
             came = iter(source)
             while True:
                 with litellm_errors(model=request.model):
-                    chunk = next(came, None)
+                    chunk = _next(came)
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
@@ -264,7 +282,7 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
             came = source.__aiter__()
             while True:
                 with litellm_errors(model=request.model):
-                    chunk = await anext(came, None)
+                    chunk = await _anext(came)
                 if chunk is None:
                     break
                 for event in chunks.events(chunk):

@@ -1,0 +1,71 @@
+"""The budget of a request's tools, in bytes, where an adapter has one (`max_tool_bytes`).
+
+What counts is the JSON of the tools that the model reads. A tool that is deferred until the model searches
+for it does not count, where the route has such a search.
+"""
+
+from typing import Any
+
+from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.json_values import compact, listed
+from sigadapt.signatures.tool_decls import CanonicalTools
+
+_MOST_NAMES = 5
+_FIX = (
+    "Choose tools for each request with Toolset.retrieved, defer them with Toolset.deferred, shorten the "
+    "largest, or raise max_tool_bytes."
+)
+
+
+def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None:
+    """Refuse a request whose tools are larger than a budget, and name the largest.
+
+    Args:
+        request: the canonical Request.
+        sent: the same, made fit for its route. If its tools are in its words, those of `request` count.
+        most: the budget in bytes.
+        field: the tools field.
+
+    Raises:
+        InvalidToolDecl: `over_tool_budget`, with the largest tools and their bytes.
+
+    Example:
+        >>> tools = [{"type": "function", "function": {"name": "now", "description": "The time."}}]
+        >>> request: Request = {"model": "m", "messages": [], "tools": tools}
+        >>> refuse_large(request, Lowered(request, {}, ()), 50, "tools")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidToolDecl: field 'tools', tool 'now': the request's 1 tool has 71 bytes, and \
+max_tool_bytes is 50. The largest: 'now' 71. Choose ...
+    """
+    sizes = _sizes(sent.request.get("tools") or request.get("tools") or [])
+    total = sum(sizes.values())
+    if total <= most:
+        return
+    declared = {alias: name for name, alias in sent.names.items()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])
+    told = (f"{declared.get(name, name)!r} {sizes[name]:,}" for name in largest)
+    has = "tool has" if len(sizes) == 1 else "tools have"
+    raise InvalidToolDecl(
+        f"the request's {len(sizes):,} {has} {total:,} bytes, and max_tool_bytes is {most:,}. The largest: "
+        f"{listed(told, _MOST_NAMES, ', ')}",
+        code="over_tool_budget",
+        field=field,
+        tool=declared.get(largest[0], largest[0]),
+        fix=_FIX,
+    )
+
+
+def _sizes(tools: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the bytes of each tool that the model reads, by the name that is sent."""
+    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if "sizes" not in kept:
+        kept["sizes"] = {
+            _name_of(tool): len(compact(tool).encode()) for tool in tools if not tool.get("defer_loading")
+        }
+    return kept["sizes"]
+
+
+def _name_of(tool: dict[str, Any]) -> str:
+    return str(named_part(tool).get("name") or tool.get("name") or tool.get("type"))

@@ -1,0 +1,164 @@
+"""Columns: calls and errors as rows of plain values, for Arrow, Parquet and data frames.
+
+A table that holds pickled objects can be read by one version of one library. These rows hold texts and
+numbers, and always have the same keys, so that a column has one type even if no row of a batch has a call.
+`call_type` and `error_type` are those types for pyarrow, which is imported only there. Rules:
+
+ a. Every call is a row, good and bad, in the order in which the model made them (rule 3).
+ b. `arguments` is the text exactly as sent. `args_json` is what the program gets, as JSON; None for a bad
+    call.
+ c. Half of a surrogate pair, which no UTF-8 text can hold, is written as its JSON escape.
+"""
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import dspy
+import jiter
+
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+
+_CALL = {
+    **dict.fromkeys(("id", "name", "args_json", "arguments"), "text"),
+    "index": "number",
+    "altered": "texts",
+    **dict.fromkeys(("code", "message", "path"), "text"),
+}
+_ERROR = {
+    **dict.fromkeys(("type", "code", "message", "field", "tool", "path", "reason", "fix"), "text"),
+    "status": "number",
+}
+
+
+def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
+    """Return every call of an answer as a row.
+
+    Args:
+        calls: the value of a calls field; None for no calls.
+
+    Returns:
+        For each call `id`, `name`, `args_json`, `arguments`, `index`, `altered`, `code`, `message`, `path`.
+        The last three are None for a good call.
+
+    Example:
+        >>> rows = call_rows(ToolCalls([{"name": "get_weather", "args": {"city": "Paris"}}]))
+        >>> rows[0]["name"], rows[0]["args_json"], rows[0]["code"]
+        ('get_weather', '{"city":"Paris"}', None)
+    """
+    if calls is None:
+        return []
+    known = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
+    return [_call_row(call) for call in known.in_order()]
+
+
+def calls_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> ToolCalls:
+    """Return the calls of rows that `call_rows` made, also after Arrow, Parquet or a data frame held them.
+
+    What belongs to the turn (`text`, `reasoning`, the provider's state) is not in the rows. To go on with a
+    conversation, keep `calls.model_dump_json()` too.
+
+    Example:
+        >>> calls = ToolCalls([{"name": "get_weather", "args": {"city": "Paris"}}])
+        >>> calls_from_rows(call_rows(calls)) == calls
+        True
+    """
+    made = [_call_of(row) for row in (() if rows is None else rows)]
+    good = [call for call in made if isinstance(call, ToolCall)]
+    return ToolCalls(tool_calls=good, invalid=[call for call in made if isinstance(call, InvalidToolCall)])
+
+
+def error_row(error: BaseException | None) -> Json | None:
+    """Return an error as a row.
+
+    Args:
+        error: any exception; None for no error. A `ToolCallParseError` also has calls: `call_rows` takes its
+            `choice.tool_calls`.
+
+    Returns:
+        `type`, `code`, `message`, `field`, `tool`, `path`, `reason`, `fix` and `status`, the HTTP status of a
+        provider's refusal. None for no error.
+
+    Example:
+        >>> error_row(ValueError("no city"))["message"], error_row(None)
+        ('no city', None)
+        >>> error_row(InvalidOption("is negative", field="max_reasks"))["code"]
+        'invalid_option'
+    """
+    if error is None:
+        return None
+    row: Json = {key: getattr(error, key, None) for key in _ERROR}
+    row |= {"type": type(error).__name__, "message": str(error)}
+    return {key: _fitting(row[key], kind) for key, kind in _ERROR.items()}
+
+
+def call_type() -> Any:
+    """Return the pyarrow type of a column of `call_rows`: a list of structs.
+
+    Raises:
+        InvalidOption: `missing_extra`, without pyarrow.
+
+    Example:
+        >>> call_type().value_type.names[:3]  # doctest: +SKIP
+        ['id', 'name', 'args_json']
+    """
+    return _pyarrow().list_(_struct(_CALL))
+
+
+def error_type() -> Any:
+    """Return the pyarrow type of a column of `error_row`s: a struct.
+
+    Raises:
+        InvalidOption: `missing_extra`, without pyarrow.
+
+    Example:
+        >>> error_type().names[:3]  # doctest: +SKIP
+        ['type', 'code', 'message']
+    """
+    return _struct(_ERROR)
+
+
+def _call_row(call: ToolCall | InvalidToolCall) -> Json:
+    if isinstance(call, RefusedToolCall):
+        call = call.as_invalid()
+    row: Json = {key: getattr(call, key, None) for key in _CALL}
+    row["args_json"] = compact(call.args) if isinstance(call, ToolCall) else None
+    return {key: _fitting(row[key], kind) for key, kind in _CALL.items()}
+
+
+def _fitting(value: Any, kind: str) -> Any:
+    if kind == "texts":
+        return [_utf8(each) for each in value]
+    if kind == "text":
+        return _utf8(value) if isinstance(value, str) else None
+    return value if type(value) is int else None
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
+    known: Json = {**row, "altered": tuple(row["altered"]), "index": int(row["index"])}
+    text: str | None = known.pop("args_json")
+    if text is None:
+        return InvalidToolCall.model_validate(known)
+    fields = {name: known[name] for name in ("id", "name", "arguments", "index", "altered")}
+    return ToolCall.model_validate({**fields, "args": jiter.from_json(text.encode())})
+
+
+def _struct(fields: Mapping[str, str]) -> Any:
+    pa = _pyarrow()
+    types = {"text": pa.string(), "texts": pa.list_(pa.string()), "number": pa.int64()}
+    return pa.struct([(name, types[kind]) for name, kind in fields.items()])
+
+
+def _pyarrow() -> Any:
+    try:
+        return cast("Any", importlib.import_module("pyarrow"))
+    except ModuleNotFoundError as error:
+        raise InvalidOption(
+            "Arrow types need pyarrow", code="missing_extra", fix="Install it: pip install 'sigadapt[ray]'."
+        ) from error

@@ -1,0 +1,128 @@
+"""Fewer tools for the model to read: those that a search finds for a request, and the rest deferred.
+
+`Toolset.retrieved` and `Toolset.deferred` add these changes. Rules:
+
+ a. What is found keeps the order of its declaration, so that the same tools are the same bytes to a
+    provider's cache.
+ b. Tools that the conversation has called stay: their calls are sent again, and a model may call them again.
+ c. Tools that a provider runs itself stay.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import dspy
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.json_values import closest, cut, is_array, is_object
+from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.tool_decl import ToolDecl, with_extras
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.results import ToolResults
+
+Entries: TypeAlias = list[ToolDecl | NativeTool]
+_SEARCH = "tool_search"
+
+
+class Retrieved(NamedTuple):
+    """A change of a toolset to the tools that a search finds, and those that always stay.
+
+    Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
+
+    Args:
+        search: a function of the RequestContext and the tools that returns names; it may be async.
+    """
+
+    search: Callable[[Any, ToolDecls], object]
+
+    def __call__(self, context: Any, decls: ToolDecls) -> object:
+        """Return what the search returns."""
+        return self.search(context, decls)
+
+    def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
+        """Return the tools that were found, and those that stay.
+
+        Raises:
+            InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, if these are no
+                names.
+        """
+        if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
+            raise _not_names(cast("object", found))
+        names = set(called_in(context.inputs))
+        for name in cast("Iterable[object]", found):
+            if not isinstance(name, str):
+                raise _not_names(name)
+            names.add(known_tool(name, decls).name)
+        return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
+
+
+def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
+    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none.
+
+    Raises:
+        InvalidToolDecl: `unknown_tool`, for a name in `loaded` that no tool has.
+    """
+    for name in sorted(loaded):
+        known_tool(name, decls)
+    entries: Entries = [
+        with_extras(entry, defer_loading=True)
+        if isinstance(entry, ToolDecl) and entry.name not in loaded
+        else entry
+        for entry in decls.entries
+    ]
+    searches = (e for e in entries if isinstance(e, NativeTool) and e.kind.startswith(_SEARCH))
+    return entries if next(searches, None) else [NativeTool({"type": _SEARCH}), *entries]
+
+
+def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
+    """Return the tool of a name.
+
+    Raises:
+        InvalidToolDecl: `unknown_tool`, with the closest name.
+
+    Example:
+        >>> known_tool("serach", ToolDecls([{"name": "search"}]))
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidToolDecl: tool 'serach': there is no tool with this name. Did you mean \
+'search'?
+    """
+    if name in decls:
+        return decls[name]
+    known = [decl.name for decl in decls]
+    near = closest(name, known)
+    fix = f"Did you mean {near!r}?" if near else f"Known tools: {cut(', '.join(map(repr, known)) or 'none')}."
+    raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
+
+
+def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the tools that the earlier turns among a signature's inputs called.
+
+    Example:
+        >>> from sigadapt import ToolCalls
+        >>> calls = ToolCalls([{"name": "now", "args": {}}])
+        >>> list(called_in({"results": ToolResults.of(calls, ["noon"]), "question": "And now?"}))
+        ['now']
+    """
+    for value in inputs.values():
+        if isinstance(value, ToolResults):
+            for turn in value.rounds:
+                yield from (call.name for call in turn.calls)
+        elif isinstance(value, dspy.ToolCalls):
+            yield from (call.name for call in value.tool_calls)
+        elif isinstance(value, dspy.History):
+            for event in value.messages:
+                yield from called_in(event)
+        elif isinstance(value, Mapping):  # calls that were saved as JSON, or a message of OpenAI's
+            saved = cast("Mapping[str, Any]", value).get("tool_calls")
+            for call in filter(is_object, saved if is_array(saved) else ()):
+                function = call.get("function")
+                yield str(call.get("name") or (function.get("name") if is_object(function) else None))
+
+
+def _not_names(found: object) -> InvalidToolDecl:
+    return InvalidToolDecl(
+        f"expected names of tools from the search, got {cut(repr(found))}",
+        code="invalid_search",
+        fix="Return the names of tools: [decl.name for ...].",
+    )

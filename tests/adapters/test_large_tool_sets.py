@@ -1,0 +1,252 @@
+"""Large tool sets: a search for each request, deferred tools, and a budget that names the largest."""
+
+import asyncio
+import json
+import pickle
+from typing import Any
+
+import cloudpickle
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ADAPTERS, ENGINES, Ask, lm_of
+
+import sigadapt
+from sigadapt import (
+    InvalidOption,
+    InvalidToolDecl,
+    RequestContext,
+    ToolCall,
+    ToolCalls,
+    ToolDecls,
+    ToolResults,
+    Toolset,
+)
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+TOOLS = [{"name": f"tool_{n}", "description": f"Does {n}. " + "x" * n} for n in range(40)]
+WEB: dict[str, Any] = {"type": "web_search", "search_context_size": "low"}
+
+
+OPENAIS = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c", "function": {"name": "tool_5", "arguments": "{}"}}],
+}
+
+
+def named(context: RequestContext, decls: ToolDecls) -> list[str]:
+    """The tools that the question names."""
+    return [decl.name for decl in decls if decl.name in context.inputs["question"].split()]
+
+
+async def named_later(context: RequestContext, decls: ToolDecls) -> list[str]:
+    await asyncio.sleep(0)
+    return named(context, decls)
+
+
+def ask(
+    provider: LoopbackProvider, tools: Any, wire: str = "openai", engine: str = "auto", **options: Any
+) -> Any:
+    lm = lm_of(provider, wire, engine)
+    settings: dict[str, Any] = {"tool_calling": "native", "on_invalid": "keep", **options}
+    adapter = sigadapt.ChatAdapter(**settings)
+    with dspy.context(lm=lm, adapter=adapter):
+        out = dspy.Predict(Ask)(question="What do tool_7 and tool_3 do?", tools=tools)
+    return out, lm.history[-1].get("changes") or ()
+
+
+def sent(provider: LoopbackProvider, number: int = -1) -> list[str]:
+    return [tool["function"]["name"] for tool in provider.received[number].body["tools"]]
+
+
+def test_a_search_chooses_the_tools_of_a_request():
+    """toolsets: A search chooses the tools of a request."""
+    calls = [Call("tool_3", {}), Call("tool_4", {})]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        out, _ = ask(provider, Toolset("many", TOOLS).retrieved(named))
+    assert sent(provider) == ["tool_3", "tool_7"], "in the order of declaration"
+    assert [call.name for call in out.calls] == ["tool_3"]
+    assert [call.code for call in out.calls.invalid] == ["unknown_tool"]
+
+
+async def test_an_async_search_is_awaited():
+    """toolsets: A search chooses the tools of a request."""
+    tools = Toolset("many", TOOLS).retrieved(named_later)
+    with LoopbackProvider([Answer(text="Hm.")]) as provider:
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            await dspy.Predict(Ask).acall(question="tool_5 ?", tools=[tools, {"name": "always"}])
+        assert sent(provider) == ["tool_5", "always"]
+        with pytest.raises(InvalidToolDecl, match="has to be awaited"):
+            ask(provider, tools)
+        assert len(provider.received) == 1
+
+
+def test_tools_of_earlier_turns_and_native_tools_stay():
+    """toolsets: What the conversation has called stays declared."""
+    calls = ToolCalls([ToolCall(id="c1", name="tool_1", args={})])
+    earlier = ToolCalls([ToolCall(id="c2", name="tool_2", args={})])
+    saved = {"question": "q", "calls": calls.model_dump(mode="json")}
+    event = {"question": "q", "calls": earlier, "results": ToolResults.of(earlier, ["2"])}
+    dspys = {"question": "q", "calls": dspy.ToolCalls.from_dict_list([{"name": "tool_4", "args": {}}])}
+    toolset = Toolset("many", [*TOOLS, WEB]).retrieved(named)
+    for inputs, names in [
+        ({"results": ToolResults.of(calls, ["1"])}, ["tool_1"]),
+        ({"history": dspy.History(messages=[event])}, ["tool_2"]),
+        ({"history": dspy.History(messages=[event, saved, dspys])}, ["tool_1", "tool_2", "tool_4"]),
+        ({"message": OPENAIS}, ["tool_5"]),
+        ({"message": {"tool_calls": [None, 7, {}, {"function": 1}]}, "other": {"tool_calls": "no"}}, []),
+        ({}, []),
+    ]:
+        decls = toolset.resolve(RequestContext(inputs={"question": "tool_9", **inputs}))
+        assert [decl.name for decl in decls] == [*names, "tool_9"]
+        assert decls.to_openai()[-1] == WEB
+
+
+@pytest.mark.parametrize("found", ["tool_1", None, 7, [7], {"tool_1": 1}, b"tool_1"])
+def test_what_is_no_names_is_refused(found: Any):
+    """toolsets: A search that finds something else is an error."""
+    toolset = Toolset("many", TOOLS).retrieved(lambda _, __: found)
+    with pytest.raises(InvalidToolDecl, match="in toolset 'many': expected names of tools") as caught:
+        toolset.resolve()
+    assert (caught.value.code, bool(caught.value.fix)) == ("invalid_search", True)
+
+
+def test_a_name_that_no_tool_has_is_refused():
+    """toolsets: A search that finds something else is an error."""
+    for toolset in (
+        Toolset("many", TOOLS).retrieved(lambda _, __: ["tool_100"]),
+        Toolset("many", TOOLS).deferred("tool_100"),
+    ):
+        with pytest.raises(InvalidToolDecl, match="no tool with this name") as caught:
+            toolset.resolve()
+        assert (caught.value.code, caught.value.tool) == ("unknown_tool", "tool_100")
+
+
+@given(st.lists(st.sampled_from([tool["name"] for tool in TOOLS])))
+def test_the_same_tools_give_the_same_request(names: list[str]):
+    """toolsets: A search chooses the tools of a request."""
+    decls = Toolset("many", TOOLS).retrieved(lambda _, __: iter(names)).resolve()
+    same = Toolset("many", TOOLS).retrieved(lambda _, __: sorted(names, reverse=True)).resolve()
+    assert decls.fingerprint() == same.fingerprint()
+    assert {decl.name for decl in decls} == set(names)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("wire", "search"), [("anthropic", "tool_search_tool_bm25_20251119"), ("responses", "tool_search")]
+)
+def test_deferred_tools_come_with_a_search(wire: str, search: str, engine: str):
+    """toolsets: Deferred tools come with a search."""
+    many = Toolset("many", TOOLS[:3]).deferred("tool_1")
+    with LoopbackProvider([Answer(text="Hm.")]) as provider:
+        ask(provider, many, wire, engine)
+    tools = provider.received[0].body["tools"]
+    assert [tool["name"] for tool in tools[1:]] == ["tool_0", "tool_1", "tool_2"]
+    assert tools[0]["type"] == search
+    assert [bool(tool.get("defer_loading")) for tool in tools] == [False, True, False, True]
+
+
+def test_deferred_tools_keep_what_they_are():
+    """toolsets: Deferred tools come with a search."""
+
+    def tool(city: str) -> str:
+        """Look."""
+        return city
+
+    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    decls = (
+        Toolset("t", [search, tool, {"name": "b", "cache_control": {"type": "ephemeral"}}])
+        .deferred()
+        .resolve()
+    )
+    assert decls["tool"].func is tool
+    assert decls["tool"].flaw_of({"city": 1}) is not None
+    assert decls["b"].extras == {"cache_control": {"type": "ephemeral"}, "defer_loading": True}
+    assert decls.to_openai()[0] == search, "a search that is there stays, and is the only one"
+    assert len(decls.to_openai()) == 3
+    assert ToolDecls.model_validate_json(decls.model_dump_json()) == decls
+    assert ToolDecls([tool]).to_openai()[0].get("defer_loading") is None, (
+        "the declaration itself is as it was"
+    )
+
+
+def test_where_nothing_is_deferred_all_tools_are_sent_on_record():
+    """toolsets: Deferred tools come with a search."""
+    with LoopbackProvider([Answer(text="Hm.")]) as provider:
+        _, changes = ask(provider, Toolset("many", TOOLS[:3]).deferred())
+    assert sent(provider) == ["tool_0", "tool_1", "tool_2"]
+    assert len([change for change in changes if change.what == "dropped"]) == 4
+
+
+@pytest.mark.parametrize("adapter", [*ADAPTERS, sigadapt.BAMLAdapter])
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+def test_a_budget_names_the_largest_tools(adapter: Any, mode: str):
+    """request-shaping: A budget of bytes refuses a large tool set."""
+    decls = ToolDecls(TOOLS)
+    total = sum(decl.size for decl in decls)
+    for tools in (TOOLS, decls, Toolset("many", TOOLS)):
+        with LoopbackProvider([Answer(text="Hm.")]) as provider, dspy.context(lm=lm_of(provider)):
+            with dspy.context(adapter=adapter(tool_calling=mode, max_tool_bytes=total)):
+                dspy.Predict(Ask)(question="Hm?", tools=tools)
+            smaller = dspy.context(adapter=adapter(tool_calling=mode, max_tool_bytes=total - 1))
+            with smaller, pytest.raises(InvalidToolDecl) as caught:
+                dspy.Predict(Ask)(question="Hm?", tools=tools)
+            assert len(provider.received) == 1, "it is refused before the request"
+        error = caught.value
+        assert (error.code, error.field, error.tool) == ("over_tool_budget", "tools", "tool_39")
+        told = f"the request's 40 tools have {total:,} bytes, and max_tool_bytes is {total - 1:,}."
+        assert told in error.reason
+        assert f"'tool_39' {decls['tool_39'].size:,}, 'tool_38' {decls['tool_38'].size:,}" in error.reason
+        assert "and 35 more" in error.reason
+        assert "retrieved" in (error.fix or "")
+
+
+def test_an_alias_is_named_as_it_was_declared():
+    """request-shaping: A budget of bytes refuses a large tool set."""
+    refused = pytest.raises(InvalidToolDecl, match=r"'crm\.find all'")
+    with LoopbackProvider([Answer(text="Hm.")]) as provider, refused as caught:
+        ask(provider, [{"name": "crm.find all"}], max_tool_bytes=10)
+    assert caught.value.tool == "crm.find all"
+
+
+def test_deferred_tools_count_where_they_are_not_deferred():
+    """request-shaping: A budget of bytes refuses a large tool set."""
+    many = Toolset("many", TOOLS).deferred().resolve()
+    with LoopbackProvider([Answer(text="Hm.")]) as provider:
+        for _ in range(2):
+            ask(provider, many, "anthropic", max_tool_bytes=200)
+        with pytest.raises(InvalidToolDecl, match="max_tool_bytes is 200"):
+            ask(provider, many, "openai", max_tool_bytes=200)
+    assert len(provider.received) == 2
+
+
+def test_a_hooks_tools_count():
+    """request-shaping: A budget of bytes refuses a large tool set."""
+
+    class Fewer:
+        def before_request(self, request: Any, context: Any) -> Any:
+            return {**request, "tools": request["tools"][:1]}
+
+    with LoopbackProvider([Answer(text="Hm.")]) as provider:
+        ask(provider, TOOLS, max_tool_bytes=200, hooks=[Fewer()])
+    assert sent(provider) == ["tool_0"]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "100", True])
+def test_a_budget_is_a_number_of_bytes(value: Any):
+    """request-shaping: A budget of bytes refuses a large tool set."""
+    with pytest.raises(InvalidOption) as caught:
+        sigadapt.ChatAdapter(max_tool_bytes=value)
+    assert caught.value.field == "max_tool_bytes"
+
+
+def test_a_retrieved_toolset_is_pickled():
+    """toolsets: A toolset is pickled, or says why not."""
+    for toolset in (Toolset("many", TOOLS).retrieved(named), Toolset("many", TOOLS).deferred("tool_1")):
+        context = RequestContext(inputs={"question": "tool_9"})
+        for pickler in (pickle, cloudpickle):
+            back = pickle.loads(pickler.dumps(toolset))  # noqa: S301
+            assert json.dumps(back.resolve(context).to_openai()) == json.dumps(
+                toolset.resolve(context).to_openai()
+            )

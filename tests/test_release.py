@@ -1,0 +1,108 @@
+"""The checks of `tasks.py release`, on what is right and on what is wrong."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(name="release")
+def _release() -> Any:
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    spec.loader.exec_module(module)
+    sys.path[:] = before
+    return module
+
+
+PACKAGE = '__version__ = "1.2.0"\n'
+CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-11-21\n\n### Added\n\n- More.\n\n## [1.1.0] - 2026-10-01\n"
+
+
+@pytest.mark.parametrize(
+    ("package", "changelog", "tags", "rehearsal", "said"),
+    [
+        (PACKAGE, CHANGELOG, [], False, []),
+        (PACKAGE, CHANGELOG.replace("2026-11-21", "Unreleased"), [], True, []),
+        (PACKAGE, CHANGELOG.replace("2026-11-21", "Unreleased"), [], False, ["no date"]),
+        (PACKAGE, CHANGELOG.replace("2026-11-21", "soon"), [], True, ["no date"]),
+        (PACKAGE.replace("1.2.0", "1.3.0"), CHANGELOG, [], False, ["1.3.0, and the first entry"]),
+        (PACKAGE, CHANGELOG.replace("### Added\n\n- More.\n\n", ""), [], False, ["says nothing"]),
+        (PACKAGE, CHANGELOG, ["v1.1.0", "v1.2.0"], False, ["v1.2.0 is there already"]),
+        ("", CHANGELOG, [], False, ["no __version__"]),
+    ],
+)
+def test_a_wrong_version_is_found(
+    release: Any, *, package: str, changelog: str, tags: list[str], rehearsal: bool, said: list[str]
+) -> None:
+    """releasing: A wrong version or changelog is found."""
+    faults = list(release.faults_of_version(package, changelog, tags, rehearsal=rehearsal))
+    assert len(faults) == len(said)
+    assert all(part in fault for part, fault in zip(said, faults, strict=True))
+
+
+def tracked() -> list[str]:
+    command = ["git", "ls-files"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return listing.stdout.splitlines()
+
+
+INFO = "sigadapt-1.2.0.dist-info"
+
+
+def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
+    """releasing: What does not belong into a distribution is found."""
+    known = tracked()
+    package = [name for name in known if name.startswith("sigadapt/")]
+    whole = [*package, f"{INFO}/licenses/LICENSE", f"{INFO}/entry_points.txt", f"{INFO}/METADATA"]
+    assert list(release.faults_of_wheel(whole, known)) == []
+    assert list(release.faults_of_wheel([*whole, "tests/support.py"], known)) == [
+        "the wheel has tests/support.py"
+    ]
+    typed = [name for name in whole if name != "sigadapt/py.typed"]
+    assert list(release.faults_of_wheel(typed, known)) == ["the wheel lacks sigadapt/py.typed"]
+    licensed = [name for name in whole if "LICENSE" not in name]
+    assert list(release.faults_of_wheel(licensed, known)) == ["the wheel's metadata lacks licenses/LICENSE"]
+
+    source = [
+        *package,
+        "tests/support.py",
+        "LICENSE",
+        "README.md",
+        "pyproject.toml",
+        "PKG-INFO",
+        ".gitignore",
+    ]
+    assert list(release.faults_of_sdist(source, known)) == []
+    recorded = "tests/corpus/wire/openai.jsonl.gz"
+    assert list(release.faults_of_sdist([*source, recorded], known)) == [
+        f"the source distribution has {recorded}, which git does not"
+    ]
+    assert list(release.faults_of_sdist([*source, recorded], [*known, recorded])) == [
+        f"the source distribution has {recorded}, which does not belong there"
+    ]
+    assert list(release.faults_of_sdist([*source, "tasks.py"], known)) == [
+        "the source distribution has tasks.py, which does not belong there"
+    ]
+    assert list(release.faults_of_sdist(source[1:], known)) == [f"the source distribution lacks {source[0]}"]
+
+
+def test_a_python_is_asked_for_its_version(release: Any) -> None:
+    """releasing: Each Python that is there is tried."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert dict(release.pythons())[here] == sys.executable
+    assert list(dict(release.pythons())) == ["3.10", "3.11", "3.12", "3.13"]
+    assert release.is_python(here, sys.executable)
+    assert not release.is_python("3.9", sys.executable)
+    assert not release.is_python(here, "")
+    assert next(release.candidates("2.0")) == sys.executable
