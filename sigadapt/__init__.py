@@ -38,8 +38,8 @@ from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.signatures.tool_texts import ToolTexts
 from sigadapt.signatures.toolset import RequestContext, Toolset
+from sigadapt.tool_texts import ToolTexts
 
 __version__ = "0.1.0"
 

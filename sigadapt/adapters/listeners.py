@@ -1,8 +1,8 @@
 """Send calls to the listeners of `dspy.streamify` while an answer streams.
 
 DSPy streams chunks of a chat completion to `StreamListener`s and handles text fields itself. For the calls
-field, `lm/call_tap.py` puts the calls together, and a `CallSubscription` makes the `StreamResponse`s that go
-to the same stream. Rules:
+field, `lm/streams/call_tap.py` puts the calls together, and a `CallSubscription` makes the `StreamResponse`s
+that go to the same stream. Rules:
 
  a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds only this call,
     good or bad. Its name and checks are the same as in the prediction (rule 12). It has no turn (text,

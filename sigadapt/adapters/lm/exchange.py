@@ -10,7 +10,7 @@ things:
     same is done with an object that has a key twice, of which lm15 keeps only the last value.
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
 
-Streams are recorded (`stream_recorder.py`).
+Streams are recorded (`streams/stream_recorder.py`).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from sigadapt.adapters.lm.dspy_internals import (
     with_engines_from,
     write_request,
 )
-from sigadapt.adapters.lm.stream_recorder import Recorder
+from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import NO_WORDS, Provider, Route, Words

@@ -13,8 +13,8 @@ from support import ROME, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls, UnreadableResponse, choice_from_stream
-from sigadapt.adapters.lm import long_events
-from sigadapt.adapters.lm.call_deltas import NOT_JSON
+from sigadapt.adapters.lm.streams import long_events
+from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.testing import Answer, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")

@@ -18,10 +18,10 @@ from typing import Any
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
-from sigadapt.adapters.lm.call_deltas import CallDeltas
 from sigadapt.adapters.lm.dspy_internals import inner_of
 from sigadapt.adapters.lm.from_lm15 import body_of_parts
-from sigadapt.adapters.lm.long_events import LongEvents
+from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
+from sigadapt.adapters.lm.streams.long_events import LongEvents
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider

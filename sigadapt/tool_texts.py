@@ -7,6 +7,7 @@ instructions of a predictor that is never called: it stands for its text. Functi
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,55 +21,36 @@ from sigadapt.signatures.tool_decls import ToolDecls
 _MOST_NAMES = 20
 
 
-class ToolText(dspy.Predict):
-    """One text of a `ToolTexts`, as an optimizer sees it: a predictor whose instructions are the text.
+def _predictor(name: str, text: str) -> dspy.Predict:
+    """Return the predictor whose instructions are a text: DSPy's own class, which tracers can watch."""
+    tool = dspy.InputField(desc=f"the tool, of which this text describes {name}")
+    asked = dspy.InputField(desc="what the tools were declared for")
+    description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
+    fields: Any = {"tool": (dict, tool), "asked": (dict, asked), "description": (str, description)}
+    return dspy.Predict(cast("Any", dspy.Signature)(fields, text))
 
-    Args:
-        name: what it describes: a tool, or `tool.parameter`.
-        text: the description.
 
-    Example:
-        >>> text = ToolText("now", "The time.")
-        >>> text.signature = text.signature.with_instructions("The time, in UTC.")
-        >>> text.dump_state()
-        {'description': 'The time, in UTC.'}
-    """
+def _said(predictor: dspy.Predict) -> str:
+    """Return the text of a predictor."""
+    instructions: str = cast("Any", predictor.signature).instructions
+    return "" if instructions == _nothing() else instructions
 
-    signature: Any
 
-    def __init__(self, name: str, text: str) -> None:
-        tool = dspy.InputField(desc=f"the tool, of which this text describes {name}")
-        asked = dspy.InputField(desc="what the tools were declared for")
-        description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
-        fields: Any = {"tool": (dict, tool), "asked": (dict, asked), "description": (str, description)}
-        bare = cast("Any", dspy.Signature)(fields, "")
-        super().__init__(bare)
-        self.name, self.nothing = name, bare.instructions  # what DSPy writes in place of no instructions
-        self.signature = bare.with_instructions(text)
+@cache
+def _nothing() -> str:
+    """Return what DSPy writes in place of no instructions."""
+    return cast("Any", _predictor("", "").signature).instructions
 
-    @property
-    def text(self) -> str:
-        """The description."""
-        return "" if self.signature.instructions == self.nothing else self.signature.instructions
 
-    def declared(self, tool: ToolDecl, asked: Json) -> None:
-        """Put the text into DSPy's trace, where optimizers look for what a predictor did."""
-        settings: Any = dspy.settings
-        if settings.trace is None or settings.max_trace_size < 1:
-            return
-        inputs = {"tool": tool.to_openai()["function"], "asked": asked}
-        while len(settings.trace) >= settings.max_trace_size:
-            settings.trace.pop(0)
-        settings.trace.append((self, inputs, dspy.Prediction(description=self.text)))
-
-    def dump_state(self, json_mode: bool = True) -> Json:  # noqa: ARG002, FBT001, FBT002  (DSPy's own)
-        """Return what `save` keeps: the text."""
-        return {"description": self.text}
-
-    def load_state(self, state: Json, **_: Any) -> "ToolText":
-        """Take the text that `save` kept."""
-        self.signature = self.signature.with_instructions(state["description"])
-        return self
+def _trace(predictor: dspy.Predict, tool: ToolDecl, asked: Json) -> None:
+    """Put a text into DSPy's trace, where optimizers look for what a predictor did."""
+    settings: Any = dspy.settings
+    if settings.trace is None or settings.max_trace_size < 1:
+        return
+    inputs = {"tool": tool.to_openai()["function"], "asked": asked}
+    while len(settings.trace) >= settings.max_trace_size:
+        settings.trace.pop(0)
+    settings.trace.append((predictor, inputs, dspy.Prediction(description=_said(predictor))))
 
 
 class ToolTexts(dspy.Module):
@@ -99,7 +81,7 @@ class ToolTexts(dspy.Module):
         super().__init__()
         self.tools = ToolDecls(tools)
         names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts
-        self.texts = {name: ToolText(name, self._written(name)) for name in names}
+        self.texts = {name: _predictor(name, self._written(name)) for name in names}
         self.made: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
 
     if TYPE_CHECKING:
@@ -118,34 +100,35 @@ class ToolTexts(dspy.Module):
                 optimizer reads it beside the description.
         """
         decls = self._described() if tools is None else self._describing(ToolDecls(tools))
-        for name, text in self.texts.items():
+        for name, predictor in self.texts.items():
             tool, _ = _split(name, self.tools)
             if tool in decls:
-                text.declared(decls[tool], asked)
+                _trace(predictor, decls[tool], asked)
         return decls
 
     def _described(self) -> ToolDecls:
         """Return the program's own tools, made once for the same texts, so that requests share them."""
-        texts = tuple([text.text for text in self.texts.values()])
+        texts = tuple(map(_said, self.texts.values()))
         if self.made[0] != texts:
             self.made = texts, self._describing(self.tools)
         return self.made[1]
 
     def _describing(self, decls: ToolDecls) -> ToolDecls:
         held = {decl.name: decl for decl in decls}
-        for name, text in self.texts.items():
+        for name, predictor in self.texts.items():
             tool, parameter = _split(name, self.tools)
             if tool in held:
-                held[tool] = _described(held[tool], parameter, text.text)
+                held[tool] = _described(held[tool], parameter, _said(predictor))
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
         """Return a text."""
-        return self.texts[name].text
+        return _said(self.texts[name])
 
     def __setitem__(self, name: str, text: str) -> None:
         """Replace a text."""
-        self.texts[name].load_state({"description": text})
+        predictor = self.texts[name]
+        predictor.signature = cast("Any", predictor.signature).with_instructions(text)
 
     def _written(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)
