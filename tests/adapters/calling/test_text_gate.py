@@ -12,7 +12,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ADAPTERS, get_weather, lm_of
+from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
@@ -24,15 +24,6 @@ CORPUS = os.environ.get("SIGADAPT_CORPUS")
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 LOOK = "Let me look at the `weather` in *Paris*, as a > b and [1] say."
 TOOLS: dict[str, Any] = {"get_weather": {}, "now": {}}
-
-
-class May(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Two(dspy.Signature):
