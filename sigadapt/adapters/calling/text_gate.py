@@ -71,13 +71,17 @@ class TextGate:
     def rest(self, said: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
         final, passed = said or "", "".join(self._passed)
-        if not final.startswith(passed):
-            final, passed = final.strip(), passed.strip()
-        return final[len(passed) :] if final.startswith(passed) else f"\n{final}"
+        for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
+            if bare(final).startswith(bare(passed)):
+                return bare(final)[len(bare(passed)) :]
+        return f"\n{final}"
 
     def _up_to_markup(self) -> str:
         place = unsettled(self._grammar, self._near, self._settled, fields=self._fields)
-        return self._pass(self._near[self._settled : place], place)
+        text = self._near[self._settled : place]
+        if not self._is_begun and text.strip() and not begins_as_text(text):
+            return ""
+        return self._pass(text, place)
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass it if nothing in it is still open."""
@@ -86,18 +90,22 @@ class TextGate:
             return ""
         text = "".join(self._pieces)[: self._length - len(self._near) + place]
         found = self._read(text)
-        lacks, read = found.text != text, found.text or ""
-        if found.calls or (lacks and not (self._read(f"{text}.").text or "").endswith(".")):
+        if found.calls:
             return ""
-        self._lacks = self._lacks or lacks
-        said = read.rstrip() + text[len(text.rstrip()) :] if read else ""
+        said = text
+        if found.text != text:
+            # With a full stop behind it, a reading shows whether it is still said, and the space before it.
+            stopped = self._read(f"{text}.").text or ""
+            if not stopped.endswith("."):
+                return ""
+            said, self._lacks = stopped[:-1], True
         passed = "".join(self._passed)
         if not said.startswith(passed):
             said, passed = said.lstrip(), passed.lstrip()
         if not said.startswith(passed):
             return ""
         news = said[len(passed) :]
-        if self._is_begun or not text.endswith(news):
+        if self._is_begun or news.lstrip()[:1] in ("[", "{") or not text.endswith(news):
             return self._pass(news, place)
         self._settle(place - len(news))
         return self._up_to_markup()
@@ -107,9 +115,6 @@ class TextGate:
         if not self._is_begun:
             text = text.lstrip() if self._lacks else text
             self._is_begun = bool(text.strip())
-            if self._is_begun and not begins_as_text(text):
-                self._is_begun = False
-                return ""
         self._settle(place)
         self._passed.append(text)
         return text

@@ -84,14 +84,14 @@ def _opens_a_call(token: re.Match[str]) -> bool:
 def begins_as_text(text: str) -> bool:
     """Return whether a text begins as no call without markup does.
 
-    Such a call begins with the name of a tool; the end of a thinking may stand before it.
+    Such a call begins with the name of a tool or a bracket; the end of a thinking may stand before it.
 
     Example:
         >>> [begins_as_text(each) for each in ("Sunny and", "42", " get_weather", "call:f{")]
         [True, True, False, False]
     """
     begun = text.lstrip()
-    if _ONLY_CLOSED.match(begun):
+    if _ONLY_CLOSED.match(begun) or (begun[:1] in ("[", "{") and not _FIELD.match(begun)):
         return False
     return not (begun[:1].isalpha() or begun[:1] == "_") or _PROSE.match(begun) is not None
 
@@ -120,7 +120,9 @@ def _behind(grammar: Grammar, text: str, at: int, fields: Collection[str]) -> in
     """Return the place behind what is no markup; None if it is or may become some."""
     field = _FIELD.match(text, at)
     if field is not None and (field[0] == "[[ ## " or (field[1] or field[2]) in fields):
-        return field.end()
+        # A tag such as `<answer>` may stand around a call, too, which takes it away.
+        inside = text[field.end() :].lstrip()[:1] if field[0] in grammar.before else "text"
+        return None if inside in ("", "<", "[", "{") else field.end()
     if _HALF_FIELD.match(text, at):
         return None
     token = grammar.tokens[text[at]].match(text, at)
@@ -133,6 +135,8 @@ def _behind(grammar: Grammar, text: str, at: int, fields: Collection[str]) -> in
 
 def _is_settled(grammar: Grammar, text: str, at: int) -> bool:
     """Return whether what begins at a place can neither become an opener nor stand around a call."""
+    if text[at] == "`":
+        return "\n" in text[at:]  # the rest of the line may be code
     seen = text[at : at + _LONGEST]
     if seen.startswith(("<|", "<｜")) or any(seen[: len(tag)] == tag[: len(seen)] for tag in grammar.before):
         return False
