@@ -252,21 +252,24 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
 
 HEAD = """# A real model
 
-Written by `python3 tasks.py models`, which builds a server. It takes some minutes for ten questions on two cores, and
-goes on where it was stopped; this page holds the {asked} questions that were asked in every way so far.
+Written by `python3 tasks.py models`, which builds a server. It takes some minutes for ten questions on two
+cores, and goes on where it was stopped; this page holds the {asked} questions that were asked in every way
+so far.
 
-The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. The table says
-what a mode costs and loses, not what a good model does with it. The questions are those of a public benchmark
-(Berkeley Function-Calling Leaderboard v4, simple and multiple in turn), with one right call each; temperature 0, at
-most {most} tokens. The server is llama-cpp-python's with `--chat_format chatml-function-calling`, which ignores tools
-where no `tool_choice` is sent.
+The model is SmolLM2-135M-Instruct: 135 million parameters, about a thousandth of what people deploy. The
+table says what a mode costs and loses, not what a good model does with it. The questions are those of a
+public benchmark (Berkeley Function-Calling Leaderboard v4, simple and multiple in turn), with one right
+call each; temperature 0, at most {most} tokens. The server is llama-cpp-python's with `--chat_format
+chatml-function-calling`, which ignores tools where no `tool_choice` is sent.
 
-"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right tool and
-arguments. An error is an exception that the program gets: under sigadapt, a required call that did not come.
+"Parsed" counts answers that gave the program a call; "right" those with the right tool, and with the right
+tool and arguments. An error is an exception that the program gets: under sigadapt, a required call that did
+not come.
 
-This model is too small to choose a form of prompted calls by: it writes a Python function in place of a call,
-whatever form it is asked for, and other words of the prompt changed that in one answer of fourteen. The default form
-is Hermes', because most open models were trained on it and it costs about as many tokens as the others.
+This model is too small to choose a form of prompted calls by: it writes a Python function in place of a
+call, whatever form it is asked for, and other words of the prompt changed that in one answer of fourteen.
+The default form is Hermes', because most open models were trained on it and it costs about as many tokens
+as the others.
 
 | way to ask | parsed | right tool | right arguments | errors | prompt tokens |
 | --- | --- | --- | --- | --- | --- |

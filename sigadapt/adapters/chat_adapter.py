@@ -8,7 +8,7 @@ from dspy.utils.callback import BaseCallback
 from typing_extensions import Never
 
 from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
-from sigadapt.adapters.tool_adapter import ToolAdapter
+from sigadapt.adapters.tool_adapter import CHAT_MARKER, ToolAdapter
 
 
 class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
@@ -48,7 +48,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         True
     """
 
-    field_marker: ClassVar[str] = "[[ ## {} ## ]]"
+    field_marker: ClassVar[str] = CHAT_MARKER
 
     def __init__(
         self,

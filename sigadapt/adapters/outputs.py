@@ -192,7 +192,7 @@ def _without_calls(
     sole = sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text has none of the output fields.")
-    return {sole: text}
+    return {sole: adapter.plain(text)}
 
 
 def sole_text_field(rest: type[Signature]) -> str | None:

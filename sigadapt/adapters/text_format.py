@@ -68,6 +68,10 @@ class TextFormat(Protocol):
         """Return whether a text marks any of the output fields in this adapter's form."""
         ...
 
+    def plain(self, text: str) -> str:
+        """Return a text that marks no field as it is said to the user."""
+        ...
+
     async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
         """Return the output values in a text, as `parse` does; may wait for another model."""
         ...

@@ -31,7 +31,8 @@ class TextSubscription:
         self._named, end = marker.format(field), _ENDS.get(marker)
         self._start = marker.format(field) if end else "{"
         self._markers = (self._start, end.format(field)) if end else ()
-        self._held = ""
+        self._held = self._line = ""
+        """What is held; and the first character of what was sent of this line."""
         self._is_plain: bool | None = None
 
     def on_text(self, text: str) -> Iterator[Any]:
@@ -62,11 +63,21 @@ class TextSubscription:
     def _ready(self) -> str:
         """Take the text that is no part of a marker off what is held."""
         for marker in self._markers:
-            self._held = self._held.replace(marker, "")
+            self._held = self._without(marker)
         kept = max((_overlap(self._held, marker) for marker in self._markers), default=0)
         ready = self._held[: len(self._held) - kept]
         self._held = self._held[len(ready) :]
+        line = f"{self._line}{ready}".rpartition("\n")[2]
+        self._line = line.strip()[:1]
         return ready
+
+    def _without(self, marker: str) -> str:
+        """Return what is held without a marker, which DSPy's chat form has only where a line begins."""
+        if not marker.startswith("[["):
+            return self._held.replace(marker, "")
+        parts = f"{self._line}{self._held}".split("\n")
+        kept = [part.replace(marker, "", 1) if part.lstrip().startswith(marker) else part for part in parts]
+        return "\n".join(kept)[len(self._line) :]
 
     def _sent(self, text: str, *, is_last: bool = False) -> Iterator[Any]:
         if not text and not is_last:

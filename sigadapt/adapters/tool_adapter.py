@@ -4,6 +4,7 @@ A signature without tool fields is handed to DSPy's adapter unchanged (rule 2). 
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -245,7 +246,18 @@ class ToolAdapter:
 
     def holds_fields(self, rest: type[Signature], text: str) -> bool:
         """Return whether a text marks any of the output fields in this adapter's form."""
-        return any(self.field_marker.format(name) in text for name in rest.output_fields)
+        markers = tuple(map(self.field_marker.format, rest.output_fields))
+        if self.field_marker == CHAT_MARKER:  # DSPy's parser takes it for one only where a line begins
+            return any(line.strip().startswith(markers) for line in text.splitlines())
+        return any(marker in text for marker in markers)
+
+    def plain(self, text: str) -> str:
+        """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
+        return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
+
+
+CHAT_MARKER = "[[ ## {} ## ]]"
+_END = re.compile(r"(?:\A|\n)\s*\[\[ ## completed ## \]\]\s*\Z")
 
 
 def _aside(words: str) -> str:

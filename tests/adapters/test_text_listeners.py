@@ -115,3 +115,26 @@ def test_any_unmarked_text_comes_whole_or_not_at_all(marker: str, pieces: list[s
     sent += [item.chunk for item in subscription.on_end()]
     text = "".join(pieces)
     assert "".join(sent) == (text if text.strip() else "")
+
+
+MENTIONS = [
+    "Write `[[ ## answer ## ]]` first, then say hello.",
+    "It is [[ ## answer ## ]] or\n a [[ ## completed ## ]].",
+]
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize("size", [1, 5, 200])
+@pytest.mark.parametrize("text", MENTIONS)
+def test_a_marker_inside_of_a_line_is_text(text: str, size: int, mode: Any):
+    """streaming: A marker inside of a line is text."""
+    chunks, final = streamed(sigadapt.ChatAdapter(tool_calling=mode), Answer(text=text, chunk=size))
+    assert said(chunks) == final.answer == text
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+def test_the_marker_of_the_end_alone_is_not_said(mode: Any):
+    """streaming: A marker inside of a line is text."""
+    text = "Sunny.\n\n[[ ## completed ## ]]\n"
+    chunks, final = streamed(sigadapt.ChatAdapter(tool_calling=mode), Answer(text=text, chunk=3))
+    assert said(chunks).strip() == final.answer == "Sunny."
