@@ -162,8 +162,7 @@ class _Reading:
     # Thinking
 
     def _start_thinking(self) -> int:
-        begin = self.scan.space(0)
-        opener = re.compile(f"{thinking.PLAIN}|{thinking.ANYWHERE}").match(self.text, begin)
+        opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
         return self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
 
     def _think(self, begin: int, closer: re.Pattern[str]) -> int:
@@ -184,11 +183,9 @@ class _Reading:
             return place
         begin = self.scan.space(place)
         self.scan.content_start = begin
-        for each in self.grammar.bare:
-            if not self.calls and begin < len(self.text):
-                found = each.read(self.scan, begin, self.tools)
-                if found is not None:
-                    return self._called(each, begin, found)
+        behind = None if self.calls else self._bare_at(begin)
+        if behind is not None:
+            return behind
         if not self.text.startswith(("{", "["), begin):
             return place
         behind = self._json(begin)
@@ -240,18 +237,18 @@ class _Reading:
         if self.calls and not self.thoughts:
             self.thought_of = True
             return len(self.text)
-        self.scan.content_start = self.scan.space(token.end())
-        return self._bare_behind(token.end())
-
-    def _bare_behind(self, place: int) -> int:
-        """Read calls without markup behind a closing tag that nothing opened."""
         self._try()
-        begin = self.scan.space(place)
-        for each in self.grammar.bare:
-            found = each.read(self.scan, begin, self.tools) if begin < len(self.text) else None
+        begin = self.scan.content_start = self.scan.space(token.end())
+        behind = self._bare_at(begin)
+        return token.end() if behind is None else behind
+
+    def _bare_at(self, begin: int) -> int | None:
+        """Read calls without markup at a place, and return the place behind; None if there are none."""
+        for each in self.grammar.bare if begin < len(self.text) else ():
+            found = each.read(self.scan, begin, self.tools)
             if found is not None:
-                return self._called(each, begin, found)
-        return place
+                return self._called(each, found, self._around(begin, found.end))
+        return None
 
     def _opener(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
         self._try()
@@ -259,8 +256,11 @@ class _Reading:
             if each.bare and self.open_thought:
                 continue
             found = each.read(self.scan, token.start(), self.tools)
-            if found is not None and not self._quoted(token.start(), found.end):
-                return self._called(each, token.start(), found)
+            if found is None:
+                continue
+            around = self._around(token.start(), found.end)
+            if not self._quoted(*around):
+                return self._called(each, found, around)
         if self.text.startswith("```", token.start()):
             return self._fence(token)
         if self.text[token.start()] in "{[" and any(each.bare for each in formats):
@@ -285,9 +285,8 @@ class _Reading:
                 return self._skip(behind + len(closed))
         return token.end()
 
-    def _quoted(self, begin: int, end: int) -> bool:
-        """Say whether quotation marks stand around a place and its tags."""
-        low, high = self._around(begin, end)
+    def _quoted(self, low: int, high: int) -> bool:
+        """Say whether quotation marks stand around a call and its tags."""
         return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
 
     def _around(self, begin: int, end: int) -> tuple[int, int]:
@@ -305,15 +304,14 @@ class _Reading:
         closing = self.grammar.after.match(self.text, end)
         return low, closing.end() if closing else end
 
-    def _called(self, each: TextFormat, begin: int, found: Found) -> int:
-        low, high = self._around(begin, found.end)
-        self._say(low)
+    def _called(self, each: TextFormat, found: Found, around: tuple[int, int]) -> int:
+        self._say(around[0])
         self.open_thought = self.spoken = False
         if found.kept:
             self.said.append(found.kept)
         self.calls.extend((each.name, call) for call in found.calls)
         self.may_think = True
-        return self._skip(high)
+        return self._skip(around[1])
 
     def _fence(self, token: re.Match[str]) -> int:
         """Skip a code fence. One that is the whole answer and holds markup is taken away around it."""

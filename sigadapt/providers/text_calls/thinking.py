@@ -53,6 +53,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(r"Here are my reasoning steps:\n", r"\[BEGIN FINAL RESPONSE\]\n?", shows=True),
 )
 
+ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
 OPENERS = tuple(re.compile(kind.opener) for kind in KINDS)
 CLOSERS = tuple(re.compile(kind.closer) for kind in KINDS)
 ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if "content" not in kind.opener))

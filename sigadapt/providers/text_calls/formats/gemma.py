@@ -12,14 +12,13 @@ from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
-from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
+from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
 
 _LEVELS = 60
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
 _KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
 _BARE = re.compile(r"[^,\]}\n]*")
 _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
-_ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
 
 
 class Markers(NamedTuple):
@@ -133,7 +132,7 @@ class _Reader:
         end = word.end() if word else at
         if schema is None or types_of(schema, root) - {"string"}:
             raw = self.text[at:end].strip()
-            value = typed(raw, schema if schema is not None else _ANYTHING, root)
+            value = typed(raw, schema if schema is not None else NO_TEXT, root)
             if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
                 return value, end
         following = _MORE.search(self.text, at, self.end)

@@ -100,8 +100,7 @@ def call_of(
     nested = fields.get("function")
     if nested is not None and isinstance(nested[0], dict):
         return call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
-    named = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
-    name = tools.name_of(fields[named][0]) if named else None
+    named, name = _named(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
     if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
         return None
@@ -111,6 +110,12 @@ def call_of(
         return None if members.broken else TextCall(name, None, _id_of(fields))
     value, begin, end = fields[given]
     return TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
+
+
+def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
+    """Return the key that names a tool, and the tool; None for each that is not there."""
+    key = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
+    return key, tools.name_of(fields[key][0]) if key else None
 
 
 def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
@@ -162,8 +167,7 @@ def broken_call(
     The name must have been read. The arguments are what stands from their beginning to the closing tag, the
     next opening one, or the text's end, where the call was cut off.
     """
-    named = next((key for key in NAMES if isinstance(members.fields.get(key, (None,))[0], str)), None)
-    name = tools.name_of(members.fields[named][0]) if named else None
+    _, name = _named(members.fields, tools)
     if name is None:
         return None
     given = next((key for key in ARGUMENTS if key in members.fields), None)
