@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sigadapt.providers.text_calls import thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.formats import harmony
+from sigadapt.providers.text_calls.formats.bare_json import announces_example
 from sigadapt.providers.text_calls.openers import Grammar, grammar_of
 from sigadapt.providers.text_calls.scan import Scan, Spent
 
@@ -23,6 +24,9 @@ _MOST_TRIED = 10_000
 _MOST_PLACES = 100_000
 """At how many places markup of any kind is looked for."""
 _FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
+_BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_SENTENCE_GOES_ON = re.compile(r"[^\S\n]*[,;)]?[^\S\n]*[a-z]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}
 
 
@@ -259,6 +263,8 @@ class _Reading:
             if found is None:
                 continue
             around = self._around(token.start(), found.end)
+            if not each.bare and self._mentioned(*around):
+                return around[1]
             if not self._quoted(*around):
                 return self._called(each, found, around)
         if self.text.startswith("```", token.start()):
@@ -288,6 +294,14 @@ class _Reading:
     def _quoted(self, low: int, high: int) -> bool:
         """Say whether quotation marks stand around a call and its tags."""
         return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
+
+    def _mentioned(self, low: int, high: int) -> bool:
+        """Say whether a sentence about calls goes on behind a call: it shows one, and makes none."""
+        if not _SENTENCE_GOES_ON.match(self.text, high):
+            return False
+        begin = max(self.done, low - _BEFORE)
+        begin = max(begin, self.text.rfind("\n", begin, low) + 1)
+        return announces_example(_SENTENCE_END.split(self.text[begin:low])[-1])
 
     def _around(self, begin: int, end: int) -> tuple[int, int]:
         """Return where the tags around a call begin and end."""

@@ -88,10 +88,11 @@ _SILENT = (
     r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
     r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
     r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+    r"<\|open\|>tools<\|sep\|>(?:<\|(?:open|close)\|>call(?: index=\"\d+\")?<\|sep\|>)*<\|close\|>tools<\|sep\|>",
     r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
     r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
-    r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
-    r"</s>\s*\Z|<end_of_turn>\s*\Z|<\|return\|>\s*\Z",
+    r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
+    r"(?:</s>|<end_of_turn>|<\|return\|>|<turn\|>|<eos>|<seed:eos>|<\|end\|>|<\|observation\|>|<\|user\|>)\s*\Z",
     r"\A>>>all\n",
 )
 SILENT = "|".join(_SILENT)

@@ -86,7 +86,7 @@ def read(
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
     args, place, whole = parameters_at(scan, place, schema, mine)
-    if whole is None or (place == len(scan.text) and not scan.text.startswith(mine.call_end, place)):
+    if whole is None or _ends_open(scan, place):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
@@ -94,6 +94,11 @@ def read(
     by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
     by_line = scan.text.startswith("\n", found.end()) and not schema.get("required")
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
+
+
+def _ends_open(scan: Scan, at: int) -> bool:
+    """Return whether the text ends at a place, or in a tag that begins there."""
+    return at == len(scan.text) or (scan.text[at] == "<" and scan.find(">", at) < 0)
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
@@ -229,7 +234,7 @@ _AFTER_PARAMETER = _goes_on(rf"<{_PREFIX}{_NAMED}")
 
 
 def _invoke(prefix: str) -> Tags:
-    """Return the tags whose names have a prefix, such as `steptml:`. The text chooses it: nothing is compiled."""
+    """Return the tags whose names have a prefix, such as `steptml:`. Nothing is compiled."""
     ends = f"</{prefix}parameter>", f"</{prefix}invoke>"
     return Tags(_PARAMETER, *ends, _AFTER_PARAMETER, _INVOKE, prefix=prefix)
 
