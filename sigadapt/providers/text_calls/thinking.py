@@ -84,11 +84,12 @@ def without_half_a_tag(thought: str) -> str:
     return thought[: half.start()]
 
 
+_K3_TOOLS = r"<\|open\|>tools<\|sep\|>"
 _SILENT = (
     r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
     r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
     r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
-    r"<\|open\|>tools<\|sep\|>(?:<\|(?:open|close)\|>call(?: index=\"\d+\")?<\|sep\|>)*<\|close\|>tools<\|sep\|>",
+    rf"{_K3_TOOLS}(?:<\|(?:open|close)\|>call(?: index=\"\d+\")?<\|sep\|>)*<\|close\|>tools<\|sep\|>",
     r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
     r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
     r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
