@@ -279,17 +279,17 @@ class _Reading:
             raise Spent
 
     def _empty(self, token: re.Match[str]) -> int:
-        """Take away a pair of tags without anything in it, and an opening tag that the text ends in."""
+        """Take away tags around nothing or an empty list, and an opening tag that the text ends in."""
+        if not token[0].startswith(("<", "[")) or "=" in token[0]:
+            return token.end()
         behind = self.scan.space(token.end())
-        if token[0].startswith(("<", "[")) and "=" not in token[0]:
-            if behind == len(self.text):
-                self._say(token.start())
-                return self._skip(behind)
-            closed = f"</{token[0][1:]}"
-            if self.text.startswith(closed, behind):
-                self._say(token.start())
-                return self._skip(behind + len(closed))
-        return token.end()
+        if self.text.startswith("[]", behind):
+            behind = self.scan.space(behind + 2)
+        closing = None if self.text.startswith("```", behind) else self.grammar.after.match(self.text, behind)
+        if closing is None and behind < len(self.text):
+            return token.end()
+        self._say(token.start())
+        return self._skip(closing.end() if closing else behind)
 
     def _quoted(self, low: int, high: int) -> bool:
         """Say whether quotation marks stand around a call and its tags."""

@@ -94,6 +94,7 @@ _SILENT = (
     r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
     r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
     r"(?:</s>|<end_of_turn>|<\|return\|>|<turn\|>|<eos>|<seed:eos>|<\|end\|>|<\|observation\|>|<\|user\|>)\s*\Z",
+    r"\[e~\[\s*\Z",
     r"\A>>>all\n",
 )
 SILENT = "|".join(_SILENT)
