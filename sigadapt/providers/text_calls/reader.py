@@ -2,8 +2,8 @@
 
 The text is gone through once. Where an opener of a format stands, the format reads; where it does not, the
 opener is text. What is never a call, whatever stands in it: code fences and inline code, quoted lines,
-markup in quotation marks, JSON that is no call itself, and thinking that was closed. Tags around a call that
-say nothing by themselves are taken away with it.
+markup in quotation marks or in a sentence that shows a call, JSON that is no call itself, and thinking that
+was closed. Tags around a call that say nothing by themselves are taken away with it.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)

@@ -229,16 +229,26 @@ def test_beside_a_call_stands_what_was_said(text: str, said: str | None) -> None
     assert choice.text == said
 
 
-def test_empty_markup_says_nothing() -> None:
-    empty = '<|open|>tools<|sep|><|open|>call index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
-    assert choice_from_text(empty, TOOLS).text is None
+@pytest.mark.parametrize(
+    "empty",
+    [
+        '<|open|>tools<|sep|><|open|>call index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+        "<tool_call></tool_call>",
+        "<tool_calls>[]</tool_calls>",
+        "<|START_ACTION|>[]<|END_ACTION|>",
+        "[TOOL_CALLS] []",
+    ],
+)
+def test_empty_markup_says_nothing(empty: str) -> None:
+    choice = choice_from_text(f"Nothing to do.{empty}", TOOLS)
+    assert (choice.text, choice.tool_calls) == ("Nothing to do.", None)
 
 
 def test_prefixes_that_a_text_chooses_are_matched_and_not_compiled() -> None:
     """text-calls: Hostile text ends."""
     call = '<{0}:invoke name="get_weather"><{0}:parameter name="city">{1}</{0}:parameter></{0}:invoke>'
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(re, "compile", lambda *_: pytest.fail("compiled a pattern of the text"))
+        patch.setattr(re, "compile", None)
         read = calls("".join(call.format(f"p{n}", "Paris") for n in range(300)))
     assert read == PARIS * 300
     inner = call.format("b", "x")
