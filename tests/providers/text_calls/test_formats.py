@@ -208,7 +208,7 @@ def test_a_call_that_is_broken_or_cut_off_is_a_bad_call(text: str, code: str, se
     """text-calls: A broken call is a bad call with its raw text."""
     choice = choice_from_text(text, TOOLS)
     assert choice.tool_calls is not None
-    bad = [(call.name, call.code, call.arguments) for call in choice.tool_calls.in_order()]
+    bad = [(call.name, call.code, call.arguments) for call in choice.tool_calls.invalid]
     assert (bad, choice.text) == ([("get_weather", code, sent)], None)
 
 
