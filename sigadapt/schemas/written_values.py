@@ -37,6 +37,8 @@ _CONSTANTS: dict[str, Any] = {
 }
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
 _HEX = {"x": 2, "u": 4, "U": 8}
+NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
+"""The schema of a value that a format writes without the marks of a string."""
 # In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
 # models write shell commands with quotes inside and do not escape them.
 _AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")

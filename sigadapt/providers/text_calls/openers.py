@@ -73,7 +73,7 @@ def _made(formats: tuple[TextFormat, ...]) -> Grammar:
     )
     before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
     after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
-    tags = "|".join(map(re.escape, after)) or r"(?!)"
+    tags = "|".join(re.escape(tag) + r"(?!\w)" * (tag == "```") for tag in after) or r"(?!)"
     return Grammar(
         re.compile("|".join([r"[<\[{`>◁\]]", *map(re.escape, WORDS)])),
         {first: _beginning_with(first, parts) for first in "<[{`>◁]fAH"},

@@ -2,8 +2,8 @@
 
 The text is gone through once. Where an opener of a format stands, the format reads; where it does not, the
 opener is text. What is never a call, whatever stands in it: code fences and inline code, quoted lines,
-markup in quotation marks, JSON that is no call itself, and thinking that was closed. Tags around a call that
-say nothing by themselves are taken away with it.
+markup in quotation marks or in a sentence that shows a call, JSON that is no call itself, and thinking that
+was closed. Tags around a call that say nothing by themselves are taken away with it.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sigadapt.providers.text_calls import thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.formats import harmony
+from sigadapt.providers.text_calls.formats.bare_json import announces_example
 from sigadapt.providers.text_calls.openers import Grammar, grammar_of
 from sigadapt.providers.text_calls.scan import Scan, Spent
 
@@ -23,6 +24,9 @@ _MOST_TRIED = 10_000
 _MOST_PLACES = 100_000
 """At how many places markup of any kind is looked for."""
 _FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
+_BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_SENTENCE_GOES_ON = re.compile(r"[^\S\n]*[,;)]?[^\S\n]*[a-z]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}
 
 
@@ -162,8 +166,7 @@ class _Reading:
     # Thinking
 
     def _start_thinking(self) -> int:
-        begin = self.scan.space(0)
-        opener = re.compile(f"{thinking.PLAIN}|{thinking.ANYWHERE}").match(self.text, begin)
+        opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
         return self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
 
     def _think(self, begin: int, closer: re.Pattern[str]) -> int:
@@ -184,11 +187,9 @@ class _Reading:
             return place
         begin = self.scan.space(place)
         self.scan.content_start = begin
-        for each in self.grammar.bare:
-            if not self.calls and begin < len(self.text):
-                found = each.read(self.scan, begin, self.tools)
-                if found is not None:
-                    return self._called(each, begin, found)
+        behind = None if self.calls else self._bare_at(begin)
+        if behind is not None:
+            return behind
         if not self.text.startswith(("{", "["), begin):
             return place
         behind = self._json(begin)
@@ -240,18 +241,18 @@ class _Reading:
         if self.calls and not self.thoughts:
             self.thought_of = True
             return len(self.text)
-        self.scan.content_start = self.scan.space(token.end())
-        return self._bare_behind(token.end())
-
-    def _bare_behind(self, place: int) -> int:
-        """Read calls without markup behind a closing tag that nothing opened."""
         self._try()
-        begin = self.scan.space(place)
-        for each in self.grammar.bare:
-            found = each.read(self.scan, begin, self.tools) if begin < len(self.text) else None
+        begin = self.scan.content_start = self.scan.space(token.end())
+        behind = self._bare_at(begin)
+        return token.end() if behind is None else behind
+
+    def _bare_at(self, begin: int) -> int | None:
+        """Read calls without markup at a place, and return the place behind; None if there are none."""
+        for each in self.grammar.bare if begin < len(self.text) else ():
+            found = each.read(self.scan, begin, self.tools)
             if found is not None:
-                return self._called(each, begin, found)
-        return place
+                return self._called(each, found, self._around(begin, found.end))
+        return None
 
     def _opener(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
         self._try()
@@ -259,8 +260,13 @@ class _Reading:
             if each.bare and self.open_thought:
                 continue
             found = each.read(self.scan, token.start(), self.tools)
-            if found is not None and not self._quoted(token.start(), found.end):
-                return self._called(each, token.start(), found)
+            if found is None:
+                continue
+            around = self._around(token.start(), found.end)
+            if not each.bare and self._mentioned(*around):
+                return around[1]
+            if not self._quoted(*around):
+                return self._called(each, found, around)
         if self.text.startswith("```", token.start()):
             return self._fence(token)
         if self.text[token.start()] in "{[" and any(each.bare for each in formats):
@@ -273,22 +279,29 @@ class _Reading:
             raise Spent
 
     def _empty(self, token: re.Match[str]) -> int:
-        """Take away a pair of tags without anything in it, and an opening tag that the text ends in."""
+        """Take away tags around nothing or an empty list, and an opening tag that the text ends in."""
+        if not token[0].startswith(("<", "[")) or "=" in token[0]:
+            return token.end()
         behind = self.scan.space(token.end())
-        if token[0].startswith(("<", "[")) and "=" not in token[0]:
-            if behind == len(self.text):
-                self._say(token.start())
-                return self._skip(behind)
-            closed = f"</{token[0][1:]}"
-            if self.text.startswith(closed, behind):
-                self._say(token.start())
-                return self._skip(behind + len(closed))
-        return token.end()
+        if self.text.startswith("[]", behind):
+            behind = self.scan.space(behind + 2)
+        closing = None if self.text.startswith("```", behind) else self.grammar.after.match(self.text, behind)
+        if closing is None and behind < len(self.text):
+            return token.end()
+        self._say(token.start())
+        return self._skip(closing.end() if closing else behind)
 
-    def _quoted(self, begin: int, end: int) -> bool:
-        """Say whether quotation marks stand around a place and its tags."""
-        low, high = self._around(begin, end)
+    def _quoted(self, low: int, high: int) -> bool:
+        """Say whether quotation marks stand around a call and its tags."""
         return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
+
+    def _mentioned(self, low: int, high: int) -> bool:
+        """Say whether a sentence about calls goes on behind a call: it shows one, and makes none."""
+        if not _SENTENCE_GOES_ON.match(self.text, high):
+            return False
+        begin = max(self.done, low - _BEFORE)
+        begin = max(begin, self.text.rfind("\n", begin, low) + 1)
+        return announces_example(_SENTENCE_END.split(self.text[begin:low])[-1])
 
     def _around(self, begin: int, end: int) -> tuple[int, int]:
         """Return where the tags around a call begin and end."""
@@ -305,15 +318,14 @@ class _Reading:
         closing = self.grammar.after.match(self.text, end)
         return low, closing.end() if closing else end
 
-    def _called(self, each: TextFormat, begin: int, found: Found) -> int:
-        low, high = self._around(begin, found.end)
-        self._say(low)
+    def _called(self, each: TextFormat, found: Found, around: tuple[int, int]) -> int:
+        self._say(around[0])
         self.open_thought = self.spoken = False
         if found.kept:
             self.said.append(found.kept)
         self.calls.extend((each.name, call) for call in found.calls)
         self.may_think = True
-        return self._skip(high)
+        return self._skip(around[1])
 
     def _fence(self, token: re.Match[str]) -> int:
         """Skip a code fence. One that is the whole answer and holds markup is taken away around it."""

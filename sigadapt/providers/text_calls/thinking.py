@@ -53,6 +53,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(r"Here are my reasoning steps:\n", r"\[BEGIN FINAL RESPONSE\]\n?", shows=True),
 )
 
+ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
 OPENERS = tuple(re.compile(kind.opener) for kind in KINDS)
 CLOSERS = tuple(re.compile(kind.closer) for kind in KINDS)
 ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if "content" not in kind.opener))
@@ -83,14 +84,17 @@ def without_half_a_tag(thought: str) -> str:
     return thought[: half.start()]
 
 
+_K3_TOOLS = r"<\|open\|>tools<\|sep\|>"
 _SILENT = (
     r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
     r"<\|CHATBOT_TOKEN\|>|<\|END_OF_TURN_TOKEN\|>|<\|START_OF_TURN_TOKEN\|>",
     r"<\|(?:open|close)\|>(?:response|message)<\|sep\|>",
+    rf"{_K3_TOOLS}(?:<\|(?:open|close)\|>call(?: index=\"\d+\")?<\|sep\|>)*<\|close\|>tools<\|sep\|>",
     r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
     r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
-    r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
-    r"</s>\s*\Z|<end_of_turn>\s*\Z|<\|return\|>\s*\Z",
+    r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
+    r"(?:</s>|<end_of_turn>|<\|return\|>|<turn\|>|<eos>|<seed:eos>|<\|end\|>|<\|observation\|>|<\|user\|>)\s*\Z",
+    r"\[e~\[\s*\Z",
     r"\A>>>all\n",
 )
 SILENT = "|".join(_SILENT)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
+import re
 from typing import Any
 
 import pytest
@@ -126,6 +127,8 @@ GLM_OPEN = (
 )
 MIXED = '<|tool_call>call:get_weather{"city":"Paris","near":{km:2.5},tags:[<|"|>a, b<|"|>]}<tool_call|>'
 IN_ROLE = "<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>"
+DEEPSEEK = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather```json\n{}<｜tool▁call▁end｜>"
+CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 NESTED = '{"type":"function","function":{"name":"get_weather","arguments":{"city":"Paris"}}}'
 MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     # Hermes and other JSON behind markers
@@ -163,6 +166,7 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     (MIXED, [("get_weather", {"city": "Paris", "near": {"km": 2.5}, "tags": ["a, b"]})]),
     ("<|tool_call>call:get_weather{city:Paris,days:2}<tool_call|>", TWO_DAYS),
     ('<|tool_call>call:get_weather{city:<|"|>Paris}<tool_call|>', PARIS),
+    ("<|tool_call>call:get_weather{city:'Paris'<|\"|>,days:2}<tool_call|>", TWO_DAYS),
     # Python
     ("[get_weather(city='Paris'), now()]", BOTH),
     ("<|tool_call_start|>get_weather(city='Paris')<|tool_call_end|>", PARIS),
@@ -174,6 +178,11 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     (f'{IN_ROLE}{{"city":"Paris"}}<|call|>', PARIS),
     ('analysisHm.assistantcommentary to=functions.get_weather json{"city":"Paris"}', PARIS),
     ("<|channel|>commentary to=functions.now<|message|><|call|>", [NOW]),
+    ('assistantcommentary to=functions.get_weather json{"city":"Paris"}', PARIS),
+    # Functionary, whose first marker the prompt holds
+    ('get_weather\n{"city": "Paris"}', PARIS),
+    # Several fences
+    (f"```json\n{CALL}\n```\n```json\n{CALL}\n```", PARIS * 2),
 ]
 
 
@@ -181,6 +190,69 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
 def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) -> None:
     """text-calls: What models leave out is tolerated."""
     assert calls(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "sent"),
+    [
+        (f"<tool_call>{NESTED[:-10]}", "truncated", '{"city":'),
+        ('<|tools_prefix|>[{"get_weather": {"city": "Pa', "truncated", '{"city": "Pa'),
+        ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Pa', "truncated", '"{\\"city\\": \\"Pa'),
+        (INVOKE[:40], "truncated", INVOKE[:40]),
+        ("<|channel|>commentary to=functions.get_weather <|constrain|>json", "truncated", ""),
+        (DEEPSEEK.replace("{}", '{"city": "Paris"}'), "invalid_json", '```json\n{"city": "Paris"}'),
+        (DEEPSEEK.replace("{}", "{city}\n```"), "invalid_json", "```json\n{city}\n```"),
+    ],
+)
+def test_a_call_that_is_broken_or_cut_off_is_a_bad_call(text: str, code: str, sent: str) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    choice = choice_from_text(text, TOOLS)
+    assert choice.tool_calls is not None
+    bad = [(call.name, call.code, call.arguments) for call in choice.tool_calls.invalid]
+    assert (bad, choice.text) == ([("get_weather", code, sent)], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('<tool_call>{"arguments": {"city": "Paris"}, "name": "get_weather"', None),
+        (f"<tool_call>{CALL}</tool_call>\n```python\nprint()\n```", "```python\nprint()\n```"),
+        ("<|python_start|>[get_weather(city='Paris')]<|python_end|><|eot|>", None),
+        (f"<tool_call>{CALL}</tool_call>Sure.<turn|>\n", "Sure."),
+        ('<|channel|>commentary to=get_weather<|message|>{"city":"Paris"}<|call|>So.', "So."),
+    ],
+)
+def test_beside_a_call_stands_what_was_said(text: str, said: str | None) -> None:
+    """text-calls: What is no call stays text."""
+    choice = choice_from_text(text, TOOLS)
+    assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
+    assert choice.text == said
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        '<|open|>tools<|sep|><|open|>call index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+        "<tool_call></tool_call>",
+        "<tool_calls>[]</tool_calls>",
+        "<|START_ACTION|>[]<|END_ACTION|>",
+        "[TOOL_CALLS] []",
+    ],
+)
+def test_empty_markup_says_nothing(empty: str) -> None:
+    choice = choice_from_text(f"Nothing to do.{empty}", TOOLS)
+    assert (choice.text, choice.tool_calls) == ("Nothing to do.", None)
+
+
+def test_prefixes_that_a_text_chooses_are_matched_and_not_compiled() -> None:
+    """text-calls: Hostile text ends."""
+    call = '<{0}:invoke name="get_weather"><{0}:parameter name="city">{1}</{0}:parameter></{0}:invoke>'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(re, "compile", None)
+        read = calls("".join(call.format(f"p{n}", "Paris") for n in range(300)))
+    assert read == PARIS * 300
+    inner = call.format("b", "x")
+    assert calls(call.format("a", inner)) == [("get_weather", {"city": inner})]
 
 
 def test_ids_that_models_write_are_kept() -> None:

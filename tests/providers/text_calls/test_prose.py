@@ -58,6 +58,11 @@ TAGGED = f"<tool_call>{CALL}</tool_call>"
         "[TOOL_CALLS] But then nothing follows...",
         "get_weather{city} is a template.",
         "get_weather: Paris",
+        f"To call a tool write {TAGGED} exactly.",
+        f"The syntax is <tool_call>\n{CALL}\n</tool_call>, as you see.",
+        "For example <function=get_weather><parameter=city>Paris</parameter></function> is one.",
+        "Models write <|channel|> before it.",
+        "They write `<|channel|>final<|message|>Hi` always.",
         "Total: 3 < 4 > 2 [x] {y} `z",
         'for { fmt.Println("hello") }',
     ],
@@ -68,6 +73,22 @@ def test_prose_is_no_call(text: str) -> None:
     assert choice.tool_calls is None
     assert choice.text == text
     assert choice.reasoning is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"You could ask. Let me look {TAGGED} now.",
+        f"Here is an example of what I find:\n{TAGGED}\nso far.",
+        f"I would look: {TAGGED}",
+        f"For example: {TAGGED} Done.",
+    ],
+)
+def test_words_around_a_call_do_not_unmake_it(text: str) -> None:
+    """text-calls: What is no call stays text."""
+    choice = choice_from_text(text, TOOLS)
+    assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
+    assert (choice.text or "").split() == text.replace(TAGGED, "").split()
 
 
 def test_a_call_in_a_closed_thinking_is_only_thought_of() -> None:

@@ -34,13 +34,14 @@ _FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
 
-def announces_example(text: str, at: int) -> bool:
-    """Return whether the words before a place announce an example and no call.
+def announces_example(text: str, at: int | None = None) -> bool:
+    """Return whether the words before a place, or before the end, announce an example and no call.
 
     Example:
         >>> announces_example("For example: {}", 13), announces_example("I will look: {}", 13)
         (True, False)
     """
+    at = len(text) if at is None else at
     before = text[max(0, at - _BEFORE) : at].rstrip()
     return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))
 
@@ -117,7 +118,11 @@ def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     if name is None or not tools.declares(name) or members.broken is None:
         return None
     key, begin = members.broken
-    if key not in ARGUMENTS or not scan.text.startswith("{", begin) or not open_ended(scan.text, begin):
+    if (
+        key not in ARGUMENTS
+        or not scan.text.startswith(("{", '"{'), begin)
+        or not open_ended(scan.text, begin)
+    ):
         return None
     return TextCall(name, CutOff(scan.text[begin:].rstrip()))
 

@@ -12,14 +12,14 @@ from sigadapt.providers.provider import CutOff
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
-from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
+from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
 
 _LEVELS = 60
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
 _KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
+_QUOTED = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*\1""", re.DOTALL)
 _BARE = re.compile(r"[^,\]}\n]*")
 _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
-_ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
 
 
 class Markers(NamedTuple):
@@ -93,15 +93,22 @@ class _Reader:
         if char == "[":
             return self._list(place, schema, root, level + 1)
         if char in ('"', "'") and char:
-            try:
-                value, end = literal_at(self.text, place)
-            except ValueError:
-                raise _Broken from None
-            if end > self.end:
-                raise _Broken
-            behind = end + len(self.string) if self.text.startswith(self.string, end) else end
-            return value, behind
+            return self._quoted(place)
         return self._word(at, schema, root)
+
+    def _quoted(self, at: int) -> tuple[Any, int]:
+        """Read a string in quotes, behind which a marker may stand."""
+        quoted = _QUOTED.match(self.text, at, self.end)
+        end = quoted.end() if quoted else at
+        try:
+            if quoted and self.text.startswith(self.string, end):
+                return literal_at(quoted[0], 0)[0], end + len(self.string)
+            value, end = literal_at(self.text, at)
+        except ValueError:
+            raise _Broken from None
+        if end > self.end:
+            raise _Broken
+        return value, end
 
     def _string(self, at: int) -> tuple[str, int]:
         end = self.scan.find(self.string, at)
@@ -133,7 +140,7 @@ class _Reader:
         end = word.end() if word else at
         if schema is None or types_of(schema, root) - {"string"}:
             raw = self.text[at:end].strip()
-            value = typed(raw, schema if schema is not None else _ANYTHING, root)
+            value = typed(raw, schema if schema is not None else NO_TEXT, root)
             if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
                 return value, end
         following = _MORE.search(self.text, at, self.end)

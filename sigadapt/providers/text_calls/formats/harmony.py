@@ -24,8 +24,14 @@ _HEADER = re.compile(r"(?:<\|start\|>|<\|channel\|>)")
 _TOKEN = re.compile(r"<\|(?:start|end|channel|message|call|return|constrain|eom)\|>")
 _ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
+_BEGUN = re.compile(r"\s*(?:assistant\s*)?<\|(?:start|channel|message)\|>")
+_INSIDE = re.compile(
+    r"""<\|start\|>assistant|(?<![`"'])<\|channel\|>[^<>]{0,300}(?:<\|constrain\|>[^<>]{0,100})?<\|message\|>"""
+)
+_CLOSERS = re.compile(r"(?:\s*<\|(?:end|call|return|eom)\|>)*")
 _STRIPPED = re.compile(
-    r"\A\s*(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))|commentary to=functions\.)",
+    r"\A\s*(?:assistant)?(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))"
+    r"|commentary\s+to=functions\.)",
     re.DOTALL,
 )
 _PART = re.compile(
@@ -50,7 +56,7 @@ def is_harmony(text: str) -> bool:
         >>> is_harmony("<|channel|>final<|message|>Yes."), is_harmony("analysis of assistantcommentary")
         (True, False)
     """
-    return _MESSAGE in text or "<|channel|>" in text or bool(_STRIPPED.match(text))
+    return bool(_BEGUN.match(text) or _STRIPPED.match(text) or _INSIDE.search(text))
 
 
 def messages(text: str, most: int) -> Iterator[Message]:
@@ -72,13 +78,22 @@ def messages(text: str, most: int) -> Iterator[Message]:
             return
         begin = text.find(_MESSAGE, place)
         if begin < 0:
-            break
+            yield _remaining(text[place:])
+            return
         header = text[place:begin]
         body = begin + len(_MESSAGE)
         end = _ENDS.search(text, body)
         behind = end.start() if end else len(text)
         yield Message(_channel(header), _recipient(header), text[body:behind], ended=end is not None)
         place = behind
+
+
+def _remaining(text: str) -> Message:
+    """Return what stands behind the last body: words without a header, or a header that the text ends in."""
+    words = text[_CLOSERS.match(text).end() :]  # pyright: ignore[reportOptionalMemberAccess]  # (matches nothing too)
+    if words.startswith("<|"):
+        return Message(_channel(words), _recipient(words), "", ended=False)
+    return Message("", "", words, ended=True)
 
 
 def _channel(header: str) -> str:

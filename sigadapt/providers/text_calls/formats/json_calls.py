@@ -57,7 +57,9 @@ def read_body(
         members = scan.members_at(place)
         call = call_of(scan, members, tools, keyed=keyed)
         if members.end is None:
-            other = _python_object(scan, place, tools) or broken_call(scan, place, members, tools, stops)
+            other = _python_object(scan, place, tools) or broken_call(
+                scan, place, members, tools, stops, keyed=keyed
+            )
             if other is None:
                 break
             call, end = other
@@ -100,8 +102,7 @@ def call_of(
     nested = fields.get("function")
     if nested is not None and isinstance(nested[0], dict):
         return call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
-    named = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
-    name = tools.name_of(fields[named][0]) if named else None
+    named, name = _named(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
     if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
         return None
@@ -111,6 +112,12 @@ def call_of(
         return None if members.broken else TextCall(name, None, _id_of(fields))
     value, begin, end = fields[given]
     return TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
+
+
+def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
+    """Return the key that names a tool, and the tool; None for each that is not there."""
+    key = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
+    return key, tools.name_of(fields[key][0]) if key else None
 
 
 def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
@@ -155,22 +162,24 @@ def undeclared(members: Members) -> str | None:
 
 
 def broken_call(
-    scan: Scan, at: int, members: Members, tools: Tools, stops: Sequence[str]
+    scan: Scan, at: int, members: Members, tools: Tools, stops: Sequence[str], *, keyed: bool = False
 ) -> tuple[TextCall, int] | None:
     """Return a call whose object is broken or cut off, and the place behind it.
 
     The name must have been read. The arguments are what stands from their beginning to the closing tag, the
     next opening one, or the text's end, where the call was cut off.
     """
-    named = next((key for key in NAMES if isinstance(members.fields.get(key, (None,))[0], str)), None)
-    name = tools.name_of(members.fields[named][0]) if named else None
+    if members.broken and members.broken[0] == "function" and scan.text.startswith("{", members.broken[1]):
+        members = scan.members_at(members.broken[1])
+    call = call_of(scan, members, tools)
+    if call is not None and call.arguments is not None:  # whole arguments in an object that lacks its end
+        return call, max(end for _, _, end in members.fields.values())
+    _, name = _named(members.fields, tools)
+    if name is None and members.broken and keyed:
+        name = tools.name_of(members.broken[0])
     if name is None:
         return None
-    given = next((key for key in ARGUMENTS if key in members.fields), None)
-    if given is not None:  # whole arguments in an object that lacks its end
-        value, begin, end = members.fields[given]
-        return TextCall(name, value if isinstance(value, str) else scan.text[begin:end]), end
-    begin = members.broken[1] if members.broken and members.broken[0] in ARGUMENTS else at
+    begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
     closing = tuple(f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
     end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
     raw = scan.text[begin:end].rstrip()

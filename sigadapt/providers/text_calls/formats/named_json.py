@@ -35,7 +35,9 @@ def read(
         call, behind = _arguments(scan, found, name, stops)
         closing = tail.match(scan.text, behind)
         if closing is None and not isinstance(call.arguments, CutOff):
-            break
+            call, behind = _unclosed(scan, found, call, behind, stops)
+            if call is None:
+                break
         calls.append(call)
         end = place = closing.end() if closing else behind
     return Found(calls, end) if calls else None
@@ -53,6 +55,17 @@ def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...
     if isinstance(value, str):
         return TextCall(name, value, given), end
     return TextCall(name, scan.text[begin:end], given), end
+
+
+def _unclosed(
+    scan: Scan, head: re.Match[str], call: TextCall, at: int, stops: tuple[str, ...]
+) -> tuple[TextCall | None, int]:
+    """Return a call that lacks what closes its arguments as a broken one; None if nothing else closes it."""
+    behind = scan.space(at)
+    if not scan.text.startswith(stops, behind):
+        return None, at
+    begin = head.end("name")
+    return call._replace(arguments=scan.text[begin:at].strip()), behind
 
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -83,7 +96,7 @@ def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
     return read(scan, at, tools, head=_BRACKETED, tail=re.compile(r"\s*\)\s*\]"), stops=(")]",))
 
 
-_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\{))\s*(?=\{)")
+_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\n|(?=\{))\s*(?=\{)")
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 
 
@@ -153,7 +166,7 @@ FORMATS: tuple[TextFormat, ...] = (
         r"(?!)",  # it is tried where the answer begins, and nowhere else
         read_bare,
         'get_weather[ARGS]{"city": "Paris"}',
-        "Mistral and DeepSeek where the server drops their markers",
+        "Mistral, DeepSeek and Functionary where the server drops their markers, or the prompt holds them",
         "any server that skips special tokens",
         "Only where it is the whole answer.",
         bare=True,

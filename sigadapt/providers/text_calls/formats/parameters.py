@@ -10,7 +10,7 @@ which values are text.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from sigadapt.providers.provider import CutOff
@@ -24,11 +24,12 @@ from sigadapt.providers.text_calls.contract import (
 )
 from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.schemas.written_values import property_of, typed, written
+from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
+_PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +40,28 @@ class Tags:
         parameter: what opens a parameter, with the group `key`.
         parameter_end: what closes it.
         call_end: what closes the call; empty where nothing does.
+        goes_on: what may stand behind a parameter: the next one, a closing tag, the next call or the end.
         call: what opens a call, with the group `name`; None where the name stands elsewhere.
         breaks: whether a line break before the closing tag is markup even where none stands behind the
             opening one.
+        prefix: what the group `prefix` of an opening tag must be; None where tags have no prefix.
     """
 
     parameter: re.Pattern[str]
     parameter_end: str
     call_end: str
+    goes_on: re.Pattern[str]
     call: re.Pattern[str] | None = None
     breaks: bool = False
+    prefix: str | None = None
 
-    def closed(self) -> re.Pattern[str]:
-        """Return a pattern of a parameter's end behind which markup goes on."""
-        return _closed(self.parameter.pattern.partition("(?P<")[0], self.parameter_end, self.call_end)
+    def opens(self, tag: re.Match[str] | None) -> bool:
+        """Return whether an opening tag is there, and one of these tags."""
+        return tag is not None and (self.prefix is None or tag["prefix"] == self.prefix)
 
 
-def _closed(opener: str, parameter_end: str, call_end: str) -> re.Pattern[str]:
-    end = re.escape(parameter_end)
-    goes_on = "|".join(
-        [opener, *([re.escape(call_end)] if call_end else []), r"<[/|]", r"<tool_call>", r"\Z"]
-    )
-    return re.compile(rf"{end}(?:\s*{end})*(?=\s*(?:{goes_on}))")
+def _goes_on(opener: str) -> re.Pattern[str]:
+    return re.compile(rf"{opener}|<[/|]|<tool_call>|\Z")
 
 
 def read(
@@ -85,7 +86,7 @@ def read(
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
     args, place, whole = parameters_at(scan, place, schema, mine)
-    if whole is None or (place == len(scan.text) and not scan.text.startswith(mine.call_end, place)):
+    if whole is None or _ends_open(scan, place):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
@@ -93,6 +94,11 @@ def read(
     by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
     by_line = scan.text.startswith("\n", found.end()) and not schema.get("required")
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
+
+
+def _ends_open(scan: Scan, at: int) -> bool:
+    """Return whether the text ends at a place, or in a tag that begins there."""
+    return at == len(scan.text) or (scan.text[at] == "<" and scan.find(">", at) < 0)
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
@@ -116,7 +122,7 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     """
     raw: dict[str, tuple[str, str]] = {}
     place, closed, count = scan.space(at), True, 0
-    while opener := tags.parameter.match(scan.text, place):
+    while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
         if end is None or count >= MOST_PARAMETERS:
             return {}, len(scan.text), None
@@ -135,20 +141,43 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
         if stop is not None:
             return stop, stop
         return (other, other) if other >= 0 else (None, 0)
-    closing = tags.closed().search(scan.text, at)
-    scan.charge(((closing.end() if closing else len(scan.text)) - at) // 16)
-    end, behind = (closing.start(), closing.end()) if closing else (first, first + len(tags.parameter_end))
-    if 0 <= other < first and (tags.call is None or tags.call.search(scan.text, other, first)):
+    end, behind = _closed(scan, first, tags)
+    if 0 <= other < first and _opens_call(scan.text, other, first, tags):
         return other, other
     stop = _next_parameter(scan, at, end, schema, tags)
     return (stop, stop) if stop is not None else (end, behind)
+
+
+def _closed(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
+    """Return where the closing tag stands behind which markup goes on, and the place behind it.
+
+    One that stands twice closes once. Where markup goes on behind none, the first closes.
+    """
+    place = first
+    while place >= 0:
+        last = place
+        while scan.text.startswith(tags.parameter_end, again := scan.space(last + len(tags.parameter_end))):
+            last = again
+        if tags.goes_on.match(scan.text, again):
+            return place, last + len(tags.parameter_end)
+        if last > place:  # its double is markup that goes on
+            return place, scan.text.rindex(tags.parameter_end, place, last) + len(tags.parameter_end)
+        scan.charge(_PER_TAG)
+        place = scan.find(tags.parameter_end, last + 1)
+    return first, first + len(tags.parameter_end)
+
+
+def _opens_call(text: str, begin: int, end: int, tags: Tags) -> bool:
+    if tags.call is None:
+        return True
+    return any(map(tags.opens, tags.call.finditer(text, begin, end)))
 
 
 def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
     """Return where the next parameter, a declared one, opens before a value was closed."""
     for opener in tags.parameter.finditer(scan.text, at, end):
         declared: Any = schema.get("properties")
-        if not declared or opener["key"].strip() in declared:
+        if tags.opens(opener) and (not declared or opener["key"].strip() in declared):
             return opener.start()
     return None
 
@@ -174,12 +203,8 @@ def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
         return typed(text, schema, root)
     if schema is not None:  # the schema corrects a wrong flag
         return typed(text, schema, root)
-    if said[0].startswith("string"):
-        return text if said[2] == "true" else typed(text, _ANYTHING, root)
-    return text if said[2] == "string" else typed(text, _ANYTHING, root)
-
-
-_ANYTHING = {"type": ["null", "boolean", "number", "array", "object"]}
+    is_text = said[2] == ("true" if said[0].startswith("string") else "string")
+    return text if is_text else typed(text, NO_TEXT, root)
 
 
 def _trimmed(value: str, tags: Tags) -> str:
@@ -193,21 +218,25 @@ _FUNCTION = Tags(
     re.compile(r"<parameter=(?P<key>[^>\n]{1,200})>?"),
     "</parameter>",
     "</function>",
+    _goes_on("<parameter="),
     re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?"),
     breaks=True,
 )
 
 
+_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"
+_INVOKE = re.compile(
+    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
+)
+_NAMED = r"parameter\s(?:[^<>]{0,200}?\s)??name="
+_PARAMETER = re.compile(rf"<(?P<prefix>{_PREFIX}){_NAMED}{_QUOTED.format('key')}[^<>]{{0,200}}>")
+_AFTER_PARAMETER = _goes_on(rf"<{_PREFIX}{_NAMED}")
+
+
 def _invoke(prefix: str) -> Tags:
-    """Return the tags whose names have a prefix, such as `steptml:`."""
-    tag = re.escape(prefix)
-    key = _QUOTED.format("key")
-    return Tags(
-        re.compile(rf"<{tag}parameter\s(?:[^<>]{{0,200}}?\s)??name={key}[^<>]{{0,200}}>"),
-        f"</{prefix}parameter>",
-        f"</{prefix}invoke>",
-        re.compile(rf"<{tag}invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"),
-    )
+    """Return the tags whose names have a prefix, such as `steptml:`. Nothing is compiled."""
+    ends = f"</{prefix}parameter>", f"</{prefix}invoke>"
+    return Tags(_PARAMETER, *ends, _AFTER_PARAMETER, _INVOKE, prefix=prefix)
 
 
 def parameter_tags(prefix: str) -> Tags:
@@ -217,19 +246,15 @@ def parameter_tags(prefix: str) -> Tags:
         >>> parameters_at(Scan('<rfl:parameter name="n">7</rfl:parameter>'), 0, {}, parameter_tags("rfl:"))[0]
         {'n': '7'}
     """
-    tags = _invoke(prefix)
-    return Tags(tags.parameter, tags.parameter_end, "")
+    return replace(_invoke(prefix), call_end="", call=None)
 
 
-_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"
-_INVOKE = re.compile(
-    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
-)
 _SPACED = r"(?:\s|Ġ)*"
 _NAMED_FUNCTION = Tags(
     re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
     "</param>",
     "</function>",
+    _goes_on(rf"<param{_SPACED}name="),
     re.compile(rf"<function{_SPACED}name={_QUOTED.format('name')}\s*>"),
 )
 _ELEMENT = r"<\|open\|>{}[^<>|]{{0,200}}?{}=\"(?P<{}>[^\"\n]{{1,200}})\"[^<>|]{{0,200}}<\|sep\|>"
@@ -237,6 +262,7 @@ _KIMI_K3 = Tags(
     re.compile(_ELEMENT.format("argument", "key", "key")),
     "<|close|>argument<|sep|>",
     "<|close|>call<|sep|>",
+    _goes_on(r"<\|open\|>argument"),
     re.compile(_ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"),
 )
 
