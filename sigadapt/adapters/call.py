@@ -228,7 +228,7 @@ class Prepared(NamedTuple):
         from sigadapt.adapters.calling.text_gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
         fields = tuple(self.signature.output_fields)
-        return TextGate(schemas_of(self.setup.decls), fields, undeclared=self.calling.mode == "prompted")
+        return TextGate(schemas_of(self.setup.decls), fields, **self.calling.reads)
 
     def now(self) -> list[Any]:
         """Send the request and return one Response per candidate."""
