@@ -374,6 +374,9 @@ def _values(
     values = outputs_beside_calls(adapter, prepared.plan, choice)
     if values is None:
         values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
+    asked = prepared.plan.calls
+    if prepared.calling.mode == "prompted" and prepared.plan.empty_calls and values[asked] is None:
+        values = {**values, asked: ToolCalls(tool_calls=[])}
     return values | _native_values(adapter, call, candidate)
 
 

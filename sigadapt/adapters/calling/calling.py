@@ -71,9 +71,11 @@ class Calling:
         if not self.reads_text or reading.calls or not reading.text:
             return reading, False
         if self.mode == "prompted":
-            reading = with_calls_of_field(reading, self.field, self.marker)
+            reading = with_calls_of_field(reading, self.field, self.marker, schemas)
             if reading.calls:
                 return reading, True
+            if not reading.text:
+                return reading, False
         found = with_calls_of_text(reading, schemas(), **self.reads)
         return found, bool(found.calls)
 
