@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.providers.provider import CutOff, RawCall, Reading
 from sigadapt.providers.reading import objects
-from sigadapt.schemas.json_values import Json, compact, is_object, spelled
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
 from sigadapt.schemas.repeated_keys import decode
 
 _HEADER = r"\[\[ ## \w+ ## \]\]"
 _NOTHING = re.compile(r"\W*(?:none|null|n/?a|nothing|no (?:tool )?calls?)?\W*\Z", re.IGNORECASE)
+_LONGEST_NOTHING = 40
 _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\s*""")
 _OPENER = "<tool_call>\n"
 """Where what stands behind is a call: the value of a calls field is as sure a sign."""
@@ -79,10 +80,11 @@ def _marked(text: str, field: str, marker: str) -> _Field | None:
 
 def _in_json(text: str, field: str) -> _Field | None:
     """Return the field of an object that is not JSON: all that stands behind its key."""
-    found = re.search(rf'[,\s]*"{re.escape(field)}"\s*:\s*', text)
+    found = re.search(rf'"{re.escape(field)}"\s*:', text)
     if found is None:
         return None
-    return _Field(text[found.end() :].strip(), f"{text[: found.start()]}}}".replace("{}", ""), is_cut=True)
+    before = text[: found.start()].rstrip(", \t\r\n")
+    return _Field(text[found.end() :].strip(), "" if before == "{" else f"{before}}}", is_cut=True)
 
 
 def _of_object(
@@ -101,7 +103,7 @@ def _calls_in(found: _Field, schemas: Callable[[], Mapping[str, Json]]) -> list[
     calls = _calls_of(_decoded(found.value))
     if calls is not None:
         return calls
-    if _NOTHING.match(found.value):
+    if len(found.value) <= _LONGEST_NOTHING and _NOTHING.match(found.value):
         return []
     end = "" if found.is_cut else "\n</tool_call>"
     wrapper = _WRAPPER.match(found.value)
@@ -130,7 +132,7 @@ def _calls_of(value: Any) -> list[RawCall] | None:
     if is_object(value) and "tool_calls" in value:
         value = value["tool_calls"]
     calls = objects(value)
-    if not calls or len(calls) < (len(value) if isinstance(value, list) else 1):
+    if not calls or (is_array(value) and len(calls) < len(value)):
         return [] if value == [] else None
     read = [_call_of(call) for call in calls]
     return None if any(call is None for call in read) else [call for call in read if call is not None]

@@ -43,9 +43,7 @@ class TextGate:
         ''
     """
 
-    def __init__(
-        self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any
-    ) -> None:
+    def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
         self._grammar = grammar_of(FORMATS)
         self._schemas, self._fields, self._how = schemas, fields, how
         self._pieces = list[str]()

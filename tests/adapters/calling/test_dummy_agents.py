@@ -112,7 +112,9 @@ RUNS = {
     "a submit of a wrong type": Run(
         [turn(("submit", {"n": "seven"})), turn(("submit", {"n": 7}))], signature="question -> n: int"
     ),
-    "typed outputs": Run([turn(("submit", {"n": 7, "m": ["a"]}))], signature="question -> n: int, m: list[str]"),
+    "typed outputs": Run(
+        [turn(("submit", {"n": 7, "m": ["a"]}))], signature="question -> n: int, m: list[str]"
+    ),
     "two inputs": Run([DONE], signature="a, b: int -> answer", inputs={"a": "1", "b": 2}),
     "awaited": Run([turn(A), DONE], is_async=True),
     "awaited, with an awaited tool": Run([turn(("slowly", {"query": "a"})), DONE], (slowly,), is_async=True),
@@ -176,7 +178,7 @@ def outcome(run: Run, adapter: Any, theirs: Any) -> Any:
         except Exception as error:  # noqa: BLE001  (compared)
             return type(error).__name__, str(error)[:60]
     outputs = {name: value for name, value in out.toDict().items() if name != "history"}
-    return outputs, [event_of(each) for each in out.history.messages], len(lm.history)
+    return outputs, [event_of(each) for each in out.history.messages], len(cast("Any", lm).history)
 
 
 def event_of(event: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ for a reason is in `EXCEPTIONS`, and that it differs is tested too.
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 import dspy
@@ -140,7 +140,9 @@ def in_words(form: str, fault: Fault) -> str:
     return said
 
 
-def asked(answer: Any, *, signature: Any = Must, wire: str = "openai", engine: str = "auto", **how: Any) -> Any:
+def asked(
+    answer: Any, *, signature: Any = Must, wire: str = "openai", engine: str = "auto", **how: Any
+) -> Any:
     """What a program gets: its calls; or the error, with the calls in it and the text."""
     with LoopbackProvider([answer] * 3) as provider:
         lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
@@ -148,7 +150,7 @@ def asked(answer: Any, *, signature: Any = Must, wire: str = "openai", engine: s
             try:
                 out: Any = dspy.Predict(signature)(question="weather?", tools=[get_weather, now])
             except MissingToolCalls as error:
-                return ("missing", error.code, error.field, error.choice.finish_reason)
+                return ("missing", error.code, error.field, cast("Any", error.choice).finish_reason)
             except ToolCallParseError as error:
                 said = (error.code, error.tool, error.path, error.reason, error.field)
                 return (said, seen(error.choice.tool_calls), len(provider.received))
@@ -162,7 +164,7 @@ def seen(calls: Any) -> Any:
     return good, bad
 
 
-@lru_cache(maxsize=None)
+@cache
 def natively(name: str, **how: Any) -> Any:
     fault = FAULTS[name]
     calls = [Call(tool, arguments, id=f"call_{n}") for n, (tool, arguments) in enumerate(fault.calls, 1)]
@@ -339,9 +341,7 @@ def test_a_bad_call_is_asked_for_again_as_natively(form: str) -> None:
         )
         if mode == "prompted" and form in ("qwen3-coder-xml", "glm-4.5"):
             bad = Answer(text=in_words(form, of(json.dumps(wrong, separators=(",", ":")))))
-        adapter = sigadapt.ChatAdapter(
-            tool_calling=mode, call_format=form, on_invalid="reask", max_reasks=2
-        )
+        adapter = sigadapt.ChatAdapter(tool_calling=mode, call_format=form, on_invalid="reask", max_reasks=2)
         with (
             LoopbackProvider([bad]) as provider,
             dspy.context(lm=lm_of(provider, cache=False), adapter=adapter),
@@ -350,7 +350,7 @@ def test_a_bad_call_is_asked_for_again_as_natively(form: str) -> None:
             dspy.Predict(Must)(question="weather?", tools=[get_weather, now])
         assert (caught.value.code, len(provider.received)) == ("schema_mismatch", 3)
         told.append(json.dumps(provider.received[1].body["messages"][-1]["content"]))
-    sentence = 'the arguments do not fit get_weather: /city: 42 is not of type'
+    sentence = "the arguments do not fit get_weather: /city: 42 is not of type"
     assert all(sentence in said for said in told)
 
 
@@ -378,7 +378,7 @@ def test_a_loop_gets_a_bad_call_as_it_does_natively(form: str) -> None:
         assert outcomes[0] == outcomes[1], name
 
 
-def looped(name: str, mode: str, form: str) -> Any:
+def looped(name: str, mode: Any, form: str) -> Any:
     """How a ReActV2 ends whose model makes a faulty call, and then submits."""
     ran: list[str] = []
 
@@ -394,10 +394,7 @@ def looped(name: str, mode: str, form: str) -> Any:
 
     fault, done = FAULTS[name], Fault([("submit", '{"answer":"mixed"}')])
     script = (
-        [
-            Answer(calls=[Call(*each) for each in one.calls], finish=one.finish)
-            for one in (fault, done)
-        ]
+        [Answer(calls=[Call(*each) for each in one.calls], finish=one.finish) for one in (fault, done)]
         if mode == "native"
         else [Answer(text=in_words(form, one), finish=one.finish) for one in (fault, done)]
     )

@@ -178,8 +178,8 @@ def broken_call(
     """Return a call whose object is broken or cut off, and the place behind it.
 
     The name must have been read, unless markup of prompted calling says that this is a call. The arguments
-    are what stands from their beginning to the closing tag, the next opening one, or the text's end, where the
-    call was cut off.
+    are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
+    the call was cut off.
     """
     named = next((key for key in NAMES if isinstance(members.fields.get(key, (None,))[0], str)), None)
     name = tools.name_of(members.fields[named][0]) if named else None

@@ -156,9 +156,7 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
     return None
 
 
-def _typed_all(
-    raw: list[tuple[str, str, str]], schema: Json, tags: Tags, *, is_expected: bool
-) -> Json:
+def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags, *, is_expected: bool) -> Json:
     pairs = [
         (key, _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema))
         for key, value, opener in raw
