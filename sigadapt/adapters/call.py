@@ -228,7 +228,7 @@ class Prepared(NamedTuple):
         from sigadapt.adapters.calling.text_gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
         fields = tuple(self.signature.output_fields)
-        return TextGate(schemas_of(self.setup.decls), fields, undeclared=self.calling.mode == "prompted")
+        return TextGate(schemas_of(self.setup.decls), fields, **self.calling.reads)
 
     def now(self) -> list[Any]:
         """Send the request and return one Response per candidate."""
@@ -374,6 +374,9 @@ def _values(
     values = outputs_beside_calls(adapter, prepared.plan, choice)
     if values is None:
         values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
+    asked = prepared.plan.calls
+    if prepared.calling.mode == "prompted" and prepared.plan.empty_calls and values[asked] is None:
+        values = {**values, asked: ToolCalls(tool_calls=[])}
     return values | _native_values(adapter, call, candidate)
 
 

@@ -93,6 +93,8 @@ class Parse(NamedTuple):
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], request: Request) -> None:
     """Refuse an answer without a call to a forced tool choice, which only the prompt could say.
 
+    A field of `dspy.ToolCalls` is as lenient as under DSPy (rule 7).
+
     Args:
         choice: the Choice.
         plan: the signature's Plan.
@@ -103,7 +105,7 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
         MissingToolCalls: with the text of the answer.
     """
     asked = request.get("tool_choice")
-    if choice.tool_calls is None and asked not in (None, "auto", "none"):
+    if choice.tool_calls is None and asked not in (None, "auto", "none") and not plan.hands_on:
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 

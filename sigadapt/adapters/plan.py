@@ -46,6 +46,8 @@ class Plan:
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (rule 7).
         hands_on: whether bad calls are handed on to the loop that the field belongs to (rule 5).
+        empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
+            ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of an optional calls field if there is no call.
         turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
@@ -60,6 +62,7 @@ class Plan:
     calls: str
     calls_required: bool
     hands_on: bool
+    empty_calls: bool
     missing_calls: Callable[[], Any]
     turns: Turns
     outputs: tuple[str, ...]
@@ -179,6 +182,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls=calls[0],
         calls_required=not (optional or lenient),
         hands_on=lenient,
+        empty_calls=lenient and not optional and field.is_required(),
         missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
         turns=turns,
         outputs=tuple(signature.output_fields),

@@ -47,6 +47,12 @@ class Calling:
         """Whether calls may be read from an answer's text."""
         return self.mode == "prompted" or self.recovers
 
+    @property
+    def reads(self) -> dict[str, Any]:
+        """How calls are looked for in an answer's text: `undeclared` and `expected` of `read_text`."""
+        asks = self.mode == "prompted"
+        return {"undeclared": asks, "expected": self.form if asks else ""}
+
     def put(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
         if self.mode == "native" or not ("tools" in request or _has_calls(request)):
@@ -65,10 +71,12 @@ class Calling:
         if not self.reads_text or reading.calls or not reading.text:
             return reading, False
         if self.mode == "prompted":
-            reading = with_calls_of_field(reading, self.field, self.marker)
+            reading = with_calls_of_field(reading, self.field, self.marker, schemas)
             if reading.calls:
                 return reading, True
-        found = with_calls_of_text(reading, schemas(), undeclared=self.mode == "prompted")
+            if not reading.text:
+                return reading, False
+        found = with_calls_of_text(reading, schemas(), **self.reads)
         return found, bool(found.calls)
 
 

@@ -7,7 +7,7 @@ finished reading has it.
 """
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.providers.text_calls import FORMATS
@@ -33,7 +33,7 @@ class TextGate:
     Args:
         schemas: the schemas of arguments by the names of the declared tools.
         fields: the names of the output fields.
-        undeclared: whether markup with a name that is not declared is a call too.
+        how: how the finished answer is read (`Calling.reads`).
 
     Example:
         >>> gate = TextGate({"now": {}}, ())
@@ -43,11 +43,9 @@ class TextGate:
         ''
     """
 
-    def __init__(
-        self, schemas: Mapping[str, Json], fields: Collection[str], *, undeclared: bool = False
-    ) -> None:
+    def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
         self._grammar = grammar_of(FORMATS)
-        self._schemas, self._fields, self._undeclared = schemas, fields, undeclared
+        self._schemas, self._fields, self._how = schemas, fields, how
         self._pieces = list[str]()
         self._passed = list[str]()
         self._near, self._settled = "", 0
@@ -124,4 +122,4 @@ class TextGate:
         self._near, self._settled = self._near[cut:], place - cut
 
     def _read(self, text: str) -> "TextReading":
-        return text_read(text, self._schemas, undeclared=self._undeclared)
+        return text_read(text, self._schemas, **self._how)

@@ -7,7 +7,7 @@ when a text is first read: it takes a fifth of the import, and most programs nev
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import CutOff, RawCall, Reading
@@ -66,7 +66,7 @@ def choice_from_text(
 
 
 def text_read(
-    text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: bool
+    text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
 ) -> "TextReading":
     """Return what a text says.
 
@@ -74,7 +74,7 @@ def text_read(
         text: what the model wrote.
         schemas: the schemas of arguments by the names of the declared tools.
         formats: names of formats; None for all.
-        how: `starts_in_reasoning` and `undeclared` of `read_text`.
+        how: `starts_in_reasoning`, `undeclared` and `expected` of `read_text`.
 
     Raises:
         InvalidOption: for an unknown format.
@@ -112,13 +112,16 @@ def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
     return Reading(read.text, read.reasoning, calls, finish)
 
 
-def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], *, undeclared: bool) -> Reading:
+def with_calls_of_text(
+    reading: Reading, schemas: Mapping[str, Json], *, undeclared: bool, expected: str = ""
+) -> Reading:
     """Return a Reading with the calls and the thinking that its text holds, and the text without them.
 
     Args:
         reading: one candidate of an answer, with text and without calls.
         schemas: the schemas of arguments by the names of the declared tools.
-        undeclared: whether markup with a name that is not declared is a call too.
+        undeclared: whether markup with a name that is not declared, or without one, is a call too.
+        expected: the format in which the model was asked to write; a faulty call in it is a bad call.
 
     Example:
         >>> said = Reading('Look.<tool_call>{"name": "now"}</tool_call>', None, [], "stop")
@@ -126,7 +129,7 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], *, undecla
         >>> read.text, [name for _, name, _ in read.calls]
         ('Look.', ['now'])
     """
-    read = text_read(reading.text or "", schemas, undeclared=undeclared)
+    read = text_read(reading.text or "", schemas, undeclared=undeclared, expected=expected)
     found = reading_of(read, reading.finish)
     ended = reading.finish is not None and reading.finish not in _CUTTING
     calls = [_ended(call) for call in found.calls] if ended else found.calls

@@ -64,6 +64,11 @@ class Tools:
         self._schemas = schemas
         self._undeclared = undeclared
 
+    @property
+    def takes_undeclared(self) -> bool:
+        """Whether markup with a name that is not declared, or without one, is a call too."""
+        return self._undeclared
+
     def name_of(self, written: Any) -> str | None:
         """Return the tool that a written name means; None for no tool."""
         if not isinstance(written, str):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.providers.text_calls import thinking
 from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.providers.text_calls.expected import read_expected
 from sigadapt.providers.text_calls.formats import harmony
 from sigadapt.providers.text_calls.formats.bare_json import announces_example
 from sigadapt.providers.text_calls.openers import Grammar, grammar_of
@@ -52,6 +53,7 @@ def read_text(
     starts_in_reasoning: bool = False,
     asked: bool = False,
     undeclared: bool = False,
+    expected: str = "",
 ) -> TextReading:
     """Read a text.
 
@@ -61,7 +63,8 @@ def read_text(
         formats: the formats to read.
         starts_in_reasoning: whether the prompt has already opened the thinking.
         asked: whether the caller named the formats, so that `fenced-json` beside prose is no example.
-        undeclared: whether markup with a name that is not declared is a call too.
+        undeclared: whether markup with a name that is not declared, or without one, is a call too.
+        expected: the format in which the model was asked to write; a faulty call in it is a bad call.
 
     Example:
         >>> from sigadapt.providers.text_calls import FORMATS
@@ -75,10 +78,10 @@ def read_text(
     if grammar.harmony and harmony.is_harmony(text):
         return _read_harmony(text, tools, grammar)
     names = frozenset(each.name for each in formats) if asked else frozenset[str]()
-    reading = _Reading(text, tools, grammar, names)
+    reading = _Reading(text, tools, grammar, names, expected)
     reading.run(starts_in_reasoning=starts_in_reasoning)
     if reading.thought_of and not starts_in_reasoning:
-        reading = _Reading(text, tools, grammar, names)
+        reading = _Reading(text, tools, grammar, names, expected)
         reading.run(starts_in_reasoning=True)
     return reading.result()
 
@@ -105,10 +108,12 @@ def _read_harmony(text: str, tools: Tools, grammar: Grammar) -> TextReading:
 class _Reading:
     """One way through a text."""
 
-    def __init__(self, text: str, tools: Tools, grammar: Grammar, asked: frozenset[str]) -> None:
+    def __init__(
+        self, text: str, tools: Tools, grammar: Grammar, asked: frozenset[str], expected: str = ""
+    ) -> None:
         self.text, self.tools, self.grammar = text, tools, grammar
         self.scan = Scan(text)
-        self.scan.asked = asked
+        self.scan.asked, self.scan.expected = asked, expected
         self.said: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[tuple[str, TextCall]] = []
@@ -192,6 +197,9 @@ class _Reading:
             return behind
         if not self.text.startswith(("{", "["), begin):
             return place
+        faulty = self._expected(begin, self.grammar.bare)
+        if faulty is not None:
+            return faulty
         behind = self._json(begin)
         return behind if behind > begin + 1 else place
 
@@ -267,11 +275,25 @@ class _Reading:
                 return around[1]
             if not self._quoted(*around):
                 return self._called(each, found, around)
+        place = self._expected(token.start(), formats)
+        if place is not None:
+            return place
         if self.text.startswith("```", token.start()):
             return self._fence(token)
         if self.text[token.start()] in "{[" and any(each.bare for each in formats):
             return self._json(token.start())
         return self._empty(token)
+
+    def _expected(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
+        """Read a faulty call in the expected format, and return the place behind it."""
+        each = next((each for each in formats if each.name == self.scan.expected), None)
+        if each is None or self.open_thought:
+            return None
+        found = read_expected(self.scan, begin, self.tools)
+        if found is None:
+            return None
+        around = self._around(begin, found.end)
+        return None if self._quoted(*around) else self._called(each, found, around)
 
     def _try(self) -> None:
         self.tried += 1

@@ -26,11 +26,13 @@ class Members(NamedTuple):
         fields: by key, the decoded value and where its text begins and ends.
         end: the place behind the object; None if it is broken.
         broken: the key whose value is broken, and where that value begins; None if no value is.
+        repeats: whether a key stands twice; the last one is in `fields`.
     """
 
     fields: dict[str, tuple[Any, int, int]]
     end: int | None
     broken: tuple[str, int] | None = None
+    repeats: bool = False
 
 
 class Scan:
@@ -51,6 +53,8 @@ class Scan:
         """Where what the model says to the user begins, after its thinking."""
         self.asked: frozenset[str] = frozenset()
         """The formats that the caller named."""
+        self.expected = ""
+        """The format in which the model was asked to write; empty if nobody asked."""
         self._left = _TIMES * len(text) + _LEAST
         self._known: dict[str, tuple[int, int]] = {}
 
@@ -109,6 +113,7 @@ class Scan:
     def members_at(self, at: int) -> Members:
         """Read the JSON object whose brace stands at a place, member by member."""
         fields: dict[str, tuple[Any, int, int]] = {}
+        repeats = False
         place = self.space(at + 1)
         if self.text.startswith("}", place):
             return Members(fields, place + 1)
@@ -125,10 +130,11 @@ class Scan:
                 value, place = self.value_at(begin)
             except ValueError:
                 return Members(fields, None, (key, begin))
+            repeats = repeats or key in fields
             fields[key] = value, begin, place
             place = self.space(place)
             if self.text.startswith("}", place):
-                return Members(fields, place + 1)
+                return Members(fields, place + 1, repeats=repeats)
             if not self.text.startswith(",", place):
                 return Members(fields, None)
             place = self.space(place + 1)

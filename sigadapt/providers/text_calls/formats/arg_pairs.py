@@ -16,7 +16,7 @@ from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said,
 from sigadapt.providers.text_calls.formats.json_calls import read_body
 from sigadapt.providers.text_calls.formats.json_calls import said as said_as_json
 from sigadapt.providers.text_calls.scan import Scan
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import property_of, typed, written
 
 _ATTRIBUTE = re.compile(r"\s+([\w.-]{1,100})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
@@ -43,7 +43,8 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     if written is None:
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     schema = tools.schema_of(name)
-    args = {key: typed(value, property_of(schema, key, schema), schema) for key, value in written.items()}
+    pairs = [(key, typed(value, property_of(schema, key, schema), schema)) for key, value in written]
+    args = RepeatedKeys(pairs) if scan.expected and len(dict(pairs)) < len(pairs) else dict(pairs)
     if scan.text.startswith(f"</{pair.call}>", place):
         return Found([TextCall(name, args)], place + len(pair.call) + 3)
     if place == len(scan.text) and not _all_given(args, schema):
@@ -51,11 +52,11 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
 
 
-def _written(scan: Scan, at: int, pair: Pair) -> tuple[dict[str, str] | None, int]:
+def _written(scan: Scan, at: int, pair: Pair) -> tuple[list[tuple[str, str]] | None, int]:
     """Return a call's values by their keys as text, and the place behind; None if the text ends in one."""
-    written: dict[str, str] = {}
+    written: list[tuple[str, str]] = []
     while attribute := _ATTRIBUTE.match(scan.text, at):
-        written[attribute[1]] = attribute[2].strip("\"'")
+        written.append((attribute[1], attribute[2].strip("\"'")))
         at = attribute.end()
     place, count = scan.space(at), 0
     while scan.text.startswith(f"<{pair.key}>", place):
@@ -63,7 +64,7 @@ def _written(scan: Scan, at: int, pair: Pair) -> tuple[dict[str, str] | None, in
         count += 1
         if value is None or count > MOST_PARAMETERS:
             return None, len(scan.text)
-        written[key] = value
+        written.append((key, value))
         place = scan.space(place)
     return written, place
 

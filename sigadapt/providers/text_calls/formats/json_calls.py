@@ -23,6 +23,7 @@ _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
 _OPEN = "{["
+_OBJECT = re.compile(r'[,;\n]\s*(?=\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})")')
 _LONGEST = 1_000_000  # characters of JSON that are searched for its end
 
 
@@ -55,7 +56,9 @@ def read_body(
             place = scan.space(place + 1)
             continue
         members = scan.members_at(place)
-        call = call_of(scan, members, tools, keyed=keyed)
+        call = call_of(scan, members, tools, keyed=keyed) or _nameless(scan, members, tools)
+        if call is not None and members.repeats:
+            call = call._replace(arguments=scan.text[place : members.end])
         if members.end is None:
             other = _python_object(scan, place, tools) or broken_call(
                 scan, place, members, tools, stops, keyed=keyed
@@ -120,6 +123,21 @@ def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[st
     return key, tools.name_of(fields[key][0]) if key else None
 
 
+def _nameless(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
+    """Return a call without a name, where markup of prompted calling says that it is one."""
+    given = next((key for key in ARGUMENTS if key in members.fields), None)
+    if not (tools.takes_undeclared and given and _lacks_name(members, tools)):
+        return None
+    value, begin, end = members.fields[given]
+    return TextCall("", value if isinstance(value, str) else scan.text[begin:end], _id_of(members.fields))
+
+
+def _lacks_name(members: Members, tools: Tools) -> bool:
+    nested = members.fields.get("function", (None,))[0]
+    named = [members.fields[key][0] for key in NAMES if key in members.fields]
+    return not isinstance(nested, dict) and all(tools.name_of(name) is None for name in named)
+
+
 def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
     """Say whether an object is a call and nothing else, with arguments that are an object."""
     if not set(fields) <= {*used, "type", "id", "tool_call_id"}:
@@ -166,26 +184,67 @@ def broken_call(
 ) -> tuple[TextCall, int] | None:
     """Return a call whose object is broken or cut off, and the place behind it.
 
-    The name must have been read. The arguments are what stands from their beginning to the closing tag, the
-    next opening one, or the text's end, where the call was cut off.
+    The name must have been read, unless markup of prompted calling says that this is a call. The arguments
+    are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
+    the call was cut off.
     """
     if members.broken and members.broken[0] == "function" and scan.text.startswith("{", members.broken[1]):
         members = scan.members_at(members.broken[1])
-    call = call_of(scan, members, tools)
+    call = call_of(scan, members, tools) or _nameless(scan, members, tools)
     if call is not None and call.arguments is not None:  # whole arguments in an object that lacks its end
-        return call, max(end for _, _, end in members.fields.values())
+        end = max(end for _, _, end in members.fields.values())
+        if _ends_behind(scan, end, stops):
+            return call, end
     _, name = _named(members.fields, tools)
     if name is None and members.broken and keyed:
         name = tools.name_of(members.broken[0])
-    if name is None:
+    if name is None and not (tools.takes_undeclared and _lacks_name(members, tools)):
         return None
+    given = next((key for key in ARGUMENTS if key in members.fields), None)
     begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
-    closing = tuple(f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
-    end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
-    raw = scan.text[begin:end].rstrip()
-    if end < len(scan.text):
-        return TextCall(name, raw), end
-    return TextCall(name, CutOff(raw)), end
+    begin = members.fields[given][1] if given else begin
+    end = scan.earliest((*_closing(stops), *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
+    following = _next_object(scan, begin, end, tools)
+    raw = _without_closers(scan.text[begin:following].rstrip())
+    return TextCall(name or "", raw if following < len(scan.text) else CutOff(raw)), following
+
+
+def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
+    """Return where the next call of a declared tool begins, before a place; else that place."""
+    scan.charge((end - at) // 8)
+    for found in _OBJECT.finditer(scan.text, at, end):
+        if tools.declares(found[1]):
+            return found.start()
+    return end
+
+
+def _closing(stops: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
+
+
+def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
+    """Say whether an object may end here without its brace: nothing that is JSON or prose stands behind."""
+    place = scan.space(at)
+    return place == len(scan.text) or scan.text.startswith(
+        ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop)), place
+    )
+
+
+def _without_closers(raw: str) -> str:
+    """Return broken arguments without the braces at their end that close what is around them.
+
+    Example:
+        >>> _without_closers("not json}]"), _without_closers('{"city": [}')
+        ('not json', '{"city": [}')
+    """
+    level = 0
+    for token in _STRINGS.finditer(raw, 0, _LONGEST):
+        if token[0][0] != '"':
+            level += 1 if token[0] in _OPEN else -1
+    end = len(raw)
+    while level < 0 and raw[:end].endswith(("}", "]")):
+        end, level = len(raw[: end - 1].rstrip()), level + 1
+    return raw[:end]
 
 
 def open_ended(text: str, at: int) -> bool:

@@ -52,8 +52,10 @@ def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...
         end = scan.earliest(stops, begin)
         raw = scan.text[begin:end].rstrip()
         return TextCall(name, CutOff(raw) if end == len(scan.text) else raw, given), end
-    if isinstance(value, str):
+    if isinstance(value, str) and not scan.expected:
         return TextCall(name, value, given), end
+    if scan.expected:
+        end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
 
 
@@ -66,6 +68,14 @@ def _unclosed(
         return None, at
     begin = head.end("name")
     return call._replace(arguments=scan.text[begin:at].strip()), behind
+
+
+def _with_rest(scan: Scan, end: int, head: re.Match[str], stops: tuple[str, ...]) -> int:
+    """Return where arguments end: at their closing tag, where text stands between them and the tag."""
+    closing = scan.earliest(stops, end) if stops and "[TOOL_CALLS]" not in stops else end
+    if closing == len(scan.text) or 0 <= scan.find(head[0][: head[0].find(">") + 1], end) < closing:
+        return end
+    return end + len(scan.text[end:closing].rstrip())
 
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:

@@ -23,7 +23,7 @@ from sigadapt.providers.text_calls.contract import (
     Tools,
 )
 from sigadapt.providers.text_calls.scan import Scan
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact
 from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
@@ -93,6 +93,7 @@ def read(
     # The call is not closed: other markup closes it, or a line break that a tag without parameters ends in.
     by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
     by_line = scan.text.startswith("\n", found.end()) and not schema.get("required")
+    by_line = by_line and not (scan.expected and scan.find(mine.call_end, place) >= 0)
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
@@ -112,6 +113,9 @@ def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
         return Found([TextCall(name, scan.text[at:end].rstrip())], end + len(tags.call_end))
     behind = scan.space(end)
     closed = scan.text.startswith(tags.call_end, behind)
+    stop = -1 if closed or not scan.expected else scan.find(tags.call_end, behind)
+    if stop >= 0 and "<function=" not in scan.text[behind:stop]:
+        return Found([TextCall(name, scan.text[at:stop].rstrip())], stop + len(tags.call_end))
     return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end) if closed else end)
 
 
@@ -120,16 +124,15 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
 
     The last value is None if the text ends in a parameter.
     """
-    raw: dict[str, tuple[str, str]] = {}
-    place, closed, count = scan.space(at), True, 0
+    raw: list[tuple[str, str, str]] = []
+    place, closed = scan.space(at), True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
-        if end is None or count >= MOST_PARAMETERS:
+        if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
-        count += 1
-        raw[opener["key"].strip()] = scan.text[opener.end() : end], opener[0]
+        raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
         place, closed = scan.space(behind), behind > end
-    return _typed_all(raw, schema, tags), place, closed
+    return _typed_all(raw, schema, tags, is_expected=bool(scan.expected)), place, closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -182,11 +185,14 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
     return None
 
 
-def _typed_all(raw: dict[str, tuple[str, str]], schema: Json, tags: Tags) -> Json:
-    made = {
-        key: _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema)
-        for key, (value, opener) in raw.items()
-    }
+def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags, *, is_expected: bool) -> Json:
+    pairs = [
+        (key, _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema))
+        for key, value, opener in raw
+    ]
+    made = dict(pairs)
+    if len(made) < len(pairs) and is_expected:
+        return RepeatedKeys(pairs)
     inner = made.get("arguments")
     if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
         wrapped = cast("Json", inner)
