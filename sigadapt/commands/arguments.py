@@ -223,4 +223,4 @@ McpOption: TypeAlias = Annotated[
 def sentence(error: BaseException) -> str:
     """Return an error as one sentence: of a provider's error, its first line; LiteLLM's hold tracebacks."""
     text = str(error).strip()
-    return text if isinstance(error, SigadaptError) else text.partition("\n")[0] or type(error).__name__
+    return " ".join(text.split()) if isinstance(error, SigadaptError) else text.partition("\n")[0] or type(error).__name__

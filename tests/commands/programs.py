@@ -49,3 +49,5 @@ TWO_TITLED = [
 ]
 
 UNDESCRIBED = [{"name": "f"}]
+
+HOSTILE = {"name": "a\x1b[31mb\u202e\x9b", "description": "\x1b]0;title\x07", "parameters": SCHEMA}
