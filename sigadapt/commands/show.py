@@ -13,11 +13,10 @@ import dspy
 import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.lowering import Change
-from sigadapt.adapters.xml_adapter import XMLAdapter
+from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
     EngineOption,
     InputOption,
@@ -36,9 +35,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decls import ToolDecls
 
-ADAPTERS: dict[str, Callable[..., Any]] = {"chat": ChatAdapter, "json": JSONAdapter, "xml": XMLAdapter}
 _TYPES = ("chat", "responses")
-_MODES = ("auto", "native", "prompted")
 _NUMBER = re.compile(r"/\d+(?=/|$)")
 _LONGEST = 60  # characters of a text in a shortened body
 _MOST = 2  # members of its lists
@@ -219,12 +216,6 @@ _TypeOption: TypeAlias = Annotated[
     str,
     typer.Option(help="dspy.LM's model_type for --model: chat or responses.", callback=one_of(_TYPES)),
 ]
-_AdapterOption: TypeAlias = Annotated[
-    str, typer.Option(help=f"The adapter: {', '.join(ADAPTERS)}.", callback=one_of(ADAPTERS))
-]
-_ModeOption: TypeAlias = Annotated[
-    str, typer.Option(help=f"The adapter's tool_calling: {', '.join(_MODES)}.", callback=one_of(_MODES))
-]
 
 
 def show(
@@ -237,8 +228,8 @@ def show(
     model_type: _TypeOption = "chat",
     engine: EngineOption = "auto",
     inputs: InputOption = None,
-    adapter: _AdapterOption = "chat",
-    tool_calling: _ModeOption = "auto",
+    adapter: AdapterOption = None,
+    tool_calling: ModeOption = None,
     react: Annotated[
         bool, typer.Option("--react", help="The first request of dspy.ReActV2 over it.")
     ] = False,
@@ -250,7 +241,7 @@ def show(
     target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [Model(name, asked) for name in model] if model else default_models()
-    made = partial(ADAPTERS[adapter], tool_calling=tool_calling)
+    made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
         found = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
     if as_json:
