@@ -21,11 +21,11 @@ from sigadapt.commands.arguments import (
     McpOption,
     ToolsOption,
     decls_of,
-    inputs_of,
     sentence,
     signature_of,
 )
 from sigadapt.commands.printing import AsJson, console, emit, quiet, say, waiting
+from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.tool_decls import ToolDecls
