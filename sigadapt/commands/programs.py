@@ -118,7 +118,9 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] |
         hints = get_type_hints(forward)
     except Exception:  # noqa: BLE001  (a name that only a type checker knows)
         hints = {}
-    fields = {name: field.annotation for each in predictors for name, field in each.signature.input_fields.items()}
+    fields = {
+        name: field.annotation for each in predictors for name, field in each.signature.input_fields.items()
+    }
     return {
         each.name: Taken(hints.get(each.name, fields.get(each.name, str)), each.default is each.empty)
         for each in named
@@ -197,7 +199,7 @@ def _given(item: str, takes: Mapping[str, Taken]) -> tuple[str, Any]:
     if name not in takes or not equals:
         fix = f"Write name=value with one of {', '.join(takes)}."
         raise InvalidOption(f"{item!r} gives no input field a value", field="input", fix=fix)
-    if str in {takes[name].annotation, *getattr(takes[name].annotation, "__args__", ())}:
+    if str in _members(takes[name].annotation):
         return name, value
     try:
         return name, json.loads(value)

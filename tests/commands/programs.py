@@ -80,7 +80,7 @@ class WithTools(dspy.Module):
         super().__init__()
         self.ask = dspy.Predict(Assist)
 
-    def forward(self, query, tools):  # noqa: ANN001, ANN201
+    def forward(self, query, tools):
         """Ask with the tools."""
         return self.ask(question=query, days=1, tools=tools)
 
@@ -91,6 +91,17 @@ class Empty(dspy.Module):
     def forward(self, query: str) -> str:
         """Return the query."""
         return query
+
+
+class Typed(dspy.Signature):
+    """Take values of many types."""
+
+    text: str | None = dspy.InputField()
+    texts: list[str] = dspy.InputField()
+    either: list[str] | str = dspy.InputField()
+    by_name: dict[str, int] = dspy.InputField()
+    some: tuple[str, ...] | None = dspy.InputField()
+    answer: str = dspy.OutputField()
 
 
 PIPELINE, WITH_TOOLS, EMPTY = Pipeline(), WithTools(), Empty()
