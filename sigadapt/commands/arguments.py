@@ -66,10 +66,23 @@ async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
         InvalidOption: an object that cannot be loaded, or a server that does not answer.
         InvalidToolDecl: as ToolDecls.
     """
+    return await arun(resolving(await sources_of(places, servers), RequestContext()))
+
+
+async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
+    """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server.
+
+    Args:
+        places: as `decls_of`.
+        servers: as `decls_of`.
+
+    Raises:
+        InvalidOption: as `decls_of`.
+    """
     sources: list[object] = [_members(loaded(place)) for place in places]
     with Path(os.devnull).open("w", encoding="utf-8") as log:  # noqa: ASYNC230  (it never blocks)
         sources += [await _listed(server, log) for server in servers]
-    return await arun(resolving(sources, RequestContext()))
+    return sources
 
 
 def _members(source: object) -> object:
@@ -163,4 +176,8 @@ McpOption: TypeAlias = Annotated[
 def sentence(error: BaseException) -> str:
     """Return an error as one sentence: of a provider's error, its first line; LiteLLM's hold tracebacks."""
     text = str(error).strip()
-    return " ".join(text.split()) if isinstance(error, SigadaptError) else text.partition("\n")[0] or type(error).__name__
+    return (
+        " ".join(text.split())
+        if isinstance(error, SigadaptError)
+        else text.partition("\n")[0] or type(error).__name__
+    )

@@ -28,6 +28,7 @@ from sigadapt.commands.printing import AsJson, console, emit, quiet, say, waitin
 from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
@@ -148,9 +149,9 @@ _INSTRUCTING = ("system", "developer")
 def _instructions(body: Any) -> list[Any]:
     """Return what a request tells the model before any input, on any wire."""
     fields = [body[name] for name in _INSTRUCTIONS if name in body]
-    rows: list[Any] = [row for name in ("messages", "input") if isinstance(body.get(name), list) for row in body[name]]
-    told = [row for row in rows if isinstance(row, dict) and cast("Any", row).get("role") in _INSTRUCTING]
-    return [*fields, *told]
+    lists = [body[name] for name in ("messages", "input") if isinstance(body.get(name), list)]
+    rows: list[Any] = [row for each in lists for row in each]
+    return fields + [row for row in rows if is_object(row) and row.get("role") in _INSTRUCTING]
 
 
 def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def shown(
     own = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
     tools = [decl.name for decl in decls] + [kind for kind in own if kind not in left_out]
     if not decls.entries:  # those that the module holds itself
-        tools = next((list(each.tools) for each in sent if each.tools), [])
+        tools = next((list(each.tools) for each in sent if each.tools), list[str]())
     return Shown(program.name, tools, program.placeholders, left_out, counted, weighed)
 
 
