@@ -5,12 +5,18 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.commands.arguments import one_of
 
-ADAPTERS: dict[str, Callable[..., Any]] = {"chat": ChatAdapter, "json": JSONAdapter, "xml": XMLAdapter}
+ADAPTERS: dict[str, Callable[..., Any]] = {
+    "chat": ChatAdapter,
+    "json": JSONAdapter,
+    "xml": XMLAdapter,
+    "baml": BAMLAdapter,
+}
 """The adapters by the names that the options take."""
 
 MODES = ("auto", "native", "prompted")

@@ -108,17 +108,17 @@ def test_a_prompted_recording_is_replayed_as_prompted(
     assert code == 0
 
 
-ADAPTERS = {"chat": sigadapt.ChatAdapter, "json": sigadapt.JSONAdapter, "xml": sigadapt.XMLAdapter}
+ADAPTERS = {"json": sigadapt.JSONAdapter, "xml": sigadapt.XMLAdapter, "baml": sigadapt.BAMLAdapter}
 ANSWERS = {
-    "chat": "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]",
     "json": '{"answer": "Sunny."}',
     "xml": "<answer>Sunny.</answer>",
+    "baml": '{"answer": "Sunny."}',
 }
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted"])
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
-@pytest.mark.parametrize("adapter", ["json", "xml"])
+@pytest.mark.parametrize("adapter", ["json", "xml", "baml"])
 def test_the_adapter_of_a_recording_is_found(
     adapter: str, wire: str, mode: str, tmp_path: Path, capsys: Any
 ) -> None:
