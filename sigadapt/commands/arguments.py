@@ -6,12 +6,10 @@ The user's own modules are imported, as `python -m` would. Nothing that a model 
 import asyncio
 import importlib
 import inspect
-import json
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeAlias, cast
 
@@ -19,7 +17,6 @@ import dspy
 import typer
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
@@ -69,10 +66,23 @@ async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
         InvalidOption: an object that cannot be loaded, or a server that does not answer.
         InvalidToolDecl: as ToolDecls.
     """
+    return await arun(resolving(await sources_of(places, servers), RequestContext()))
+
+
+async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
+    """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server.
+
+    Args:
+        places: as `decls_of`.
+        servers: as `decls_of`.
+
+    Raises:
+        InvalidOption: as `decls_of`.
+    """
     sources: list[object] = [_members(loaded(place)) for place in places]
     with Path(os.devnull).open("w", encoding="utf-8") as log:  # noqa: ASYNC230  (it never blocks)
         sources += [await _listed(server, log) for server in servers]
-    return await arun(resolving(sources, RequestContext()))
+    return sources
 
 
 def _members(source: object) -> object:
@@ -125,63 +135,6 @@ def signature_of(text: str) -> Any:
     raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
 
 
-def inputs_of(signature: Any, given: Iterable[str], decls: ToolDecls) -> tuple[dict[str, Any], list[str]]:
-    """Return values for the input fields of a signature.
-
-    Args:
-        signature: the signature.
-        given: values as `name=value`; a value for a field that is not text is JSON.
-        decls: the value of the tools field.
-
-    Returns:
-        The values by name, and the names of the fields that got a placeholder.
-
-    Raises:
-        InvalidOption: for an unknown name, or a value that is not JSON.
-
-    Example:
-        >>> inputs_of(dspy.Signature("question, n: int -> answer"), ["n=3"], ToolDecls())
-        ({'n': 3, 'question': '<question>'}, ['question'])
-    """
-    fields: dict[str, Any] = signature.input_fields
-    values = dict(_given(item, fields) for item in given)
-    plan = plan_of(signature)
-    if plan is not None and plan.tools not in values:
-        own = fields[plan.tools].annotation is ToolDecls
-        values[plan.tools] = decls if own else for_dspy(decls)
-    placeholders: list[str] = []
-    for name, field in fields.items():
-        if name not in values and field.is_required():
-            if field.annotation is dspy.History:
-                values[name] = dspy.History(messages=[])
-            else:
-                values[name] = f"<{name}>"
-                placeholders.append(name)
-    return values, placeholders
-
-
-def for_dspy(decls: ToolDecls) -> list[dspy.Tool]:
-    """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
-    return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
-
-
-def _never(**_: Any) -> None:
-    raise NotImplementedError
-
-
-def _given(item: str, fields: dict[str, Any]) -> tuple[str, Any]:
-    name, equals, value = item.partition("=")
-    if name not in fields or not equals:
-        fix = f"Write name=value with one of {', '.join(fields)}."
-        raise InvalidOption(f"{item!r} gives no input field a value", field="input", fix=fix)
-    if str in {fields[name].annotation, *getattr(fields[name].annotation, "__args__", ())}:
-        return name, value
-    try:
-        return name, json.loads(value)
-    except ValueError as error:
-        raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error
-
-
 def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
     """Return what checks an option, or each of its values, to be one of the names."""
     known = list(names)
@@ -223,4 +176,8 @@ McpOption: TypeAlias = Annotated[
 def sentence(error: BaseException) -> str:
     """Return an error as one sentence: of a provider's error, its first line; LiteLLM's hold tracebacks."""
     text = str(error).strip()
-    return text if isinstance(error, SigadaptError) else text.partition("\n")[0] or type(error).__name__
+    return (
+        " ".join(text.split())
+        if isinstance(error, SigadaptError)
+        else text.partition("\n")[0] or type(error).__name__
+    )

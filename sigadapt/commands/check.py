@@ -12,7 +12,7 @@ import typer
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change, lowered
-from sigadapt.commands.arguments import loaded, one_of
+from sigadapt.commands.arguments import McpOption, one_of, sources_of
 from sigadapt.commands.printing import AsJson, emit, say
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
@@ -187,8 +187,9 @@ def _providers() -> list[str]:
 
 def check(
     tools: Annotated[
-        str, typer.Argument(help="The tools as module:name; anything that a ToolDecls field takes.")
-    ],
+        str | None, typer.Argument(help="The tools as module:name; anything that a ToolDecls field takes.")
+    ] = None,
+    mcp: McpOption = None,
     provider: Annotated[
         list[str] | None,
         typer.Option(help="Check for this provider alone; may be repeated.", autocompletion=_providers),
@@ -205,7 +206,10 @@ def check(
 ) -> None:
     """Report what each provider would refuse or change of tools, without sending anything."""
     routes = routes_of(provider or (), engine or ())
-    report = asyncio.run(checked(loaded(tools), routes))
+    if not tools and not mcp:
+        fix = "Give them as module:name, or with --mcp."
+        raise InvalidOption("there are no tools to check", field="tools", fix=fix)
+    report = asyncio.run(_checked_sources([tools] if tools else [], mcp or (), routes))
     if as_json:
         emit("check", **_document(report, routes))
     else:
@@ -213,6 +217,14 @@ def check(
             say(line, _style(line))
     if report.failed:
         raise typer.Exit(1)
+
+
+async def _checked_sources(
+    places: Sequence[str], servers: Sequence[str], routes: Mapping[str, Route]
+) -> Report:
+    sources = await sources_of(places, servers)
+    lists = [cast("list[object]", each) if isinstance(each, (list, tuple)) else [each] for each in sources]
+    return await checked([member for members in lists for member in members], routes)
 
 
 def _style(line: str) -> str | None:

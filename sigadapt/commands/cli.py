@@ -1,8 +1,8 @@
 """The command `sigadapt`: its verbs, and its exit codes.
 
 0 is success. 1 means that something was found: an error of `check`, a bad call that was read, a request that
-cannot be sent, a model that does not answer. 2 means that the arguments cannot be used. An error is one line
-on stderr, and never a traceback.
+cannot be sent, a replay with other instructions, a model that does not answer. 2 means that the arguments
+cannot be used. An error is one line on stderr, and never a traceback.
 """
 
 import os

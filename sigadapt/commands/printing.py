@@ -35,11 +35,13 @@ def console() -> Console:
 def say(text: str = "", style: str | None = None) -> None:
     """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole.
 
+    What does not print, such as control characters and bidi overrides, is written as escapes (`printable`).
+
     Args:
         text: the line.
         style: a style of rich; CODE for a line of code, which is never wrapped.
     """
-    screen = console()
+    screen, text = console(), printable(text)
     if screen.is_terminal and style != CODE:
         indent = " " * (len(text) - len(text.lstrip()) + 4)
         text = textwrap.fill(text, screen.width, subsequent_indent=indent, break_long_words=False) or text
@@ -76,7 +78,7 @@ def quiet() -> None:
 
 
 def layout(value: Any, width: int = 78, depth: int = 0) -> str:
-    """Write JSON in as few lines as fit the width.
+    """Write JSON in as few lines as fit the width, with escapes for what does not print.
 
     Example:
         >>> print(layout({"a": [1, 2], "b": "x"}, 12))
@@ -85,13 +87,13 @@ def layout(value: Any, width: int = 78, depth: int = 0) -> str:
           "b": "x"
         }
     """
-    line = json.dumps(value, ensure_ascii=False)
+    line = _dumps(value)
     if len(line) + len(_INDENT) * depth <= width or not isinstance(value, (dict, list)):
         return line
     inside, outside = _INDENT * (depth + 1), _INDENT * depth
     if isinstance(value, dict):
         known = cast("dict[str, Any]", value)
-        items = [f"{json.dumps(key)}: {layout(item, width, depth + 1)}" for key, item in known.items()]
+        items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in known.items()]
         opened, closed = "{", "}"
     elif len(cast("list[Any]", value)) == 1:
         return f"[{layout(value[0], width, depth)}]"
@@ -99,6 +101,14 @@ def layout(value: Any, width: int = 78, depth: int = 0) -> str:
         items = [layout(item, width, depth + 1) for item in cast("list[Any]", value)]
         opened, closed = "[", "]"
     return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
+
+
+def _dumps(value: Any) -> str:
+    """Write JSON in one line, readable in every language, with JSON's escapes for what does not print."""
+    line = json.dumps(value, ensure_ascii=False)
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:

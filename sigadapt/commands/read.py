@@ -9,13 +9,15 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import choice_from_text
+from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of, one_of
 from sigadapt.commands.printing import AsJson, calls_document, console, emit, say
 from sigadapt.errors import InvalidOption, UnreadableResponse
-from sigadapt.providers import PROVIDERS
+from sigadapt.providers import PROVIDERS, ROUTES
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -68,10 +70,17 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
         found = _sent(content, dialect)
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
-        if decls is None or error.code == "provider_error" or not (as_text := _text(content, decls)).calls:
+        if error.code == "provider_error":
+            raise
+        if decls is None:
+            fix = f"{error.fix or ''} If it is a model's text, give the tools with --tools module:name."
+            raise UnreadableResponse(error.reason, code=error.code, fix=fix.strip()) from error
+        if not (as_text := _text(content, decls)).calls:
             raise
         return as_text
-    return found if decls is None else found._replace(choices=[_checked(c, decls) for c in found.choices])
+    if decls is None:
+        return found
+    return found._replace(choices=[_checked(_declared(c, decls, found.wire), decls) for c in found.choices])
 
 
 def _sent(content: bytes, dialect: str | None) -> Read:
@@ -110,6 +119,16 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
         )
     choice = choice_from_text(text, decls)
     return Read("text", None, [_checked(choice, decls)])
+
+
+def _declared(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
+    """Return the choice with declared names for the aliases that the wire's requests have (rule 10)."""
+    calls, names = choice.tool_calls, [decl.name for decl in decls]
+    if calls is None:
+        return choice
+    for limits in {(route.names, route.longest_name) for route in ROUTES if route.dialect == wire}:
+        calls = with_declared_names(calls, aliases(names, *limits))
+    return replace(choice, tool_calls=calls)
 
 
 def _checked(choice: Choice, decls: ToolDecls) -> Choice:

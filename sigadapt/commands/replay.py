@@ -12,22 +12,23 @@ from typing import Annotated, Any, NamedTuple, cast
 import dspy
 import typer
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.response.choice import Choice
+from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
     EngineOption,
     InputOption,
     McpOption,
     ToolsOption,
     decls_of,
-    inputs_of,
     sentence,
     signature_of,
 )
 from sigadapt.commands.printing import AsJson, console, emit, quiet, say, waiting
+from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
@@ -42,6 +43,9 @@ class Replayed(NamedTuple):
         outputs: the output fields; None if there is an error.
         error: the error, in a sentence.
         differs: the fields of the request's body that differ from the recorded ones.
+        adapter: the adapter's name.
+        told_alike: whether the model got the same instructions as in the recording; else the program was
+            another one, and may have made something else of the answer.
     """
 
     exchange: Exchange
@@ -49,12 +53,14 @@ class Replayed(NamedTuple):
     outputs: dict[str, Any] | None
     error: str | None
     differs: list[str]
+    adapter: str
+    told_alike: bool
 
     @property
     def is_good(self) -> bool:
-        """Whether the program got its outputs, and every call is good."""
+        """Whether the program is the recorded one and got its outputs, and every call is good."""
         calls = self.choice.tool_calls if self.choice else None
-        return self.error is None and (calls is None or not calls.invalid)
+        return self.told_alike and self.error is None and (calls is None or not calls.invalid)
 
 
 class _Noted:
@@ -66,42 +72,86 @@ class _Noted:
         self.choice = choice
 
 
-def replayed(exchange: Exchange, signature: Any, inputs: dict[str, Any], engine: str = "auto") -> Replayed:
-    """Return what becomes of an exchange under sigadapt's ChatAdapter, which keeps bad calls.
+class Program(NamedTuple):
+    """What answers are replayed through.
+
+    Args:
+        signature: the signature.
+        inputs: its inputs, the tools among them.
+        tools: the names of the tools.
+        engine: the engine of `dspy.LM`.
+        adapter: the adapter's name; None for the first whose instructions are the recorded ones.
+        tool_calling: how it calls tools; None for the recording's way.
+    """
+
+    signature: Any
+    inputs: dict[str, Any]
+    tools: Sequence[str] = ()
+    engine: str = "auto"
+    adapter: str | None = None
+    tool_calling: str | None = None
+
+
+def replayed(exchange: Exchange, program: Program) -> Replayed:
+    """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls.
 
     Args:
         exchange: the exchange.
-        signature: the signature.
-        inputs: its inputs, the tools among them.
-        engine: the engine of `dspy.LM`.
+        program: the program.
 
     Raises:
         InvalidOption: for a wire that the loopback provider does not speak.
     """
     if exchange.wire not in WIRES:
         raise InvalidOption(f"the wire {exchange.wire!r} cannot be replayed", field="file")
+    mode = program.tool_calling or _mode(exchange, program.tools)
+    first, *others = [program.adapter] if program.adapter else ADAPTERS
+    found = _under(first, mode, exchange, program)
+    tried = (found, *(_under(name, mode, exchange, program) for name in others if not found.told_alike))
+    return next((each for each in tried if each.told_alike), found)
+
+
+def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
+    """How the recorded request offers tools: as its own, in the prompt, or not at all."""
+    if "tools" in exchange.request:
+        return "native"
+    prompt = json.dumps(exchange.request)
+    return "prompted" if tools and all(json.dumps(name)[1:-1] in prompt for name in tools) else "auto"
+
+
+def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
     wire, noted = WIRES[exchange.wire], _Noted()
     was = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
-    prefix = wire.model.partition("/")[0]
-    changes = {"model": f"{prefix}/{was.model}", **({} if engine == "auto" else {"engine": engine})}
-    adapter = ChatAdapter(on_invalid="keep", tool_calling=_mode(exchange), hooks=[noted])
+    engine = {} if program.engine == "auto" else {"engine": program.engine}
+    changes = {"model": f"{wire.model.partition('/')[0]}/{was.model}", **engine}
+    adapter = ADAPTERS[name](on_invalid="keep", tool_calling=mode, hooks=[noted])
     outputs: dict[str, Any] | None = None
     error: str | None = None
     with LoopbackProvider([exchange.reply]) as provider:
         lm = dspy.LM(**provider.lm_options(wire.name, **changes))
         with dspy.context(lm=lm, adapter=adapter):
             try:
-                outputs = _run(dspy.Predict(signature), inputs, streamed=was.stream)
+                outputs = _run(dspy.Predict(program.signature), program.inputs, streamed=was.stream)
             except Exception as raised:  # noqa: BLE001  (what the program would get is what is reported)
                 error = f"{type(raised).__name__}: {sentence(raised)}"
         now = provider.received[0].body if provider.received else {}
     keys = sorted(now.keys() | exchange.request.keys())
     differs = [key for key in keys if now.get(key) != exchange.request.get(key)]
-    return Replayed(exchange, noted.choice, outputs, error, differs)
+    told = _instructions(exchange.request)  # none in an exchange written by hand
+    alike = not told or _instructions(now) == told
+    return Replayed(exchange, noted.choice, outputs, error, differs, name, alike)
 
 
-def _mode(exchange: Exchange) -> Any:
-    return "native" if "tools" in exchange.request else "auto"
+_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+_INSTRUCTING = ("system", "developer")
+
+
+def _instructions(body: Any) -> list[Any]:
+    """Return what a request tells the model before any input, on any wire."""
+    fields = [body[name] for name in _INSTRUCTIONS if name in body]
+    lists = [body[name] for name in ("messages", "input") if isinstance(body.get(name), list)]
+    rows: list[Any] = [row for each in lists for row in each]
+    return fields + [row for row in rows if is_object(row) and row.get("role") in _INSTRUCTING]
 
 
 def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, Any]:
@@ -110,6 +160,12 @@ def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, A
     pieces = list(cast("Any", dspy.streamify(program, async_streaming=False))(**inputs))
     last = next(piece for piece in reversed(pieces) if isinstance(piece, dspy.Prediction))
     return dict(cast("Any", last).items())
+
+
+_NOT_THE_SAME = (
+    "the instructions are not the recorded ones, so the recorded program may have read the answer in another "
+    "way; give its signature, --tools, --adapter and --tool-calling"
+)
 
 
 def lines(number: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
@@ -125,6 +181,8 @@ def lines(number: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
         yield f"  error: {found.error}", "red"
     if found.differs:
         yield f"  The request differs from the recorded one in: {', '.join(found.differs)}", None
+    if not found.told_alike:
+        yield f"  error: {_NOT_THE_SAME}", "red"
 
 
 def replay(
@@ -136,12 +194,14 @@ def replay(
     mcp: McpOption = None,
     inputs: InputOption = None,
     engine: EngineOption = "auto",
+    adapter: AdapterOption = None,
+    tool_calling: ModeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded exchanges through a signature and print what a program gets, for bug reports.
 
     A recording is made with sigadapt.testing: LoopbackProvider(script, record="file.jsonl"). Exits with 1 if
-    an answer has a bad call or ends in an error.
+    an answer has a bad call or ends in an error, or if the instructions are not the recorded ones.
     """
     quiet()
     target = signature_of(signature)
@@ -152,8 +212,10 @@ def replay(
     exchanges = list(exchanges_in(content_of(file)))
     if not exchanges:
         raise InvalidOption("the recording is empty", field="file")
+    names = [decl.name for decl in decls]
+    program = Program(target, values, names, engine, adapter, tool_calling)
     with waiting("replaying ..."):
-        found = [replayed(exchange, target, values, engine) for exchange in exchanges]
+        found = [replayed(exchange, program) for exchange in exchanges]
     if as_json:
         emit("replay", placeholders=placeholders, exchanges=[document(each) for each in found])
     else:
@@ -179,7 +241,9 @@ def document(found: Replayed) -> dict[str, Any]:
         "status": found.exchange.status,
         "ok": found.is_good,
         "answer": None if found.choice is None else choice_document(found.choice),
-        "outputs": found.outputs and {name: str(value) for name, value in found.outputs.items()},
+        "outputs": found.outputs and {n: v if v is None else str(v) for n, v in found.outputs.items()},
         "error": found.error,
+        "adapter": found.adapter,
+        "same_instructions": found.told_alike,
         "request_differs_in": found.differs,
     }

@@ -14,6 +14,8 @@ from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.commands.arguments import sentence
+from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, written
 from sigadapt.testing.server import Server
@@ -31,7 +33,7 @@ class Sent(NamedTuple):
         changes: what sigadapt changed of the canonical request.
         adaptations: what lm15 changed, in its own words.
         error: why nothing was sent, in a sentence.
-        declares: whether the request was made with tools.
+        tools: the names of the tools with which the request was made.
     """
 
     model: str
@@ -41,12 +43,12 @@ class Sent(NamedTuple):
     changes: tuple[Change, ...] = ()
     adaptations: tuple[dict[str, str], ...] = ()
     error: str | None = None
-    declares: bool = False
+    tools: tuple[str, ...] = ()
 
     @property
     def is_prompted(self) -> bool:
         """Whether the tools are in the request's text, because it has none of its own."""
-        return self.declares and self.body is not None and not {"tools", "toolConfig"} & self.body.keys()
+        return bool(self.tools) and self.body is not None and not {"tools", "toolConfig"} & self.body.keys()
 
 
 _TOLD = ("action", "field", "reason")  # of lm15's adaptations
@@ -79,7 +81,7 @@ class _Noted:
 
     def __init__(self) -> None:
         self.changes: tuple[Change, ...] | None = None
-        self.declares = False
+        self.tools: tuple[str, ...] = ()
 
     def after_choice(self, choice: Any, context: HookContext) -> None:  # noqa: ARG002
         self._note(context)
@@ -89,7 +91,11 @@ class _Noted:
 
     def _note(self, context: HookContext) -> None:
         if self.changes is None:
-            self.changes, self.declares = context.changes, bool(context.decls.entries)
+            self.changes, self.tools = context.changes, tuple(map(_named, context.decls.entries))
+
+
+def _named(entry: ToolDecl | NativeTool) -> str:
+    return entry.name if isinstance(entry, ToolDecl) else entry.kind
 
 
 class _Caught:
@@ -137,7 +143,7 @@ def sent_to(
     adapted = lm.history[0].get("adaptations") if lm.history else None
     told = tuple({name: str(getattr(each, name)) for name in _TOLD} for each in adapted or ())
     changes = noted.changes or ()
-    return Sent(model.name, wire, caught.path, caught.body, changes, told, declares=noted.declares)
+    return Sent(model.name, wire, caught.path, caught.body, changes, told, tools=noted.tools)
 
 
 def _pointed_at(model: Model, url: str) -> tuple[dspy.LM, str]:

@@ -9,36 +9,30 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
-import dspy
 import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
-from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.lowering import Change
-from sigadapt.adapters.xml_adapter import XMLAdapter
+from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
     EngineOption,
     InputOption,
     McpOption,
     ToolsOption,
     decls_of,
-    for_dspy,
-    inputs_of,
     one_of,
     signature_of,
 )
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
+from sigadapt.commands.programs import program_of
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
-from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
-ADAPTERS: dict[str, Callable[..., Any]] = {"chat": ChatAdapter, "json": JSONAdapter, "xml": XMLAdapter}
 _TYPES = ("chat", "responses")
-_MODES = ("auto", "native", "prompted")
 _NUMBER = re.compile(r"/\d+(?=/|$)")
 _LONGEST = 60  # characters of a text in a shortened body
 _MOST = 2  # members of its lists
@@ -49,16 +43,18 @@ class Shown(NamedTuple):
     """What was found.
 
     Args:
-        signature: the signature's name.
-        decls: the tools.
+        signature: the name of the signature, or of a module with a `forward` of its own.
+        tools: the names of the tools.
         placeholders: the inputs that nobody gave.
+        left_out: the provider's own tools that are not sent, because the program takes functions alone.
         counted: how tokens are counted, in words.
         sent: what each provider would get, and what its parts weigh.
     """
 
     signature: str
-    decls: ToolDecls
+    tools: list[str]
     placeholders: list[str]
+    left_out: list[str]
     counted: str
     sent: list[tuple[Sent, list[Weight]]]
 
@@ -83,27 +79,18 @@ def shown(
         adapter_with: makes the adapter; it gets the `hooks`.
 
     Raises:
-        InvalidOption: for inputs that the signature does not have, and for tools that it has no field for.
+        InvalidOption: as `program_of`.
     """
-    signature = _signature_in(target)
-    if decls.entries and not react and plan_of(signature) is None:
-        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
-        raise InvalidOption(f"{signature.__name__} has no tools field", field="tools", fix=fix)
-    inputs, placeholders = inputs_of(signature, given, decls)
-    if react:
-        program: dspy.Module = dspy.ReActV2(signature, tools=cast("Any", for_dspy(decls)))
-    else:
-        program = target if isinstance(target, dspy.Module) else dspy.Predict(target)
+    program = program_of(target, decls, given, react=react)
     counted, count = token_counter()
-    sent = [sent_to(model, adapter_with, program, inputs) for model in models]
+    sent = [sent_to(model, adapter_with, program.module, program.inputs) for model in models]
     weighed = [(each, weights(each.body, count) if each.body else []) for each in sent]
-    return Shown(signature.__name__, decls, placeholders, counted, weighed)
-
-
-def _signature_in(target: Any) -> Any:
-    if not isinstance(target, dspy.Module):
-        return target
-    return getattr(target, "signature", None) or cast("Any", target.predictors()[0]).signature
+    left_out = program.left_out
+    own = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+    tools = [decl.name for decl in decls] + [kind for kind in own if kind not in left_out]
+    if not decls.entries:  # those that the module holds itself
+        tools = next((list(each.tools) for each in sent if each.tools), list[str]())
+    return Shown(program.name, tools, program.placeholders, left_out, counted, weighed)
 
 
 def shortened(value: Any, key: str = "") -> Any:
@@ -127,10 +114,12 @@ def shortened(value: Any, key: str = "") -> Any:
 
 def lines(found: Shown, *, short: bool) -> Iterator[tuple[str, str | None]]:
     """Yield what was found as lines, each with its style."""
-    names = ", ".join(decl.name for decl in found.decls) or "none"
+    names = ", ".join(found.tools) or "none"
     yield f"sigadapt show: {found.signature}, tools: {names}", "bold"
     if found.placeholders:
         yield f"No value given, so a placeholder is sent: {', '.join(found.placeholders)}", None
+    if found.left_out:
+        yield f"Left out, because only functions can be given here: {', '.join(found.left_out)}", None
     yield f"Tokens are {found.counted}.", None
     for sent, weighed in found.sent:
         yield "", None
@@ -204,8 +193,9 @@ def document(found: Shown) -> dict[str, Any]:
     ]
     return {
         "signature": found.signature,
-        "tools": [decl.name for decl in found.decls],
+        "tools": found.tools,
         "placeholders": found.placeholders,
+        "left_out": found.left_out,
         "tokens_are": found.counted,
         "requests": requests,
     }
@@ -219,12 +209,6 @@ _TypeOption: TypeAlias = Annotated[
     str,
     typer.Option(help="dspy.LM's model_type for --model: chat or responses.", callback=one_of(_TYPES)),
 ]
-_AdapterOption: TypeAlias = Annotated[
-    str, typer.Option(help=f"The adapter: {', '.join(ADAPTERS)}.", callback=one_of(ADAPTERS))
-]
-_ModeOption: TypeAlias = Annotated[
-    str, typer.Option(help=f"The adapter's tool_calling: {', '.join(_MODES)}.", callback=one_of(_MODES))
-]
 
 
 def show(
@@ -237,8 +221,8 @@ def show(
     model_type: _TypeOption = "chat",
     engine: EngineOption = "auto",
     inputs: InputOption = None,
-    adapter: _AdapterOption = "chat",
-    tool_calling: _ModeOption = "auto",
+    adapter: AdapterOption = None,
+    tool_calling: ModeOption = None,
     react: Annotated[
         bool, typer.Option("--react", help="The first request of dspy.ReActV2 over it.")
     ] = False,
@@ -250,7 +234,7 @@ def show(
     target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [Model(name, asked) for name in model] if model else default_models()
-    made = partial(ADAPTERS[adapter], tool_calling=tool_calling)
+    made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
         found = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
     if as_json:

@@ -49,3 +49,60 @@ TWO_TITLED = [
 ]
 
 UNDESCRIBED = [{"name": "f"}]
+
+HOSTILE = {"name": "a\x1b[31mb\u202e\x9b", "description": "\x1b]0;title\x07", "parameters": SCHEMA}
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+class AssistMaybe(Assist):
+    """Answer the question, perhaps with tools."""
+
+    tools: ToolDecls | None = dspy.InputField(default=None)
+
+
+class Pipeline(dspy.Module):
+    """A module with a forward of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask = dspy.Predict("question, hints: list[str] -> answer")
+
+    def forward(self, query: str, hints: list[str] | None = None, times: int = 1) -> dspy.Prediction:
+        """Ask, in capitals."""
+        return self.ask(question=query.upper() * times, hints=hints or [])
+
+
+class WithTools(dspy.Module):
+    """A module whose forward takes tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask = dspy.Predict(Assist)
+
+    def forward(self, query, tools):
+        """Ask with the tools."""
+        return self.ask(question=query, days=1, tools=tools)
+
+
+class Empty(dspy.Module):
+    """A module that asks nothing."""
+
+    def forward(self, query: str) -> str:
+        """Return the query."""
+        return query
+
+
+class Typed(dspy.Signature):
+    """Take values of many types."""
+
+    text: str | None = dspy.InputField()
+    texts: list[str] = dspy.InputField()
+    either: list[str] | str = dspy.InputField()
+    by_name: dict[str, int] = dspy.InputField()
+    some: tuple[str, ...] | None = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+PIPELINE, WITH_TOOLS, EMPTY = Pipeline(), WithTools(), Empty()
+AGENT = dspy.ReActV2("question -> answer", tools=[get_weather])

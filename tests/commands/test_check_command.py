@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands.test_show import SERVER
 
 from sigadapt import ToolDecls
 from sigadapt.commands import cli
@@ -176,3 +177,28 @@ def test_the_command_checks_for_one_provider(tmp_path: Path, monkeypatch: Any, c
     assert finding["wires"] == ["anthropic", "litellm/anthropic"]
     assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "telegraph"]) == 2
     assert "Use one of anthropic" in capsys.readouterr().err
+
+
+def test_the_result_of_list_tools_is_checked(capsys: Any):
+    """command-line: Tools come from modules and from MCP servers."""
+    assert cli.main(["check", "commands.programs:LISTED", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [tool["name"] for tool in document["tools"]] == ["now"]
+    assert [finding["why"] for finding in document["findings"]] == ["it has no description"]
+
+
+def test_the_tools_of_an_mcp_server_are_checked(tmp_path: Path, capsys: Any):
+    """command-line: Tools come from modules and from MCP servers."""
+    (tmp_path / "server.py").write_text(SERVER, "utf-8")
+    command = f"{sys.executable} {tmp_path / 'server.py'}"
+    assert cli.main(["check", "--mcp", command]) == 0
+    assert "add: " in capsys.readouterr().out
+    assert cli.main(["check", "commands.programs:LISTED", "--mcp", command]) == 1
+    assert capsys.readouterr().out.startswith("2 tools")
+
+
+def test_something_must_be_named_to_be_checked(capsys: Any):
+    """command-line: An error is one line, and never a traceback."""
+    assert cli.main(["check"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "there are no tools to check" in line

@@ -91,7 +91,7 @@ def test_json_is_one_document(verb: str, answer: Path, capsys: Any) -> None:
 
 KEYS = {
     "demo": {"where", "path", "tools", "asked", "sent", "faulty"},
-    "show": {"signature", "tools", "placeholders", "tokens_are", "requests"},
+    "show": {"signature", "tools", "placeholders", "left_out", "tokens_are", "requests"},
     "read": {"kind", "wire", "choices"},
     "check": {"ok", "fingerprint", "routes", "tools", "findings"},
 }

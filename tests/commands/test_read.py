@@ -170,3 +170,35 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         assert str(error)  # noqa: PT017
     else:
         assert found.kind in {"body", "stream", "text"}
+
+
+ALIAS = "files_read_601e4eb6"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "ollama"])
+def test_a_call_under_an_alias_has_its_declared_name(wire: str, *, stream: bool, tmp_path: Path) -> None:
+    """command-line: Calls are checked against the tools that are given."""
+    said = Answer(calls=[Call(ALIAS, {"x": "a"}), Call(ALIAS, {"x": 1}), Call("nothing", {})])
+    found = read_from(bytes_of(wire, said, stream=stream), ToolDecls(programs.TOOLS))
+    (calls,) = found.calls
+    assert [(call.name, call.args) for call in calls] == [("files.read", {"x": "a"})]
+    bad = [(call.name, call.code) for call in calls.invalid]
+    assert bad == [("files.read", "schema_mismatch"), ("nothing", "unknown_tool")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+        '[get_weather(city="Paris")]',
+        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+    ],
+)
+def test_text_that_looks_like_json_needs_the_tools_too(text: str, tmp_path: Path, capsys: Any) -> None:
+    """command-line: Text needs the tools."""
+    (tmp_path / "t.txt").write_text(text, "utf-8")
+    assert main(["read", str(tmp_path / "t.txt")]) == 2
+    assert "model's text, give the tools with --tools" in capsys.readouterr().err
+    assert main(["read", str(tmp_path / "t.txt"), "--tools", TOOLS]) == 0
+    assert "Paris" in capsys.readouterr().out

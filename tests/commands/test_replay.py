@@ -19,11 +19,12 @@ INPUTS: dict[str, Any] = {"question": "Weather?", "days": 1, "tools": programs.T
 GIVEN = ["-i", "question=Weather?", "-i", "days=1"]
 
 
-def record(path: Path, wire: str, reply: Reply, *, stream: bool = False) -> Any:
+def record(path: Path, wire: str, reply: Reply, *, stream: bool = False, **adapted: Any) -> Any:
     """Record one exchange; return what the program got."""
     with LoopbackProvider([reply], record=path) as provider:
         lm = dspy.LM(**provider.lm_options(wire))
-        adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+        made = adapted.pop("adapter", sigadapt.ChatAdapter)
+        adapter = made(**{"on_invalid": "keep", "tool_calling": "native", **adapted})
         with dspy.context(lm=lm, adapter=adapter):
             program: Any = dspy.Predict(programs.Assist)
             if stream:
@@ -86,6 +87,62 @@ def test_a_recorded_failure_is_an_error(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "status 429" in shown
     assert "slow down" in shown
+
+
+SAID = 'Look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_a_prompted_recording_is_replayed_as_prompted(
+    wire: str, *, stream: bool, tmp_path: Path, capsys: Any
+) -> None:
+    """command-line: A recorded exchange gives what the program got."""
+    path = tmp_path / "recording.jsonl"
+    got = record(path, wire, Answer(text=SAID), stream=stream, tool_calling="prompted")
+    code, found = replay(capsys, path, *GIVEN)
+    (exchange,) = found["exchanges"]
+    assert [call["name"] for call in exchange["answer"]["calls"]] == ["get_weather"]
+    assert exchange["outputs"] == {name: v if v is None else str(v) for name, v in got.items()}
+    assert exchange["request_differs_in"] == []
+    assert code == 0
+
+
+ADAPTERS = {"json": sigadapt.JSONAdapter, "xml": sigadapt.XMLAdapter, "baml": sigadapt.BAMLAdapter}
+ANSWERS = {
+    "json": '{"answer": "Sunny."}',
+    "xml": "<answer>Sunny.</answer>",
+    "baml": '{"answer": "Sunny."}',
+}
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("adapter", ["json", "xml", "baml"])
+def test_the_adapter_of_a_recording_is_found(
+    adapter: str, wire: str, mode: str, tmp_path: Path, capsys: Any
+) -> None:
+    """command-line: A recorded exchange gives what the program got."""
+    path = tmp_path / "recording.jsonl"
+    got = record(path, wire, Answer(text=ANSWERS[adapter]), adapter=ADAPTERS[adapter], tool_calling=mode)
+    assert got.answer == "Sunny."
+    code, found = replay(capsys, path)
+    (exchange,) = found["exchanges"]
+    assert (code, exchange["adapter"], exchange["same_instructions"]) == (0, adapter, True)
+    assert exchange["outputs"] == {"answer": "Sunny.", "calls": None}
+
+
+def test_a_recording_of_another_program_is_a_finding(tmp_path: Path, capsys: Any) -> None:
+    """command-line: The exit code says what happened."""
+    path = tmp_path / "recording.jsonl"
+    record(path, "openai", Answer(text=ANSWERS["json"]), adapter=sigadapt.JSONAdapter)
+    words = ["replay", str(path), "-s", ASSIST, "-t", TOOLS]
+    assert main([*words, "--adapter", "chat"]) == 1
+    assert "the instructions are not the recorded ones" in capsys.readouterr().out
+    assert main([*words, "--tool-calling", "prompted"]) == 1
+    assert "the instructions are not the recorded ones" in capsys.readouterr().out
+    assert main([*words, "--adapter", "json", "--tool-calling", "native"]) == 0
+    assert "error:" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,60 @@ def test_a_module_is_shown(capsys: Any) -> None:
     assert found["signature"] == "Assist"
 
 
+CLAUDE = ["-m", "anthropic/claude-sonnet-4-6"]
+SEARCH = ["-t", "commands.programs:SEARCH"]
+
+
+def test_a_tool_that_the_provider_runs_is_sent_for_an_optional_field(capsys: Any) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    for signature in (ASSIST, "commands.programs:AssistMaybe"):
+        found = document(capsys, signature, "-t", TOOLS, *SEARCH, *CLAUDE)
+        (request,) = found["requests"]
+        assert programs.SEARCH in request["body"]["tools"]
+        assert len(request["body"]["tools"]) == 3
+        assert found["tools"] == ["get_weather", "files.read", "web_search_20250305"]
+        assert found["left_out"] == []
+
+
+@pytest.mark.parametrize("words", [["question -> answer", "--react"], ["commands.programs:OfDSPy"]])
+def test_a_tool_that_the_provider_runs_is_said_to_be_left_out(words: list[str], capsys: Any) -> None:
+    """command-line: The shown request is the one that the provider would get."""
+    words = [*words, "-t", TOOLS, *SEARCH, *CLAUDE]
+    found = document(capsys, *words)
+    assert "web_search" not in json.dumps(found["requests"][0]["body"])
+    assert (found["tools"], found["left_out"]) == (["get_weather", "files.read"], ["web_search_20250305"])
+    assert main(["show", *words]) == 0
+    told = "Left out, because only functions can be given here: web_search_20250305"
+    assert told in capsys.readouterr().out.splitlines()
+
+
+def test_a_modules_own_forward_is_called(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    words = ["commands.programs:PIPELINE", "-m", "openai/gpt-4o-mini"]
+    found = document(capsys, *words)
+    assert (found["signature"], found["placeholders"]) == ("Pipeline", ["query"])
+    assert "<QUERY>" in json.dumps(found["requests"][0]["body"])
+    given = ["-i", "query=Why?", "-i", 'hints=["one", "two"]', "-i", "times=2"]
+    found = document(capsys, *words, *given)
+    assert found["placeholders"] == []
+    assert "WHY?WHY?" in json.dumps(found["requests"][0]["body"])
+
+
+def test_a_forward_that_takes_tools_gets_them(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    found = document(capsys, "commands.programs:WITH_TOOLS", "-t", TOOLS, *SEARCH, *CLAUDE)
+    assert found["tools"] == ["get_weather", "files.read", "web_search_20250305"]
+    assert len(found["requests"][0]["body"]["tools"]) == 3
+
+
+def test_the_tools_that_a_module_holds_are_named(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    found = document(capsys, "commands.programs:AGENT", "-m", "openai/gpt-4o-mini")
+    assert found["tools"] == ["get_weather", "submit"]
+    assert main(["show", "commands.programs:AGENT", "-m", "openai/gpt-4o-mini"]) == 0
+    assert "tools: get_weather, submit" in capsys.readouterr().out.splitlines()[0]
+
+
 def test_a_prompted_model_has_its_tools_in_the_prompt(capsys: Any) -> None:
     words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "--tool-calling", "prompted"]
     (request,) = document(capsys, *words)["requests"]
@@ -246,6 +300,12 @@ def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixtur
         ([ASSIST, "-i", "days=many"], "is not JSON"),
         ([ASSIST, "-t", "commands.programs:SCHEMA"], "tool"),
         (["question -> answer", "-t", TOOLS], "has no tools field"),
+        (["commands.programs:EMPTY"], "Empty has no predictors"),
+        (["commands.programs:PIPELINE", "-t", TOOLS], "takes no tools"),
+        (["commands.programs:PIPELINE", "-i", "question=Why?"], "gives no input field a value"),
+        ([ASSIST, "-t", TOOLS, "--react"], "has a tools field of its own"),
+        (["commands.programs:PROGRAM", "--react"], "has a tools field of its own"),
+        (["tools -> answer", "--react"], "dspy.ReActV2 refuses this"),
         ([ASSIST, "--adapter", "telegraph"], "not one of chat, json, xml"),
         ([ASSIST, "--model-type", "telegraph"], "not one of chat, responses"),
         ([], "Missing argument"),
