@@ -61,9 +61,11 @@ def book(place: Place, day: dt.date, colours: set[Colour], sizes: tuple[int, int
     """Book."""
 
 
-@pytest.mark.parametrize(
-    "written", [lambda args: call("book", **args), lambda args: ToolCalls([call("book", **args)])[0]]
-)
+def written_as_a_call(name: str, /, **args: Any) -> Any:
+    return ToolCalls([call(name, **args)])[0]
+
+
+@pytest.mark.parametrize("written", [call, written_as_a_call])
 def test_expected_python_values_are_compared_as_json(written: Any):
     """evaluation: Expected Python values are compared as JSON."""
     day = dt.date(2020, 1, 1)
@@ -74,7 +76,7 @@ def test_expected_python_values_are_compared_as_json(written: Any):
         "sizes": (1, 2),
     }
     sent = {"place": {"city": "Paris"}, "day": "2020-01-01", "colours": ["red"]}
-    gold = dspy.Example(calls=[written(args)])
+    gold = dspy.Example(calls=[written("book", **args)])
     assert F1(tools=[book])(gold, dspy.Prediction(calls=ToolCalls([call("book", **sent)]))) == 1.0
     wrong = compare(gold.calls, [call("book", **{**sent, "day": "2020-01-02"})], [book])
     assert wrong.feedback == 'In book, /day is "2020-01-02", expected "2020-01-01".'

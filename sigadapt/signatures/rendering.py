@@ -5,7 +5,7 @@ notebook, and `rich` makes it a renderable of rich, which is imported only then.
 the page's own background, so that it can be read on light and dark.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -293,7 +293,7 @@ class _Place(NamedTuple):
         widest = _cells("".join(self.excerpt)) + (not self.excerpt.marked)
         return Measurement(min(widest, _NARROW), widest)
 
-    def __rich_console__(self, _: Any, options: Any) -> "Iterable[RenderableType]":
+    def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
         from rich.text import Text  # noqa: PLC0415
 
         before, marked, after = _cut_around(self.excerpt, options.max_width)

@@ -252,7 +252,7 @@ def test_a_function_that_takes_by_position_is_run(args: Any, result: str, confir
     assert dspy.Tool(cast("Any", decls["subtract"]))(**args) == result
     with LoopbackProvider([Answer(calls=[Call("subtract", args)]), SUBMIT]) as provider:
         with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            dspy.ReActV2(TASK, tools=[*decls])(question="?")
+            dspy.ReActV2(TASK, tools=cast("Any", [*decls]))(question="?")
         assert provider.received[1].body["messages"][-1]["content"] == result
 
 
