@@ -11,6 +11,7 @@ numbers, and always have the same keys, so that a column has one type even if no
 """
 
 import importlib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -141,12 +142,18 @@ def _utf8(text: str) -> str:
 
 
 def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
-    known: Json = {**row, "altered": tuple(row["altered"]), "index": int(row["index"])}
+    known: Json = {key: None if _is_null(value) else value for key, value in row.items()}
+    known |= {"altered": tuple(known["altered"]), "index": int(known["index"])}
     text: str | None = known.pop("args_json")
     if text is None:
         return InvalidToolCall.model_validate(known)
     fields = {name: known[name] for name in ("id", "name", "arguments", "index", "altered")}
     return ToolCall.model_validate({**fields, "args": jiter.from_json(text.encode())})
+
+
+def _is_null(value: Any) -> bool:
+    """Whether a value is what a data frame holds in the place of None: NaN, or pandas' NA."""
+    return (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType"
 
 
 def _struct(fields: Mapping[str, str]) -> Any:

@@ -5,7 +5,8 @@ every optimizer; for GEPA they say in words what differs. Rules:
 
  a. Two calls match if they have the same name and the same arguments. Ids count only if asked for.
  b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas,
-    an argument that is left out is its default.
+    an argument that is left out is its default. An expected argument may be a Python value, such as a date
+    or a model; it is compared as the JSON that pydantic writes of it.
  c. Each expected call matches one call at most. Order counts only if asked for.
  d. A bad call matches nothing.
 """
@@ -18,9 +19,11 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, cut, equal_json, listed, pointer, spelled
+from sigadapt.schemas.arguments import ARGUMENT_LEVELS
+from sigadapt.schemas.json_values import Json, cut, equal_json, fault_in, listed, pointer, spelled
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _MOST_TOLD = 8
@@ -83,8 +86,8 @@ def compare(
 
     Args:
         expected: calls of this package or of DSPy, or a list of dicts with `name` and `args` or in OpenAI's
-            shape; None is no call.
-        made: likewise.
+            shape; None is no call. Arguments may be Python values that pydantic writes as JSON.
+        made: likewise, with arguments that are JSON.
         tools: the declared tools, as `ToolDecls` takes them; None compares without defaults.
         ordered: whether the calls must come in the expected order.
         ids: whether ids must be the same.
@@ -93,7 +96,7 @@ def compare(
         The Comparison. With `ordered`, the longest run of matches in order counts.
 
     Raises:
-        InvalidOption: for a value that holds no calls.
+        InvalidOption: for a value that holds no calls, or an expected argument that has no JSON form.
         InvalidToolDecl: for tools that cannot be declared.
 
     Example:
@@ -106,7 +109,8 @@ def compare(
         'In add, /a is 2, expected 1.'
     """
     decls = None if tools is None else ToolDecls(tools)
-    wanted = [call for call in _calls(expected, "expected").in_order() if isinstance(call, ToolCall)]
+    every = _calls(expected, "expected").in_order()
+    wanted = [_with_json(call) for call in every if isinstance(call, ToolCall)]
     got = _calls(made, "made").in_order()
     first, second = (
         [_Key.of(call, decls, ids=ids) for call in wanted],
@@ -184,7 +188,7 @@ class CallMetric:
             raise InvalidOption(
                 f"the example has no field {self.field!r}, only {', '.join(gold.keys())}",
                 field="field",
-                fix="Name the field of the expected calls: ExactMatch(field=...).",
+                fix=f"Name the field of the expected calls: {type(self).__name__}(field=...).",
             )
         tools = gold.get(self.tools_field) if self.tools is None else self.tools
         if pred is None:  # optimizers give this for a program that raised
@@ -269,6 +273,25 @@ def _calls(value: Any, what: str) -> ToolCalls:
             f"a {type(value).__name__} holds no calls: {cut(repr(value))}",
             field=what,
             fix="Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`.",
+        ) from error
+
+
+def _with_json(call: ToolCall) -> ToolCall:
+    """Return an expected call with its Python values as JSON; one that a model sent holds nothing else."""
+    if "arguments" in call.model_fields_set or fault_in(call.args, levels=ARGUMENT_LEVELS) is None:
+        return call
+    return call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
+
+
+def _as_json(call: ToolCall, name: str) -> Any:
+    value = call.args[name]
+    try:
+        return jsonable(value)
+    except ValueError as error:
+        raise InvalidOption(
+            f"the argument {name!r} of {call.name} is a {type(value).__name__} without a JSON form",
+            field="expected",
+            fix="Give the argument as the model writes it: JSON.",
         ) from error
 
 

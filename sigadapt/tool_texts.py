@@ -134,21 +134,26 @@ class ToolTexts(dspy.Module):
         tool, parameter = _split(name, self.tools)
         decl = next((decl for decl in self.tools if decl.name == tool), None)
         if decl is None or decl.format is not None or parameter not in (None, *_properties(decl.parameters)):
+            before = "" if decl is None else f"{tool}."
             known = [d.name for d in self.tools] if decl is None else list(_properties(decl.parameters))
-            meant = closest(name if decl is None else str(parameter), known)
+            meant = closest(name.removeprefix(before), known)
             raise InvalidOption(
-                f"{name!r} is no tool and no parameter of one, only {listed(known, _MOST_NAMES, ', ')}",
+                f"{name!r} is no tool and no parameter of one, only "
+                f"{listed((before + each for each in known), _MOST_NAMES, ', ')}",
                 code="unknown_text",
                 field="texts",
-                fix=f"Did you mean {meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
+                fix=f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
             )
         return _text_of(decl, parameter)
 
 
 def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
-    """Return tool and parameter of a text's name. A tool's own name may hold dots."""
+    """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
     if name in tools or "." not in name:
         return name, None
+    for at in (at for at in reversed(range(len(name))) if name[at] == "."):
+        if name[:at] in tools:
+            return name[:at], name[at + 1 :]
     tool, _, parameter = name.rpartition(".")
     return tool, parameter
 

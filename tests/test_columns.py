@@ -105,6 +105,23 @@ def test_calls_and_errors_survive_parquet(tmp_path: Path) -> None:
     assert calls_from_rows(frame["calls"][2]) == ToolCalls([])
 
 
+@pytest.mark.parametrize("calls", [MIXED, MIXED.handed_on(), ToolCalls([{"name": "a", "args": {}}])])
+def test_calls_survive_a_data_frame(calls: ToolCalls) -> None:
+    """batches: Calls survive a table."""
+    pd: Any = pytest.importorskip("pandas")
+    rows = call_rows(calls)
+    frame = pd.DataFrame(rows)
+    for each in (frame, frame.astype(object).fillna(pd.NA), frame.convert_dtypes()):
+        assert fields_of(calls_from_rows(each.to_dict("records"))) == fields_of(calls_from_rows(rows))
+
+
+def test_a_null_may_be_written_as_nan() -> None:
+    """batches: Calls survive a table."""
+    nan = float("nan")
+    rows = [{key: nan if value is None else value for key, value in row.items()} for row in call_rows(MIXED)]
+    assert fields_of(calls_from_rows(rows)) == fields_of(MIXED)
+
+
 @needs_arrow
 def test_a_batch_without_calls_has_the_same_types(tmp_path: Path) -> None:
     """batches: A column has one type."""

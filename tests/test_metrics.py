@@ -1,5 +1,7 @@
 """Calls compared with expected ones, as DSPy metrics and beside the public benchmark's verdicts."""
 
+import datetime as dt
+import enum
 import itertools
 import json
 from collections.abc import Iterator
@@ -49,6 +51,44 @@ def test_arguments_are_compared_as_json(expected: Any, made: Any, same: bool):
     """evaluation: Arguments are compared as JSON."""
     assert compare([expected], [made]).exact is same
     assert compare([made], [expected]).exact is same
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def book(place: Place, day: dt.date, colours: set[Colour], sizes: tuple[int, int] = (1, 2)) -> None:
+    """Book."""
+
+
+def written_as_a_call(name: str, /, **args: Any) -> Any:
+    return ToolCalls([call(name, **args)])[0]
+
+
+@pytest.mark.parametrize("written", [call, written_as_a_call])
+def test_expected_python_values_are_compared_as_json(written: Any):
+    """evaluation: Expected Python values are compared as JSON."""
+    day = dt.date(2020, 1, 1)
+    args: dict[str, Any] = {
+        "place": Place(city="Paris"),
+        "day": day,
+        "colours": {Colour.RED},
+        "sizes": (1, 2),
+    }
+    sent = {"place": {"city": "Paris"}, "day": "2020-01-01", "colours": ["red"]}
+    gold = dspy.Example(calls=[written("book", **args)])
+    assert F1(tools=[book])(gold, dspy.Prediction(calls=ToolCalls([call("book", **sent)]))) == 1.0
+    wrong = compare(gold.calls, [call("book", **{**sent, "day": "2020-01-02"})], [book])
+    assert wrong.feedback == 'In book, /day is "2020-01-02", expected "2020-01-01".'
+    assert args["day"] is day, "nothing is changed in place"
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), [lambda: 1]])
+def test_an_expected_value_without_a_json_form_is_refused(value: Any):
+    """evaluation: Expected Python values are compared as JSON."""
+    with pytest.raises(InvalidOption, match="the argument 'a' of f is a") as caught:
+        compare([call(a=value)], [])
+    assert caught.value.field == "expected"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +166,10 @@ def test_feedback_says_what_differs():
 def test_what_holds_no_calls_is_refused(value: Any):
     with pytest.raises(InvalidOption, match="holds no calls"):
         compare(value, [])
-    with pytest.raises(InvalidOption, match="no field 'calls'"):
-        ExactMatch()(dspy.Example(tool_calls=[]), dspy.Prediction(calls=None))
+    for metric in (ExactMatch(), SubsetMatch(), F1()):
+        with pytest.raises(InvalidOption, match="no field 'calls'") as caught:
+            metric(dspy.Example(tool_calls=[]), dspy.Prediction(calls=None))
+        assert f"{type(metric).__name__}(field=...)" in (caught.value.fix or "")
 
 
 jsons = st.recursive(

@@ -156,13 +156,38 @@ def test_a_text_waits_for_its_tool():
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("get_wether", "get_weather"), ("get_weather.town", "tool.parameter"), ("get_time.zones", "zone")],
+    [
+        ("get_wether", "get_weather"),
+        ("get_weather.town", "tool.parameter"),
+        ("get_time.zones", "'get_time.zone'"),
+    ],
 )
 def test_a_text_of_nothing_is_refused(name: str, fix: str):
     """tool-declarations: A text of no tool is refused."""
     with pytest.raises(InvalidOption, match=fix) as caught:
         ToolTexts([get_weather, get_time], [name])
     assert caught.value.code == "unknown_text"
+
+
+def test_what_is_suggested_is_taken():
+    """tool-declarations: A text of no tool is refused."""
+    with pytest.raises(InvalidOption) as caught:
+        ToolTexts([get_time], ["get_time.zon"])
+    meant = str(caught.value.fix).split("'")[1]
+    assert ToolTexts([get_time], [meant])[meant] == ""
+
+
+def test_tools_and_parameters_with_dots_have_texts():
+    """tool-declarations: A changed text is sent, and the function stays."""
+
+    def tool(name: str, *parameters: str) -> dict[str, Any]:
+        properties = {each: {"type": "string", "description": f"{name} {each}"} for each in parameters}
+        return {"name": name, "parameters": {"type": "object", "properties": properties}}
+
+    texts = ToolTexts([tool("a", "x.y"), tool("a.b", "c.d", "c")], ["a.x.y", "a.b.c.d", "a.b.c", "a.b"])
+    assert [texts[name] for name in texts.texts] == ["a x.y", "a.b c.d", "a.b c", ""]
+    texts["a.b.c.d"] = "New."
+    assert texts()["a.b"].parameters["properties"]["c.d"]["description"] == "New."
 
 
 @pytest.mark.parametrize("most", [0, 3])

@@ -14,6 +14,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking.schema import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import jsonable
+from sigadapt.signatures.sources.runnable import by_name
 from sigadapt.signatures.tool_decl import ToolDecl, altered
 
 REQUEST = "sigadapt_request_confirmation"
@@ -81,9 +82,9 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
         >>> asking_first(pay, lambda name, args, hint: args["eur"] < 10).func(eur=5)
         'paid 5'
     """
-    func = decl.func
-    if func is None or decl.requires_confirmation is False:
+    if decl.func is None or decl.requires_confirmation is False:
         return decl
+    func = by_name(decl.func)
 
     @wraps(func)
     def run(**kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import closest, cut, is_array, is_object
+from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -113,11 +113,17 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, dspy.History):
             for event in value.messages:
                 yield from called_in(event)
-        elif isinstance(value, Mapping):  # calls that were saved as JSON, or a message of OpenAI's
-            saved = cast("Mapping[str, Any]", value).get("tool_calls")
-            for call in filter(is_object, saved if is_array(saved) else ()):
+        elif isinstance(value, Mapping):  # calls or results that were saved as JSON, or a message of OpenAI's
+            saved = cast("Mapping[str, Any]", value)
+            for turn in _objects(saved.get("rounds")):
+                yield from called_in({"calls": turn.get("calls")})
+            for call in _objects(saved.get("tool_calls")):
                 function = call.get("function")
                 yield str(call.get("name") or (function.get("name") if is_object(function) else None))
+
+
+def _objects(value: object) -> Iterator[Json]:
+    return filter(is_object, value if is_array(value) else ())
 
 
 def _not_names(found: object) -> InvalidToolDecl:

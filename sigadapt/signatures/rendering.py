@@ -5,7 +5,7 @@ notebook, and `rich` makes it a renderable of rich, which is imported only then.
 the page's own background, so that it can be read on light and dark.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -15,9 +15,8 @@ from sigadapt.signatures.tool_decl import ToolDecl
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
-Mark: TypeAlias = Literal["", "good", "bad", "dim"]
+Mark: TypeAlias = Literal["", "good", "bad", "dim", "id"]
 
 _MOST_ROWS = 100
 _MOST_PARAMETERS = 12
@@ -28,7 +27,8 @@ class Cell(NamedTuple):
 
     Args:
         text: what it says.
-        mark: `good` and `bad` are badges, `dim` is less important.
+        mark: `good` and `bad` are badges, `dim` is less important, and `id` is a call's id, which a terminal
+            shortens.
         excerpt: a part of a call's arguments with the place of its flaw; shown under the text.
         code: whether it is code, such as a name or JSON.
     """
@@ -137,7 +137,7 @@ def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
 def _call_row(call: Any) -> list[Cell | Sequence[Cell]]:
     code: str | None = getattr(call, "code", None)
     altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
-    tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "dim")]
+    tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
     if code is None:
         return [Cell("ok", "good"), tool, [Cell(cut(call.arguments or "{}"), code=True), *altered]]
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
@@ -193,6 +193,7 @@ _BADGES = {
     "good": "background:#1b6e3c;color:#fff;padding:0 .5em;border-radius:.6em",
     "bad": "background:#b3261e;color:#fff;padding:0 .5em;border-radius:.6em",
     "dim": "opacity:.75",
+    "id": "opacity:.75",
 }
 _LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
@@ -242,7 +243,9 @@ def _parts(cell: Cell | Sequence[Cell]) -> Iterable[Cell]:
 
 # ---- in a terminal ----
 
-_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "": ""}
+_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "id": "dim", "": ""}
+_ID_ENDS = 10, 9  # characters of a long id that are shown, from its beginning and from its end
+_NARROW = 24  # cells that an excerpt asks for
 
 
 def _rich(shown: Rendered) -> "RenderableType":
@@ -256,20 +259,70 @@ def _rich(shown: Rendered) -> "RenderableType":
     for label, text in shown.lines:
         parts.append(Text.assemble((label, "dim"), "  ", printable(cut(text))))
     if shown.rows:
-        table = Table(*shown.heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+        for head in shown.heads:
+            table.add_column(head, overflow="fold")
         for row in shown.rows:
-            cells = [Text("\n").join(_rich_part(part) for part in _parts(cell)) for cell in row]
-            table.add_row(*cells)
+            table.add_row(*(Group(*map(_rich_part, _parts(cell))) for cell in row))
         parts.append(table)
     return Group(*parts)
 
 
-def _rich_part(cell: Cell) -> "Text":
-    from rich.cells import cell_len  # noqa: PLC0415
+def _rich_part(cell: Cell) -> "RenderableType":
     from rich.text import Text  # noqa: PLC0415
 
-    if cell.excerpt is None:
-        return Text(printable(cell.text), _STYLES[cell.mark])
-    before, marked, after = cell.excerpt
-    under = " " * cell_len(before) + "^" * max(1, cell_len(marked))
-    return Text.assemble(before, (marked, "bold red"), after, "\n", (under, "bold red"), no_wrap=True)
+    if cell.excerpt is not None:
+        return _Place(cell.excerpt)
+    text = _short_id(cell.text) if cell.mark == "id" else cell.text
+    return Text(printable(text), _STYLES[cell.mark])
+
+
+def _short_id(text: str) -> str:
+    first, last = _ID_ENDS
+    return text if len(text) <= first + 1 + last else f"{text[:first]}…{text[-last:]}"
+
+
+class _Place(NamedTuple):
+    """An excerpt in a terminal: cut around its place to the width of a column, carets under the place."""
+
+    excerpt: Excerpt
+
+    def __rich_measure__(self, *_: Any) -> Any:
+        from rich.measure import Measurement  # noqa: PLC0415
+
+        widest = _cells("".join(self.excerpt)) + (not self.excerpt.marked)
+        return Measurement(min(widest, _NARROW), widest)
+
+    def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
+        from rich.text import Text  # noqa: PLC0415
+
+        before, marked, after = _cut_around(self.excerpt, options.max_width)
+        under = " " * _cells(before) + "^" * max(1, _cells(marked))
+        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True)
+        yield Text(under, "bold red", no_wrap=True)
+
+
+def _cut_around(excerpt: Excerpt, width: int) -> Excerpt:
+    """Return an excerpt of at most `width` cells, half of which are for its place, if that is so long."""
+    before, marked, after = excerpt
+    if _cells(before + marked + after) + (not marked) <= width:
+        return excerpt
+    if _cells(marked) > width // 2:
+        marked, after = _cut_to(marked, max(width // 2, width - _cells(before))), ""
+    room = width - max(1, _cells(marked))
+    before = _cut_to(before, max(room // 2, room - _cells(after)), from_end=True)
+    return Excerpt(before, marked, _cut_to(after, room - _cells(before)))
+
+
+def _cut_to(text: str, width: int, *, from_end: bool = False) -> str:
+    if _cells(text) <= width:
+        return text
+    while text and _cells(text) >= width:
+        text = text[1:] if from_end else text[:-1]
+    return (f"…{text}" if from_end else f"{text}…") if width > 0 else ""
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    return cell_len(text)

@@ -13,7 +13,7 @@ from typing_extensions import Self
 from sigadapt.testing.answers import LoopbackError
 from sigadapt.testing.exchange import Response, read, refused, written
 from sigadapt.testing.received import Received
-from sigadapt.testing.recording import Exchange, appended
+from sigadapt.testing.recording import LOOPBACK_KEY, Exchange, appended, secrets_of
 from sigadapt.testing.script import Script, policy
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES, wire_at
@@ -119,7 +119,7 @@ class LoopbackProvider:
         return {
             "model": row.model,
             "api_base": self.base_url(wire),
-            "api_key": "loopback",
+            "api_key": LOOPBACK_KEY,
             "cache": False,
             "num_retries": 0,
             **row.options,
@@ -146,7 +146,7 @@ class LoopbackProvider:
         if self._recording is not None:
             body = b"".join(response.chunks)
             told = (received.wire, received.path, received.body, response.status, response.content_type, body)
-            appended(self._recording, Exchange(*told))
+            appended(self._recording, Exchange(*told).without(secrets_of(received)))
         return response
 
     def _refused(self, error: Exception, wire: Wire | None) -> Response:

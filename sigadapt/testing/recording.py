@@ -1,15 +1,17 @@
 """Record the exchanges of a loopback provider as JSON lines, read them back, and pass requests on.
 
 A line holds `wire`, `path`, `request` (the body), `status`, `content_type` and `response` (the text of the
-body or of the whole stream, byte for byte). Headers are never written, and neither is a key in a path, so
-that a recording can go into a bug report. What the messages say is in it.
+body or of the whole stream, byte for byte). Headers are never written, and neither is a key in a path. A key
+that a provider repeats, as in "Incorrect API key provided: ...", is written as `***`. So a recording can go
+into a bug report. What the messages say is in it.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
@@ -18,6 +20,10 @@ from sigadapt.testing.received import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 _KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
+_SECRET = re.compile("auth|cookie|credential|key|password|secret|signature|token|^sig$", re.IGNORECASE)
+_SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
+LOOPBACK_KEY = "loopback"
+"""The key that a loopback provider is asked with unless a test gives another; no secret."""
 
 
 class Exchange(NamedTuple):
@@ -43,6 +49,25 @@ class Exchange(NamedTuple):
         """Return the exchange as a line of a recording."""
         text = self.response.decode("utf-8", "surrogateescape")
         return json.dumps({**self._asdict(), "path": _without_keys(self.path), "response": text})
+
+    def without(self, secrets: Iterable[str]) -> "Exchange":
+        """Return the exchange with `***` in the place of each secret, also where it is escaped.
+
+        Example:
+            >>> echo = Exchange("openai", "/v1", {}, 401, "text/plain", b"Bad key: sk-12345")
+            >>> echo.without(["sk-12345"]).response
+            b'Bad key: ***'
+        """
+        forms = {form for secret in secrets for form in _forms(secret)}
+        if not forms:
+            return self
+        found = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+        response = found.sub("***", self.response.decode("utf-8", "surrogateescape"))
+        return self._replace(
+            path=found.sub("***", self.path),
+            request=json.loads(found.sub("***", json.dumps(self.request))),
+            response=response.encode("utf-8", "surrogateescape"),
+        )
 
     @property
     def reply(self) -> Reply:
@@ -97,6 +122,29 @@ def appended(path: Path, exchange: Exchange) -> None:
     """Write an exchange at the end of a recording."""
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{exchange.line()}\n")
+
+
+def secrets_of(received: Received) -> set[str]:
+    """Return what may be a key or a part of one among the headers and in the path of a request.
+
+    Example:
+        >>> headers = {"authorization": "Bearer sk-12345", "accept": "application/json"}
+        >>> secrets_of(Received(1, "openai", "/v1?key=AIza1234", headers, {}, "m", False)) == {
+        ...     "sk-12345",
+        ...     "AIza1234",
+        ... }
+        True
+    """
+    named = [*received.headers.items(), *parse_qsl(urlsplit(received.path).query)]
+    words = {word for name, value in named if _SECRET.search(name) for word in re.split(r"[\s,;]+", value)}
+    words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
+    return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield a secret as a text, an address and a JSON text (in UTF-8 and in ASCII) write it."""
+    yield from (secret, quote(secret, safe=""))
+    yield from (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
 
 
 def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:

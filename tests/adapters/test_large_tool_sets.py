@@ -82,6 +82,28 @@ async def test_an_async_search_is_awaited():
         assert len(provider.received) == 1
 
 
+def saved_as_json(history: dspy.History) -> dspy.History:
+    return dspy.History.model_validate_json(history.model_dump_json())
+
+
+def test_results_that_were_saved_as_json_keep_their_tools():
+    """toolsets: What the conversation has called stays declared."""
+    calls = ToolCalls([ToolCall(id="c1", name="tool_2", args={})])
+    turn = {"question": "q", "results": ToolResults.of(calls, ["2"]), "answer": "a"}
+    history = dspy.History(messages=[turn])
+    tools = Toolset("many", TOOLS).retrieved(named)
+
+    class Talk(Ask):
+        history: dspy.History = dspy.InputField()
+
+    with LoopbackProvider([Answer(text="[[ ## answer ## ]]\nHm.")]) as provider:
+        adapter = sigadapt.ChatAdapter(tool_calling="native")
+        for each in (history, saved_as_json(history)):
+            with dspy.context(lm=lm_of(provider, "openai", "auto"), adapter=adapter):
+                dspy.Predict(Talk)(question="What does tool_7 do?", tools=tools, history=each)
+            assert sent(provider) == ["tool_2", "tool_7"]
+
+
 def test_tools_of_earlier_turns_and_native_tools_stay():
     """toolsets: What the conversation has called stays declared."""
     calls = ToolCalls([ToolCall(id="c1", name="tool_1", args={})])
@@ -94,6 +116,10 @@ def test_tools_of_earlier_turns_and_native_tools_stay():
         ({"results": ToolResults.of(calls, ["1"])}, ["tool_1"]),
         ({"history": dspy.History(messages=[event])}, ["tool_2"]),
         ({"history": dspy.History(messages=[event, saved, dspys])}, ["tool_1", "tool_2", "tool_4"]),
+        ({"history": saved_as_json(dspy.History(messages=[event]))}, ["tool_2"]),
+        ({"history": saved_as_json(dspy.History(messages=[dspys, event]))}, ["tool_2", "tool_4"]),
+        ({"results": ToolResults.of(earlier, ["2"]).model_dump(mode="json")}, ["tool_2"]),
+        ({"message": {"rounds": [None, {}, {"calls": 7}, {"calls": {"tool_calls": 1}}]}}, []),
         ({"message": OPENAIS}, ["tool_5"]),
         ({"message": {"tool_calls": [None, 7, {}, {"function": 1}]}, "other": {"tool_calls": "no"}}, []),
         ({}, []),

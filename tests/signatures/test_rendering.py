@@ -11,6 +11,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 import sigadapt
@@ -22,7 +23,8 @@ from sigadapt import (
     ToolDecls,
     choice_from_response,
 )
-from sigadapt.signatures.rendering import rendered_calls
+from sigadapt.signatures.places import Excerpt
+from sigadapt.signatures.rendering import Cell, Rendered, rendered_calls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HOSTILE = "<script>alert(1)</script>"
@@ -96,6 +98,64 @@ def test_a_bad_call_has_its_code_its_path_and_its_place() -> None:
     assert "schema_mismatch" in lines[row]
     assert "at /city" in lines[row + 1]
     assert lines[row + 1].index("^^") == lines[row].index("42}")
+
+
+LONG = "search_documents_by_keyword"
+LONG_ID = "call_9f8e7d6c5b4a39281706f5e4"
+
+
+def long_calls(arguments: str) -> ToolCalls:
+    body = chat((LONG, arguments))
+    body["choices"][0]["message"]["tool_calls"][0]["id"] = LONG_ID
+    calls = choice_from_response(body).tool_calls
+    assert calls is not None
+    parameters = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+    return calls.validated(ToolDecls([{"name": LONG, "parameters": parameters}]))
+
+
+@pytest.mark.parametrize(
+    "keyword", ["annual report of the year 2019", "x" * 60, "東京の天気予報を教えて" * 3]
+)
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_terminal_shows_the_place(keyword: str, width: int) -> None:
+    """rendering: A narrow terminal loses neither the place nor the arguments."""
+    arguments = json.dumps({"keyword": keyword, "limit": "twenty", "sort": "newest"}, ensure_ascii=False)
+    lines = on_terminal(long_calls(arguments), width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    (carets,) = (line for line in lines if "^" in line)
+    above = lines[lines.index(carets) - 1]
+    place = above.index('"twenty"')
+    assert carets.rstrip().endswith("^" * len('"twenty"'))
+    assert carets.index("^") == cell_len(above[:place])
+    assert "call_9f8e7" in "".join(lines)
+    assert LONG_ID not in "".join(lines)
+
+
+def test_a_narrow_terminal_shows_all_of_compact_arguments() -> None:
+    """rendering: A narrow terminal loses neither the place nor the arguments."""
+    for value in ("x" * 90, "東京の天気予報を教えて" * 5):
+        arguments = json.dumps({"keyword": value}, ensure_ascii=False, separators=(",", ":"))
+        lines = on_terminal(long_calls(arguments)).splitlines()
+        at = next(line.index("{") for line in lines if "{" in line)
+        # A line of wide characters has fewer of them than cells, so its cell begins before `at`.
+        assert "".join(line[at:].strip() for line in lines[4:] if line[at:].strip()) == arguments
+
+
+@given(
+    st.builds(Excerpt, *[st.text("aé東…", max_size=50)] * 3),
+    st.integers(8, 60),
+)
+def test_an_excerpt_keeps_its_place_at_each_width(excerpt: Excerpt, width: int) -> None:
+    """rendering: A narrow terminal loses neither the place nor the arguments."""
+    shown = Rendered("t", ("a",), [[Cell("", excerpt=excerpt)]]).rich()
+    lines = on_terminal(shown, width).splitlines()
+    carets = next(number for number, line in enumerate(lines) if "^" in line)
+    assert max(map(cell_len, lines)) <= width
+    before, text = lines[carets].index("^"), lines[carets - 1]
+    assert lines[carets].count("^") <= max(1, cell_len(excerpt.marked))
+    told = "".join(excerpt)
+    if cell_len(told) + 3 <= width:
+        assert (before - 1, text.strip()) == (cell_len(excerpt.before), told)
 
 
 def test_what_is_said_beside_calls_is_shown() -> None:

@@ -232,6 +232,38 @@ def test_a_declaration_is_no_source_of_a_function():
     assert str(ToolDecl.__doc__).startswith("The declaration of one tool.")
 
 
+BOTH: Any = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}, "c": {}}}
+
+
+def subtract(a: int, b: int = 10, /, *, c: int = 0) -> str:
+    """Subtract."""
+    return f"{a - b - c}"
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize(
+    ("args", "result"), [({"a": 3, "b": 1}, "2"), ({"a": 3, "c": 1}, "-8"), ({"a": 3}, "-7")]
+)
+def test_a_function_that_takes_by_position_is_run(args: Any, result: str, confirmed: bool):
+    """tool-declarations: A function that takes arguments by position alone is run."""
+    decls = ToolDecls([ToolDecl.of(subtract, parameters=BOTH, requires_confirmation=confirmed)])
+    decls = decls.confirmed_by(answering(value=True))
+    assert decls.to_dspy()[0](**args) == result
+    assert dspy.Tool(cast("Any", decls["subtract"]))(**args) == result
+    with LoopbackProvider([Answer(calls=[Call("subtract", args)]), SUBMIT]) as provider:
+        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
+            dspy.ReActV2(TASK, tools=cast("Any", [*decls]))(question="?")
+        assert provider.received[1].body["messages"][-1]["content"] == result
+
+
+def test_what_a_function_that_takes_by_position_lacks_is_pythons_error():
+    """tool-declarations: A function that takes arguments by position alone is run."""
+    tool = ToolDecl.of(subtract, parameters=BOTH).to_dspy()
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
+        tool(c=1)
+    assert ToolDecl.of(divmod, parameters={"properties": {"x": {}, "y": {}}}).to_dspy()(x=7, y=2) == (3, 1)
+
+
 def answering(value: Any) -> Any:
     def ask(name: str, args: Any, hint: str) -> Any:
         return value

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import dspy
 import pytest
@@ -21,6 +22,8 @@ from sigadapt.testing import (
     exchanges_in,
     forwarding,
 )
+from sigadapt.testing.received import Received
+from sigadapt.testing.recording import secrets_of
 
 SAID = Answer(text="Grüße.", calls=[Call("now", {"a": 1})])
 
@@ -50,6 +53,45 @@ def test_a_key_in_a_path_is_left_out() -> None:
     """loopback-provider: Exchanges are recorded without keys."""
     exchange = Exchange("gemini", "/v1beta/models/m:x?key=secret&alt=sse", {}, 200, "text/plain", b"")
     assert json.loads(exchange.line())["path"] == "/v1beta/models/m:x?alt=sse"
+
+
+ODD = 'sk-"Grüße"/1'
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "ollama"])
+def test_a_key_that_a_provider_repeats_is_not_recorded(wire: str, tmp_path: Path) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    path = tmp_path / "recording.jsonl"
+    echo = Failure(401, "Incorrect API key provided: sk-secret.")
+    with (
+        LoopbackProvider([echo]) as real,
+        LoopbackProvider(forwarding(real.url), record=path) as between,
+        pytest.raises(dspy.LMError),
+    ):
+        ask(between, wire)
+    (exchange,) = exchanges_in(path.read_text("utf-8"))
+    assert b"Incorrect API key provided: ***." in exchange.response
+    assert "secret" not in path.read_text("utf-8")
+
+
+def test_a_key_is_not_recorded_wherever_it_stands() -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    headers = {
+        "authorization": "Bearer sk-bearer1",
+        "x-api-key": ODD,
+        "cookie": "session=abcdefgh; b=1",
+        "accept": "application/json",
+        "api-key": "loopback",
+        "x-goog-api-key": "EMPTY",
+    }
+    received = Received(1, "openai", "/v1/x?key=AIza-query&alt=sse", headers, {}, "m", False)
+    body = {"sk-bearer1": ["a AIza-query b", ODD], "kept": "application/json loopback EMPTY", "n": 1.0}
+    response = json.dumps([ODD]) + json.dumps([ODD], ensure_ascii=False) + quote(ODD, safe="") + "abcdefgh"
+    exchange = Exchange("openai", received.path, body, 200, "text/plain", b"\xff" + response.encode())
+    masked = exchange.without(secrets_of(received))
+    assert masked.request == {"***": ["a *** b", "***"], "kept": body["kept"], "n": 1.0}
+    assert masked.response == b'\xff["***"]["***"]******'
+    assert exchange.without(()) == exchange
 
 
 @given(json_values, st.binary(), st.integers(100, 599))

@@ -20,7 +20,7 @@ import dspy
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.runnable import Runnable, is_open, said
+from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said
 from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
@@ -47,7 +47,7 @@ class DeclaredTool(dspy.Tool):
             name: {**part, **shared} if isinstance(part, dict) else shared
             for name, part in properties.items()
         }
-        func = cast("Callable[..., Any]", raw.func)
+        func = by_name(cast("Callable[..., Any]", raw.func))
         types = callables.types_of(func).named
         known = {name: types.get(name, Any) for name in args}
         super().__init__(func, str(raw.name), str(raw.description or ""), args, known)

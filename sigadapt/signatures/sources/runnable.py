@@ -6,6 +6,7 @@ agent runs the tool (rule 1).
 """
 
 import asyncio
+import functools
 import inspect
 import keyword
 from collections.abc import Callable
@@ -98,7 +99,7 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
         >>> run(a=2), list(inspect.signature(run).parameters)
         (4, ['a'])
     """
-    func = cast("Callable[..., Any]", raw.func)
+    func = by_name(cast("Callable[..., Any]", raw.func))
 
     def run(**kwargs: Any) -> Any:
         result = func(**kwargs)
@@ -156,6 +157,35 @@ def said(result: Any) -> Any:
     if mcp.is_failure(result):
         raise RuntimeError(str(mcp.plain_content(result)))
     return mcp.plain_content(result)
+
+
+def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes by name also what the given one takes by position alone.
+
+    Example:
+        >>> by_name(divmod)(x=7, y=2)
+        (3, 1)
+    """
+    try:
+        signature = inspect.signature(func)
+    except (ValueError, TypeError):
+        return func
+    every = list(signature.parameters.values())
+    first = [each for each in every if each.kind is each.POSITIONAL_ONLY]
+    if not first:
+        return func
+
+    def run(**kwargs: Any) -> Any:
+        given = [kwargs.pop(each.name, each.default) for each in first]
+        missing = [n for n, value in enumerate(given) if value is inspect.Parameter.empty]
+        return func(*given[: missing[0] if missing else None], **kwargs)
+
+    made: Any = functools.update_wrapper(run, func)
+    kinds = {each: each.POSITIONAL_OR_KEYWORD if each in first else each.kind for each in every}
+    made.__signature__ = signature.replace(
+        parameters=[each.replace(kind=kind) for each, kind in kinds.items()]
+    )
+    return made
 
 
 def is_open(func: Callable[..., Any]) -> bool:
