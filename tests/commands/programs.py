@@ -1,5 +1,7 @@
 """What the commands' tests show, read and replay, as a user's module would have it."""
 
+from typing import Any, cast
+
 import dspy
 from mcp.types import ListToolsResult, Tool
 
@@ -58,7 +60,7 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 class AssistMaybe(Assist):
     """Answer the question, perhaps with tools."""
 
-    tools: ToolDecls | None = dspy.InputField(default=None)
+    tools: ToolDecls | None = dspy.InputField(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class Pipeline(dspy.Module):
@@ -80,7 +82,7 @@ class WithTools(dspy.Module):
         super().__init__()
         self.ask = dspy.Predict(Assist)
 
-    def forward(self, query, tools):
+    def forward(self, query: Any, tools: Any) -> Any:
         """Ask with the tools."""
         return self.ask(question=query, days=1, tools=tools)
 
@@ -105,4 +107,4 @@ class Typed(dspy.Signature):
 
 
 PIPELINE, WITH_TOOLS, EMPTY = Pipeline(), WithTools(), Empty()
-AGENT = dspy.ReActV2("question -> answer", tools=[get_weather])
+AGENT = cast("Any", dspy.ReActV2)("question -> answer", tools=[get_weather])
