@@ -1,6 +1,7 @@
 """Settings every test needs before dspy and litellm are imported: nothing leaves this machine."""
 
 import gc
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +25,19 @@ settings.register_profile(
 )
 
 
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """Undo what the command and the scripts of docs/ do to logging for their own process."""
+    yield
+    logging.disable(logging.NOTSET)
+    for name, level in LEVELS.items():
+        logging.getLogger(name).setLevel(level)
+
+
+LEVELS: dict[str, int] = {}
+"""The levels of the loggers that the command quiets, once they are imported."""
+
+
 @pytest.fixture
 def closed_streams() -> Iterator[None]:
     """Collect the streams that LiteLLM leaves open, while no lock is held.
@@ -38,5 +52,6 @@ def closed_streams() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """Leave out of every later collection what is there by now, most of which is modules and lasts."""
+    LEVELS.update({name: logging.getLogger(name).level for name in ("dspy", "LiteLLM")})
     gc.collect()
     gc.freeze()

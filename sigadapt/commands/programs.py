@@ -115,7 +115,7 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] |
     if not named and any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
     try:
-        hints = get_type_hints(forward)
+        hints = {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
     except Exception:  # noqa: BLE001  (a name that only a type checker knows)
         hints = {}
     fields = {
