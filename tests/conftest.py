@@ -39,6 +39,17 @@ LEVELS: dict[str, int] = {}
 
 
 @pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Keep the collector away from a test that recurses to the limit.
+
+    It would run other people's finalizers there, which fail for want of depth.
+    """
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
 def closed_streams() -> Iterator[None]:
     """Collect the streams that LiteLLM leaves open, while no lock is held.
 

@@ -136,6 +136,7 @@ ODD: list[tuple[str, bytes]] = [
 ]
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 @pytest.mark.parametrize(("wire", "body"), ODD, ids=map(str, range(len(ODD))))
