@@ -30,6 +30,8 @@ from sigadapt.adapters.calling.prompted import sayable
 PAGE = Path(__file__).parent.parent / "docs" / "models.md"
 FIRST = object()
 MOST = 120  # tokens of an answer; a call of these questions is shorter
+# Two threads that wait for each other are slow on a busy machine.
+THREADS = ("--n_threads", "1", "--n_threads_batch", "1")
 KINDS = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}  # the benchmark's words
 
 
@@ -225,12 +227,7 @@ def serving(python: str, model: str, port: int) -> Iterator[str]:
         str(port),
         "--n_ctx",
         "4096",
-        *(
-            "--n_threads",
-            "1",
-            "--n_threads_batch",
-            "1",
-        ),  # two that wait for each other are slow on a busy machine
+        *THREADS,
         "--chat_format",
         "chatml-function-calling",
     ]

@@ -192,20 +192,12 @@ class CallMetric:
             )
         tools = gold.get(self.tools_field) if self.tools is None else self.tools
         if pred is None:  # optimizers give this for a program that raised
-            return self._answer(
-                0.0,
-                "The program failed, so it made no calls.",
-                trace,
-                pred_trace if pred_name is None else pred_name,
-            )
-        made = pred.get(self.field) if self.field in pred else None
-        comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
-        return self._answer(
-            self.score(comparison), comparison.feedback, trace, pred_trace if pred_name is None else pred_name
-        )
-
-    def _answer(self, score: float, feedback: str, trace: Any, asked_by_gepa: Any) -> Any:
-        if asked_by_gepa is not None:
+            score, feedback = 0.0, "The program failed, so it made no calls."
+        else:
+            made = pred.get(self.field) if self.field in pred else None
+            comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
+            score, feedback = self.score(comparison), comparison.feedback
+        if pred_name is not None or pred_trace is not None:
             return dspy.Prediction(score=score, feedback=feedback)
         return score if self.graded and trace is None else score == 1
 

@@ -8,7 +8,8 @@ from dspy.utils.callback import BaseCallback
 from typing_extensions import Never
 
 from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
-from sigadapt.adapters.tool_adapter import CHAT_MARKER, ToolAdapter
+from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class ChatAdapter(ToolAdapter, dspy.ChatAdapter):

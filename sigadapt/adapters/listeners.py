@@ -158,8 +158,10 @@ class CallSubscription:
 
     def on_end(self, response: Any) -> Iterator[Any]:
         """Yield what of the text and the calls the listeners have not got at the end."""
+        choice: Choice | None = None
         if self._gate is not None and self._latest is not None:
-            rest = self._gate.rest(self._finished(readings_of(response)[0], response).text)
+            choice = self._finished(readings_of(response)[0], response)
+            rest = self._gate.rest(choice.text)
             if rest:
                 chunk = with_text(self._latest, rest)
                 yield chunk
@@ -168,7 +170,8 @@ class CallSubscription:
             yield from self._texts.on_end()
         if not self._listeners:
             return
-        calls = self._finished(readings_of(response)[0], response).tool_calls
+        choice = choice or self._finished(readings_of(response)[0], response)
+        calls = choice.tool_calls
         missing = [call for call in calls.in_order() if self._is_news(call)] if calls is not None else []
         for place, call in enumerate(missing, 1):
             yield from self._responses(call, is_last=place == len(missing))

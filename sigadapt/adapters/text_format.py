@@ -11,6 +11,9 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.options import Options
 
+CHAT_MARKER = "[[ ## {} ## ]]"
+"""How DSPy's chat form marks a field, where a line begins; its end is marked as a field `completed`."""
+
 
 class TextFormat(Protocol):
     """The methods and attributes of an adapter that the flow uses.

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from sigadapt.adapters.lm.dspy_internals import StreamResponse, listeners_of
+from sigadapt.adapters.text_format import CHAT_MARKER
 
-_ENDS = {"[[ ## {} ## ]]": "[[ ## completed ## ]]", "<{}>": "</{}>"}
+_ENDS = {CHAT_MARKER: CHAT_MARKER.format("completed"), "<{}>": "</{}>"}
 
 
 class TextSubscription:

@@ -24,6 +24,7 @@ from sigadapt.adapters.options import Options, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, turns_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
+from sigadapt.adapters.text_format import CHAT_MARKER
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
@@ -106,9 +107,7 @@ class ToolAdapter:
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> Outputs:
-        plan = cast("Plan", plan_of(signature))
-        settings = dict(lm_kwargs)
-        call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
+        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
         if self._asks_capabilities(call):
             return self._planned(lm, lm_kwargs, call)
         return self._run(lm, lm_kwargs, call)
@@ -137,9 +136,7 @@ class ToolAdapter:
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> Outputs:
-        plan = cast("Plan", plan_of(signature))
-        settings = dict(lm_kwargs)
-        call = AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
+        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
         if self._asks_capabilities(call):
             return await self._aplanned(lm, lm_kwargs, call)
         return await self._arun(lm, lm_kwargs, call)
@@ -256,8 +253,19 @@ class ToolAdapter:
         return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
 
 
-CHAT_MARKER = "[[ ## {} ## ]]"
-_END = re.compile(r"(?:\A|\n)\s*\[\[ ## completed ## \]\]\s*\Z")
+_END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")
+
+
+def _adapter_call(
+    lm: BaseLM,
+    lm_kwargs: dict[str, Any],
+    signature: type[Signature],
+    demos: list[dict[str, Any]],
+    inputs: dict[str, Any],
+) -> AdapterCall:
+    settings = dict(lm_kwargs)
+    plan = cast("Plan", plan_of(signature))
+    return AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
 
 
 def _aside(words: str) -> str:

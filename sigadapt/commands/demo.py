@@ -187,11 +187,7 @@ def _said(asked: Asked) -> Iterator[str]:
 
 def _calls(asked: Asked) -> list[str]:
     calls = asked.out.calls
-    return [] if calls is None else [str(_written(call)) for call in calls.tool_calls]
-
-
-def _written(call: Any) -> str:
-    return f"{call.name}({', '.join(f'{name}={value!r}' for name, value in call.args.items())})"
+    return [] if calls is None else [str(call) for call in ToolCalls(calls)]
 
 
 def demo(

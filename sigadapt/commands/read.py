@@ -10,7 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from sigadapt.adapters.request.aliases import aliases
-from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
+from sigadapt.adapters.response.choice import (
+    Choice,
+    choice_from_stream,
+    choices_from_response,
+    provider_of_body,
+    provider_of_stream,
+)
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.response.typed_calls import with_declared_names
@@ -18,6 +24,7 @@ from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of, one_of
 from sigadapt.commands.printing import AsJson, calls_document, console, emit, say
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
+from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -88,9 +95,11 @@ def _sent(content: bytes, dialect: str | None) -> Read:
     body = _body(content)
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
-        return Read("body", dialect or _wire([body], "is_body") or _wire([body], "is_event"), choices)
+        return Read(
+            "body", _wire(provider_of_body(body, dialect) or provider_of_stream([body], dialect)), choices
+        )
     choice = choice_from_stream(content, dialect=dialect)
-    return Read("stream", dialect or _wire(events_of(content), "is_event"), [choice])
+    return Read("stream", dialect or _wire(provider_of_stream(events_of(content))), [choice])
 
 
 def _body(content: bytes) -> Any:
@@ -100,9 +109,8 @@ def _body(content: bytes) -> Any:
         return None
 
 
-def _wire(events: list[Any], question: str) -> str | None:
-    answering = (p.name for event in events for p in PROVIDERS if getattr(p, question)(event))
-    return next(answering, None)
+def _wire(provider: Provider | None) -> str | None:
+    return None if provider is None else provider.name
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> Read:

@@ -61,7 +61,7 @@ def target_of(reference: str, root: Json) -> Any:
     place: Any = root if reference.startswith("#") else None
     for token in reference.split("/")[1:]:
         known = cast("Json", place) if isinstance(place, dict) else {}
-        place = known.get(_key(token))
+        place = known.get(key_of(token))
     return place
 
 
@@ -177,7 +177,7 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
         return targets.anchors[id(resource), fragment]
     place: Any = resource
     for token in fragment.split("/")[1:]:
-        key = _key(token)
+        key = key_of(token)
         if type(place) is list:
             place = cast("list[Any]", place)[int(key)]
         elif isinstance(place, dict):
@@ -187,8 +187,13 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
     return place
 
 
-def _key(token: str) -> str:
-    """Return the key that a token of a JSON Pointer says (RFC 6901)."""
+def key_of(token: str) -> str:
+    """Return the key that a token of a JSON Pointer says (RFC 6901).
+
+    Example:
+        >>> key_of("a~1b")
+        'a/b'
+    """
     return token.replace("~1", "/").replace("~0", "~")
 
 

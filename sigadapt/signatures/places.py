@@ -7,6 +7,8 @@ from typing import NamedTuple, NoReturn
 
 import jiter
 
+from sigadapt.schemas.references import key_of
+
 _LONGEST = 100_000  # characters of arguments that are searched
 _AROUND = 28  # characters shown on each side of a place
 _MOST_MARKED = 36
@@ -71,7 +73,7 @@ def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
         return _WHOLE[code](text)
     try:
         if path is not None:
-            return _value_at(text, [_unescaped(key) for key in path.split("/")[1:]])
+            return _value_at(text, [key_of(key) for key in path.split("/")[1:]])
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         return error.pos, min(len(text), error.pos + _UNREAD)
@@ -114,10 +116,6 @@ _WHOLE: dict[str, Callable[[str], tuple[int, int] | None]] = {
     "duplicate_key": _second_key,
 }
 """Where the flaw is, for codes whose place does not follow from a path."""
-
-
-def _unescaped(key: str) -> str:
-    return key.replace("~1", "/").replace("~0", "~")
 
 
 def _value_at(text: str, keys: list[str]) -> tuple[int, int]:

@@ -200,7 +200,7 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
         if is_lm15(response):
             return [_lm15_reading(response, dialect)]
         body = body_of(response)
-    provider = _provider_of(body, dialect)
+    provider = provider_of_body(body, dialect)
     if provider is None:
         if "text" in body and dialect is None:
             return CHAT.read(chat_body(body))
@@ -217,19 +217,19 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
         return as_shown(readings_of(events_of(body[BODY])[0], dialect)[0], response)
     if EVENTS in body:
         return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
-    provider = _provider_of(body, dialect)
+    provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
     whole = if_whole(readings[0], response) if readings else None
     if whole is not None:
         return whole
-    provider = _stream_provider_of([body], dialect)
+    provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
     answered, error = until_error(events)
-    provider = _stream_provider_of(answered, dialect)
+    provider = provider_of_stream(answered, dialect)
     if provider is None:
         if len(answered) == 1 and error is None:  # an answer that was not streamed
             return readings_of(answered[0], dialect)
@@ -245,14 +245,16 @@ def _says_something(readings: list[Reading]) -> bool:
     return any(not reading.is_empty for reading in readings)
 
 
-def _provider_of(body: Json, dialect: str | None) -> Provider | None:
+def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
+    """Return the provider whose format a body has, among those of a dialect; None if it is of none."""
     for provider in PROVIDERS if dialect is None else named(dialect):
         if provider.is_body(body):
             return provider
     return None
 
 
-def _stream_provider_of(events: Sequence[Json], dialect: str | None) -> Provider | None:
+def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Provider | None:
+    """Return the provider whose events some of these are, among those of a dialect; None if of none."""
     providers = PROVIDERS if dialect is None else named(dialect)
     return next((provider for event in events for provider in providers if provider.is_event(event)), None)
 

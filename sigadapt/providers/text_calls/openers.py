@@ -41,6 +41,12 @@ WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\
 _LINE = r"(?<![^\n])"
 
 
+def opened(token: re.Match[str]) -> int | None:
+    """Return which of a grammar's `formats` a token opens; None for a token that opens no call."""
+    kind = token.lastgroup or ""
+    return int(kind[1:]) if kind.startswith("f") and kind[1:].isdigit() else None
+
+
 _KEPT: BoundedCache[tuple[str, ...], Grammar] = BoundedCache(1_000_000)
 _WEIGHT = 100_000  # of one grammar, in bytes, about
 

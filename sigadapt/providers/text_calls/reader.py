@@ -17,7 +17,7 @@ from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, 
 from sigadapt.providers.text_calls.expected import read_expected
 from sigadapt.providers.text_calls.formats import harmony
 from sigadapt.providers.text_calls.formats.bare_json import announces_example
-from sigadapt.providers.text_calls.openers import Grammar, grammar_of
+from sigadapt.providers.text_calls.openers import Grammar, grammar_of, opened
 from sigadapt.providers.text_calls.scan import Scan, Spent
 
 _MOST_TRIED = 10_000
@@ -206,9 +206,10 @@ class _Reading:
     # Tokens
 
     def _token(self, token: re.Match[str]) -> int:
+        number = opened(token)
+        if number is not None:
+            return self._opener(token, self.grammar.formats[number])
         kind = token.lastgroup or ""
-        if kind.startswith("f") and kind[1:].isdigit():
-            return self._opener(token, self.grammar.formats[int(kind[1:])])
         if kind == "fence":
             return self._fence(token)
         if kind in ("code", "quote"):
@@ -362,8 +363,7 @@ class _Reading:
     def _holds_markup(self, place: int) -> bool:
         tokens = self.grammar.tokens.get(self.text[place : place + 1])
         opener = tokens.match(self.text, place) if tokens else None
-        kind = (opener.lastgroup or "") if opener else ""
-        if not (kind.startswith("f") and kind[1:].isdigit()) or self.text[place] in "{[`":
+        if opener is None or opened(opener) is None or self.text[place] in "{[`":
             return False
         end = _FENCE_END.search(self.text, place)
         return not end or self.scan.ends_at(end.end())

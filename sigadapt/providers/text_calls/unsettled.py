@@ -6,11 +6,11 @@ What stands before this place is said to the user, whatever follows.
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import jiter
 
-from sigadapt.providers.text_calls.openers import WORDS, Grammar
+from sigadapt.providers.text_calls.openers import WORDS, Grammar, opened
 
 _LONGEST = 64
 """No opener is longer, up to the first character that settles it."""
@@ -38,15 +38,7 @@ def unsettled(grammar: Grammar, text: str, place: int, *, fields: Collection[str
         >>> said
         [11, 6, 4]
     """
-    while True:
-        first = grammar.first.search(text, place)
-        if first is None:
-            return len(text) - _half_a_word(text)
-        at = first.start()
-        behind = _behind(grammar, text, at, fields)
-        if behind is None:
-            return at
-        place = behind
+    return _first_held(grammar, text, place, lambda at: _behind(grammar, text, at, fields))
 
 
 def next_opener(grammar: Grammar, text: str, place: int) -> int:
@@ -65,20 +57,19 @@ def next_opener(grammar: Grammar, text: str, place: int) -> int:
         >>> next_opener(grammar_of(FORMATS), "<think>Hm.</think>Yes.<tool_call>", 0)
         22
     """
+    return _first_held(grammar, text, place, lambda at: _behind_no_call(grammar, text, at))
+
+
+def _first_held(grammar: Grammar, text: str, place: int, behind: Callable[[int], int | None]) -> int:
+    """Return the first place where a token may begin and `behind` does not say where to go on."""
     while True:
         first = grammar.first.search(text, place)
         if first is None:
             return len(text) - _half_a_word(text)
-        at = first.start()
-        token = grammar.tokens[text[at]].match(text, at)
-        if _opens_a_call(token) if token else not _is_settled(grammar, text, at):
-            return at
-        place = max(token.end() if token else 0, at + 1)
-
-
-def _opens_a_call(token: re.Match[str]) -> bool:
-    kind = token.lastgroup or ""
-    return kind[:1] == "f" and kind[1:].isdigit()
+        following = behind(first.start())
+        if following is None:
+            return first.start()
+        place = following
 
 
 def begins_as_text(text: str) -> bool:
@@ -105,12 +96,13 @@ def is_half_json(text: str) -> bool:
     """
     if not text.startswith(("{", "[")):
         return False
+    content = text.encode("utf-8", "replace")
     try:
-        jiter.from_json(text.encode("utf-8", "replace"), partial_mode=True)
+        jiter.from_json(content, partial_mode=True)
     except ValueError:
         return False
     try:
-        jiter.from_json(text.encode("utf-8", "replace"))
+        jiter.from_json(content)
     except ValueError:
         return True
     return False
@@ -131,6 +123,14 @@ def _behind(grammar: Grammar, text: str, at: int, fields: Collection[str]) -> in
     if token.lastgroup == "code" or (token.lastgroup == "quote" and token.end() < len(text)):
         return token.end()
     return None
+
+
+def _behind_no_call(grammar: Grammar, text: str, at: int) -> int | None:
+    """Return the place behind what opens no call; None if it does or may come to."""
+    token = grammar.tokens[text[at]].match(text, at)
+    if token is None:
+        return at + 1 if _is_settled(grammar, text, at) else None
+    return None if opened(token) is not None else max(token.end(), at + 1)
 
 
 def _is_settled(grammar: Grammar, text: str, at: int) -> bool:

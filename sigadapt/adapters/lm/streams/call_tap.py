@@ -63,16 +63,18 @@ class CallTap:
 
     async def send(self, item: Any) -> None:
         """Send a chunk to DSPy's stream, then what the subscription makes of the fragments in it."""
-        fragments = list(_fragments(cast("Json", item))) if isinstance(item, EngineChunk) else []
+        if not isinstance(item, EngineChunk):
+            await self._stream.send(item)
+            return
+        fragments = list(_fragments(cast("Json", item)))
         if any(_is_not_json(fragment) for fragment in fragments):
             return
-        if self._subscription is not None and isinstance(item, EngineChunk):
-            item = self._subscription.shown(item)
-            if item is None:
-                return
-        await self._stream.send(item)
-        if self._subscription is not None and isinstance(item, EngineChunk):
-            for response in self._subscription.on_chunk(cast("Json", item)):
+        shown = item if self._subscription is None else self._subscription.shown(item)
+        if shown is None:
+            return
+        await self._stream.send(shown)
+        if self._subscription is not None:
+            for response in self._subscription.on_chunk(cast("Json", shown)):
                 await self._stream.send(response)
         for fragment in fragments:
             for response in self._responses(fragment):
