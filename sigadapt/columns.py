@@ -4,7 +4,7 @@ A table that holds pickled objects can be read by one version of one library. Th
 numbers, and always have the same keys, so that a column has one type even if no row of a batch has a call.
 `call_type` and `error_type` are those types for pyarrow, which is imported only there. Rules:
 
- a. Every call is a row, good and bad, in the order in which the model made them (rule 3).
+ a. Every call is a row, good and bad, in the order in which the model made them (nothing silent).
  b. `arguments` is the text exactly as sent. `args_json` is what the program gets, as JSON; None for a bad
     call.
  c. Half of a surrogate pair, which no UTF-8 text can hold, is written as its JSON escape.

@@ -13,7 +13,8 @@ The tree:
          +- MissingToolCalls  a required calls field got no call
 
 Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
-None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (rule 5).
+None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (one bad
+call).
 """
 
 import sys
@@ -90,7 +91,7 @@ def _sentence(error: SigadaptError) -> str:
 
 
 class InvalidToolDecl(SigadaptError):
-    """A tool declaration that no model could use. Raised before any request is sent (rule 4).
+    """A tool declaration that no model could use. Raised before any request is sent (fail before the call).
 
     Example:
         >>> from sigadapt import ToolDecls
@@ -103,7 +104,7 @@ class InvalidToolDecl(SigadaptError):
 
 
 class InvalidSignature(SigadaptError):
-    """Tool fields of a signature that do not fit together. Raised before any request is sent (rule 4).
+    """Tool fields of a signature that do not fit together. Raised before any request is sent.
 
     Example:
         >>> print(InvalidSignature("is a second calls field", field="more_calls", fix="Remove one."))
@@ -229,7 +230,7 @@ class AnyChoice(Protocol):
 
 
 class ToolCallParseError(SigadaptError, AdapterParseError):
-    """The answer holds invalid calls (rule 5).
+    """The answer holds invalid calls (one bad call).
 
     It is also a DSPy `AdapterParseError`, so that DSPy's own modules handle it as one.
 
@@ -312,7 +313,7 @@ def _is_found_by_name(value: Any) -> bool:
 
 
 class MissingToolCalls(ToolCallParseError):
-    """A required calls field got no call (rule 7).
+    """A required calls field got no call (required is required).
 
     `.field` is the name of the field, and `.choice.text` the text that the model wrote instead of a call.
 

@@ -170,17 +170,6 @@ class CallMetric:
     ) -> Any:
         """Score a prediction.
 
-        Args:
-            gold: the example, with the expected calls.
-            pred: the prediction, with the calls that were made; None, for a program that raised, scores 0.
-            trace: given by optimizers that collect examples, which want to know whether all is right.
-            pred_name: given by GEPA, which wants a score and a feedback.
-            pred_trace: likewise.
-
-        Returns:
-            A bool (ExactMatch, SubsetMatch) or a float (F1); with `trace`, a bool; for GEPA, a
-            `dspy.Prediction` with `score` and `feedback`.
-
         Raises:
             InvalidOption: for an example without the field, or a field that holds no calls.
         """

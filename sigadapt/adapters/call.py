@@ -3,8 +3,8 @@
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
 `steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
-it is sent (rule 4). The Request is sent. `finish` turns each Choice into output values. `prepare` and
-`finish` send nothing.
+it is sent (fail before the call). The Request is sent. `finish` turns each Choice into output values.
+`prepare` and `finish` send nothing.
 
 All three are generators. They yield what takes time, such as a request or an async hook, so that `run` and
 `arun` in `signatures/awaiting.py` can drive the same code, one without and one with `await`.
@@ -113,12 +113,7 @@ class CallSetup(NamedTuple):
         return calls.validated(self.decls) if self.options.validate_args else calls
 
     def checked_choice(self, choice: Choice, given: Choice | None = None) -> Choice:
-        """Return a Choice that a hook made, with its calls checked like the model's.
-
-        Args:
-            choice: the hook's Choice.
-            given: the checked Choice that the hook was given; the calls that it took from there stay.
-        """
+        """Return a Choice that a hook made, with its calls checked like the model's."""
         if given is not None and choice.tool_calls is given.tool_calls:
             return choice
         calls = self.checked(choice.tool_calls)
@@ -157,7 +152,7 @@ class Prepared(NamedTuple):
         return HookContext(model_of(setup.lm), self.signature, setup.decls, self.lowered.changes)
 
     def again(self, calls: ToolCalls) -> "Prepared":
-        """Return the request that asks again after an answer with bad calls (rule 5)."""
+        """Return the request that asks again after an answer with bad calls (one bad call)."""
         request = asking_again(self.request, calls)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         accepted = {*self.accepted, *map(identity, calls)}
@@ -179,12 +174,7 @@ class Prepared(NamedTuple):
         return self._replace(setup=setup._replace(controls=controls, streamed_field=field))
 
     def finished(self, reading: Reading, raw: Any) -> Choice:
-        """Return the Choice of a Reading: with unique ids (rule 6), declared names and checked calls.
-
-        Args:
-            reading: one candidate of the Response.
-            raw: what it was read from, for `Choice.raw`.
-        """
+        """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.take(reading, lambda: schemas_of(self.setup.decls))
@@ -258,11 +248,9 @@ class Candidate(NamedTuple):
 
 
 def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
-    """Run the whole flow of a call and return one dict of output values per candidate.
-
-    In the inputs, which DSPy keeps in its trace, the tools become their declarations. A demonstration that is
-    made from the trace could neither be pickled nor saved as JSON with a function in it.
-    """
+    """Run the whole flow of a call and return one dict of output values per candidate."""
+    # In the inputs, which DSPy keeps in its trace, the tools become their declarations. A demonstration that
+    # is made from the trace could neither be pickled nor saved as JSON with a function in it.
     prepared = yield from prepare(adapter, call)
     if call.inputs.get(call.plan.tools) is not None:
         call.inputs[call.plan.tools] = prepared.setup.decls
@@ -275,13 +263,6 @@ def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
 
 def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
     """Make the Request of a call, without sending it.
-
-    Args:
-        adapter: the adapter, whose words describe the text outputs.
-        call: the arguments of the adapter call.
-
-    Returns:
-        The Request, made fit for its route, or a hook's Choice in its place.
 
     Raises:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
@@ -327,18 +308,9 @@ def finish(
 ) -> Steps[dict[str, Any]]:
     """Turn one candidate's Choice into output values.
 
-    Args:
-        adapter: the adapter, which parses the text outputs.
-        call: the arguments of the adapter call.
-        prepared: the request that was sent.
-        candidate: the answer.
-
-    Returns:
-        The output fields' values by name, and `logprobs` if log probabilities were asked for.
-
     Raises:
-        ToolCallParseError: for bad calls that are neither kept nor handed on (rule 5).
-        MissingToolCalls: if the signature requires a call and there is none (rule 7).
+        ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
+        MissingToolCalls: if the signature requires a call and there is none (required is required).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
     values = _finished(adapter, call, prepared, candidate)
@@ -420,7 +392,7 @@ def _responses(prepared: Prepared) -> Steps[tuple[Prepared, list[Any]]]:
 
 
 def _settled(prepared: Prepared, choice: Choice, response: Any) -> Steps[Candidate]:
-    """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows (rule 5)."""
+    """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
     options = prepared.setup.options
     kept: list[ToolCall] = []
     before = 0

@@ -49,11 +49,6 @@ def check_hooks(hooks: Any) -> None:
 
     Raises:
         InvalidOption: with what was given and what to pass.
-
-    Example:
-        >>> check_hooks("log")
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'hooks': expected a list of hooks, got 'log'. Pass hooks=[hook].
     """
     if not isinstance(hooks, (tuple, list)):
         raise InvalidOption(

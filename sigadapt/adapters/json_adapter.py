@@ -96,7 +96,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         """Return the response format to ask for: a JSON Schema, JSON mode, or None.
 
         The schema describes the text outputs, if the model supports schemas. It has a name, which OpenAI
-        requires, and no strict flag, which the user did not ask for (rule 9).
+        requires, and no strict flag, which the user did not ask for (strict on request).
 
         Args:
             lm: the language model, whose support decides.

@@ -5,7 +5,7 @@ field, `lm/streams/call_tap.py` puts the calls together, and a `CallSubscription
 that go to the same stream. Rules:
 
  a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds only this call,
-    good or bad. Its name and checks are the same as in the prediction (rule 12). It has no turn (text,
+    good or bad. Its name and checks are the same as in the prediction (whole calls). It has no turn (text,
     reasoning, provider state), which is known only at the end: continue a conversation with the prediction's
     calls.
  b. A call is whole when its arguments are a complete object and the answer has gone on to another call or has
@@ -122,13 +122,7 @@ class CallSubscription:
         self._sent: dict[int, AnyCall] = {}
 
     def on_fragment(self, fold: Fold, call: Call, before: list[Call]) -> Iterator[Any]:
-        """Yield the `StreamResponse`s to send after a fragment was added to a call.
-
-        Args:
-            fold: the calls so far.
-            call: the call that the fragment belongs to.
-            before: the call that was the latest before this fragment, in a list; empty for the first call.
-        """
+        """Yield the `StreamResponse`s to send after a fragment was added to a call."""
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)

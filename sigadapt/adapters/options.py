@@ -1,4 +1,4 @@
-"""The options that sigadapt's adapters add to DSPy's, checked when the adapter is made (rule 4)."""
+"""The options that sigadapt's adapters add to DSPy's, checked when the adapter is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -48,11 +48,6 @@ class Options:
     Raises:
         InvalidOption: for an invalid value; the message names the option and its valid values.
             `not_picklable`, when it is pickled, for an option that the pickler cannot take.
-
-    Example:
-        >>> Options(on_invalid="drop")
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'on_invalid': expected 'raise', 'keep' or 'reask', got 'drop'.
     """
 
     tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto"
@@ -125,12 +120,7 @@ def with_switch(
     tool_calling: ToolCalling | Mapping[str, ToolCalling],
     use_native_function_calling: bool | None,  # noqa: FBT001
 ) -> ToolCalling | Mapping[str, ToolCalling]:
-    """Return the option as DSPy's own switch changes it: False turns `auto` into `prompted`.
-
-    Example:
-        >>> with_switch("auto", False), with_switch("native", False), with_switch("auto", None)
-        ('prompted', 'native', 'auto')
-    """
+    """Return the option as DSPy's own switch changes it: False turns `auto` into `prompted`."""
     return "prompted" if tool_calling == "auto" and use_native_function_calling is False else tool_calling
 
 
@@ -139,11 +129,6 @@ def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> 
 
     Raises:
         InvalidOption: for the first unknown keyword.
-
-    Example:
-        >>> refuse_unknown("ChatAdapter", ["stict"], ["on_invalid", "strict"])
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidOption: field 'stict': ChatAdapter has no such option. Did you mean 'strict'?
     """
     for name in [name for name in given if name not in known]:
         near = closest(name, known)

@@ -1,6 +1,6 @@
 """The last step of the flow (Choice -> outputs): the values of the signature's output fields.
 
-This file enforces rule 7:
+This file enforces "required is required":
 
  a. A required call that is missing is an error.
  b. On a turn with calls, the other outputs are what the text holds, else None.
@@ -38,17 +38,7 @@ def accepted(
     signature: type[Signature],
     failure: Exception | None = None,
 ) -> Choice:
-    """Keep, hand on or refuse the bad calls of a Choice, as the options and the calls field say (rule 5).
-
-    Args:
-        choice: a Choice with bad calls.
-        options: the adapter's options.
-        plan: the signature's Plan.
-        signature: the signature, for the error.
-        failure: the error that ended asking again, if one did; it becomes the cause.
-
-    Returns:
-        The same Choice; or, for a `dspy.ToolCalls` field, one whose bad calls fail when they are run.
+    """Keep, hand on or refuse the bad calls of a Choice, as the options and the calls field say.
 
     Raises:
         ToolCallParseError: it describes the first bad calls and holds the Choice.
@@ -93,17 +83,10 @@ class Parse(NamedTuple):
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], request: Request) -> None:
     """Refuse an answer without a call to a forced tool choice, which only the prompt could say.
 
-    A field of `dspy.ToolCalls` is as lenient as under DSPy (rule 7).
-
-    Args:
-        choice: the Choice.
-        plan: the signature's Plan.
-        signature: the signature, for the error.
-        request: the canonical Request.
-
     Raises:
         MissingToolCalls: with the text of the answer.
     """
+    # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required).
     asked = request.get("tool_choice")
     if choice.tool_calls is None and asked not in (None, "auto", "none") and not plan.hands_on:
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
@@ -114,11 +97,7 @@ def _no_hint(text: str) -> str:  # noqa: ARG001
 
 
 def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
-    """Return the values of all output fields of a turn with calls whose text holds none of them, as most do.
-
-    Returns:
-        The values; None if there is a text to parse or a default to make, which `outputs_of` does.
-    """
+    """Return all output values of a turn with calls whose text has no fields, as most do not."""
     calls, text = choice.tool_calls, choice.text
     if calls is None or plan.has_defaults or (text and plan.texts and _is_parsed(adapter, plan, text)):
         return None
@@ -138,13 +117,12 @@ def outputs_of(
 ) -> Steps[dict[str, Any]]:
     """Return the values of all output fields by name, in the signature's order.
 
-    It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a call
-    in a text in which none was looked for.
-
     Raises:
-        MissingToolCalls: if the calls field is required and there is no call (rule 7).
+        MissingToolCalls: if the calls field is required and there is no call (required is required).
         AdapterParseError: if a turn without calls has text that does not hold the other outputs.
     """
+    # It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a
+    # call in a text in which none was looked for.
     calls: Any = choice.tool_calls
     if calls is not None:
         values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
@@ -198,13 +176,7 @@ def _without_calls(
 
 
 def sole_text_field(rest: type[Signature]) -> str | None:
-    """Return the only output field if it takes text: a model that answers in plain text means this field.
-
-    Example:
-        >>> import dspy
-        >>> sole_text_field(dspy.Signature("question -> answer"))
-        'answer'
-    """
+    """Return the only output field if it takes text: a model that answers in plain text means this field."""
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()

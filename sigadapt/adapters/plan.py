@@ -44,8 +44,8 @@ class Plan:
         tools: the input field that holds the declarations.
         tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
-        calls_required: whether an answer without a call is an error (rule 7).
-        hands_on: whether bad calls are handed on to the loop that the field belongs to (rule 5).
+        calls_required: whether an answer without a call is an error (required is required).
+        hands_on: whether bad calls are handed on to the loop that the field belongs to (one bad call).
         empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of an optional calls field if there is no call.
@@ -104,22 +104,11 @@ _SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
-    """Return the signature's Plan; None for a signature without tool fields (rule 2).
+    """Return the signature's Plan; None for a signature without tool fields (opt-in).
 
     Raises:
         InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
             two of either. The message names the fields and the fix.
-
-    Example:
-        >>> class Ask(dspy.Signature):
-        ...     question: str = dspy.InputField()
-        ...     tools: ToolDecls = dspy.InputField()
-        ...     calls: ToolCalls | None = dspy.OutputField()
-        >>> plan = plan_of(Ask)
-        >>> plan.tools, plan.calls, plan.calls_required, list(plan.rest.fields)
-        ('tools', 'calls', False, ['question'])
-        >>> plan_of(dspy.Signature("question -> answer")) is None
-        True
     """
     known, follows_from = _PLANS.get(signature), _follows_from(signature)
     if known is not None and known.follows_from == follows_from:
@@ -138,15 +127,7 @@ def turns_of(rest: type[Signature]) -> Turns | None:
 
 
 def notes_of(rest: type[Signature]) -> str:
-    """Return what the author says of the tool fields, for the `rest` of a Plan; empty if nothing.
-
-    Example:
-        >>> class Ask(dspy.Signature):
-        ...     tools: ToolDecls = dspy.InputField(desc="what you may use")
-        ...     calls: ToolCalls = dspy.OutputField()
-        >>> notes_of(plan_of(Ask).rest)
-        'Tools: what you may use'
-    """
+    """Return what the author says of the tool fields, for the `rest` of a Plan; empty if nothing."""
     return _NOTES.get(rest) or ""
 
 

@@ -1,6 +1,6 @@
 """The base of all adapters: signatures with tool fields run the flow of `call.py`, others run DSPy's own.
 
-A signature without tool fields is handed to DSPy's adapter unchanged (rule 2). Each adapter class inherits
+A signature without tool fields is handed to DSPy's adapter unchanged (opt-in). Each adapter class inherits
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
@@ -183,10 +183,8 @@ class ToolAdapter:
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """Return the adapter to ask again with; None after a bad call (rule 5) or if there is no fallback.
-
-        A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
-        """
+        """Return the adapter to ask again with; None after a bad call or if there is no fallback."""
+        # A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None
         if (emitted and error.lm_response) or not self.use_json_adapter_fallback or self.fallback is None:

@@ -1,6 +1,7 @@
 """What the commands take: objects of a user's modules, tools, inputs, and the options that verbs share.
 
-The user's own modules are imported, as `python -m` would. Nothing that a model or a file says is (rule 1).
+The user's own modules are imported, as `python -m` would. Nothing that a model or a file says is (nothing is
+executed).
 """
 
 import asyncio
@@ -30,16 +31,8 @@ _FIX = "Write module:name, as in my_package.tools:TOOLS."
 def loaded(place: str, field: str = "tools") -> object:
     """Import the object that `module:name` names; the name may have dots.
 
-    Args:
-        place: the module and the name.
-        field: the argument that named it, for the error.
-
     Raises:
         InvalidOption: the module cannot be imported, or has no such name.
-
-    Example:
-        >>> loaded("json:dumps").__name__
-        'dumps'
     """
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
@@ -57,11 +50,6 @@ def loaded(place: str, field: str = "tools") -> object:
 async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
     """Return the tools of objects and of MCP servers.
 
-    Args:
-        places: objects by `module:name`: anything that a ToolDecls field takes, toolsets and the result of
-            an MCP session's `list_tools` included.
-        servers: commands that start an MCP server on stdio, which is asked for its tools and ended.
-
     Raises:
         InvalidOption: an object that cannot be loaded, or a server that does not answer.
         InvalidToolDecl: as ToolDecls.
@@ -71,10 +59,6 @@ async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
 
 async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
     """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server.
-
-    Args:
-        places: as `decls_of`.
-        servers: as `decls_of`.
 
     Raises:
         InvalidOption: as `decls_of`.
@@ -117,10 +101,6 @@ def signature_of(text: str) -> Any:
 
     Raises:
         InvalidOption: it is neither.
-
-    Example:
-        >>> list(signature_of("question -> answer").fields)
-        ['question', 'answer']
     """
     field = "signature"
     if "->" in text:

@@ -59,16 +59,8 @@ class Report(NamedTuple):
 def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
     """Return the routes of some providers and engines, by the names that findings use; all of them for none.
 
-    Args:
-        providers: wire formats, or the beginning of their names before a dash.
-        engines: `native` for lm15's routes, `litellm` for LiteLLM's.
-
     Raises:
         InvalidOption: no route is left.
-
-    Example:
-        >>> list(routes_of(["openai"], ["native"]))
-        ['openai-chat', 'openai-responses']
     """
     found = {
         name: route
@@ -87,19 +79,7 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
 
 
 async def checked(tools: object, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
-    """Check tools.
-
-    Args:
-        tools: anything that a ToolDecls field takes, toolsets included. Each member of a list is checked
-            alone, so that one error does not hide another.
-        routes: the routes to check, by the names that findings use.
-
-    Example:
-        >>> import asyncio
-        >>> report = asyncio.run(checked([{"name": "now"}, {"name": "f", "parameters": {"type": "int"}}]))
-        >>> [(finding.level, finding.tool) for finding in report.findings]
-        [('error', 'f'), ('error', 'now')]
-    """
+    """Check tools."""
     findings: list[Finding] = []
     good: list[Origin] = []
     for source in cast("Sequence[object]", tools) if isinstance(tools, (list, tuple)) else [tools]:

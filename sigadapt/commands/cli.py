@@ -55,14 +55,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Args:
-        arguments: the words after `sigadapt`; those of the process by default.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     verb = next((f"sigadapt {word}" for word in words[:1] if not word.startswith("-")), "sigadapt")
     for stream in (sys.stdout, sys.stderr):

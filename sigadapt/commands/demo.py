@@ -42,7 +42,7 @@ class AssistOfDSPy(dspy.Signature):
 
 def get_weather(city: str, days: int = 1) -> str:
     """Weather forecast for a city."""
-    raise NotImplementedError  # never run: sigadapt runs no tool, and neither does the demo (rule 1)
+    raise NotImplementedError  # never called: nothing is executed
 
 
 ANSWERS = {
@@ -94,12 +94,7 @@ def policy(received: Received) -> Answer:
 
 
 def on_loopback(wire: str, engine: str) -> Demo:
-    """Return what the demo finds on the embedded provider.
-
-    Args:
-        wire: a key of `sigadapt.testing.WIRES`.
-        engine: the engine of `dspy.LM`: `auto` (the native one if it speaks this wire) or `litellm`.
-    """
+    """Return what the demo finds on the embedded provider."""
     changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
         lm = dspy.LM(**provider.lm_options(wire, **changes))

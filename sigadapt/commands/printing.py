@@ -33,14 +33,8 @@ def console() -> Console:
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole.
-
-    What does not print, such as control characters and bidi overrides, is written as escapes (`printable`).
-
-    Args:
-        text: the line.
-        style: a style of rich; CODE for a line of code, which is never wrapped.
-    """
+    """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole."""
+    # What does not print, such as control characters and bidi overrides, is written as escapes (`printable`).
     screen, text = console(), printable(text)
     if screen.is_terminal and style != CODE:
         indent = " " * (len(text) - len(text.lstrip()) + 4)
@@ -78,15 +72,7 @@ def quiet() -> None:
 
 
 def layout(value: Any, width: int = 78, depth: int = 0) -> str:
-    """Write JSON in as few lines as fit the width, with escapes for what does not print.
-
-    Example:
-        >>> print(layout({"a": [1, 2], "b": "x"}, 12))
-        {
-          "a": [1, 2],
-          "b": "x"
-        }
-    """
+    """Write JSON in as few lines as fit the width, with escapes for what does not print."""
     line = _dumps(value)
     if len(line) + len(_INDENT) * depth <= width or not isinstance(value, (dict, list)):
         return line
@@ -112,12 +98,7 @@ def _dumps(value: Any) -> str:
 
 
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
-    """Return calls as the JSON documents hold them: `calls` and `invalid`.
-
-    Example:
-        >>> calls_document(ToolCalls([{"name": "now", "args": {}, "id": "c"}]))["calls"]
-        [{'id': 'c', 'name': 'now', 'args': {}, 'arguments': '{}', 'index': 0, 'altered': []}]
-    """
+    """Return calls as the JSON documents hold them: `calls` and `invalid`."""
     good: list[ToolCall] = [] if calls is None else calls.tool_calls
     bad: tuple[InvalidToolCall, ...] = () if calls is None else calls.invalid
     return {"calls": [_fields(call) for call in good], "invalid": [_fields(call) for call in bad]}

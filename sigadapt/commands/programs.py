@@ -48,13 +48,6 @@ class Program(NamedTuple):
 def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bool = False) -> Program:
     """Return the program of a signature or a module.
 
-    Args:
-        target: a signature, or a `dspy.Module`, of which a `forward` with parameters of its own is called
-            with values for them.
-        decls: the tools.
-        given: inputs as `name=value`; the others get placeholders.
-        react: whether the signature is the task of a `dspy.ReActV2`.
-
     Raises:
         InvalidOption: for inputs or tools that it does not take, and for a module without predictors.
     """
@@ -130,20 +123,8 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] |
 def inputs_of(signature: Any, given: Iterable[str], decls: ToolDecls) -> tuple[dict[str, Any], list[str]]:
     """Return values for the input fields of a signature.
 
-    Args:
-        signature: the signature.
-        given: values as `name=value`; a value for a field that is not text is JSON.
-        decls: the value of the tools field.
-
-    Returns:
-        The values by name, and the names of the fields that got a placeholder.
-
     Raises:
         InvalidOption: for an unknown name, or a value that is not JSON.
-
-    Example:
-        >>> inputs_of(dspy.Signature("question, n: int -> answer"), ["n=3"], ToolDecls())
-        ({'n': 3, 'question': '<question>'}, ['question'])
     """
     fields: dict[str, Any] = signature.input_fields
     plan = plan_of(signature)

@@ -55,20 +55,9 @@ class Read(NamedTuple):
 def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Read:
     """Read what a provider sent, or what a model wrote.
 
-    Args:
-        content: a body, a stream or plain text.
-        decls: the declared tools, to check the calls; text cannot be read without.
-        dialect: the wire format; None to detect it.
-
     Raises:
         UnreadableResponse: for JSON or a stream that is not a model's answer.
         InvalidOption: for text, if there are no declarations.
-
-    Example:
-        >>> body = b'{"choices": [{"message": {"content": "Sunny."}}]}'
-        >>> read = read_from(body)
-        >>> read.kind, read.wire, read.choices[0].text
-        ('body', 'openai-chat', 'Sunny.')
     """
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
@@ -130,7 +119,7 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
 
 
 def _declared(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
-    """Return the choice with declared names for the aliases that the wire's requests have (rule 10)."""
+    """Return the choice with declared names for the aliases that the wire's requests have (names travel)."""
     calls, names = choice.tool_calls, [decl.name for decl in decls]
     if calls is None:
         return choice
@@ -158,11 +147,9 @@ def read(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read any provider's body or stream, or a model's text, into calls, good and bad.
-
-    With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is a
-    bad call, or if the provider answered with an error.
-    """
+    """Read any provider's body or stream, or a model's text, into calls, good and bad."""
+    # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
+    # a bad call, or if the provider answered with an error.
     decls = asyncio.run(decls_of(tools or (), mcp or ())) if tools or mcp else None
     found = read_from(content_of(file), decls, dialect)
     if as_json:
@@ -192,11 +179,6 @@ def content_of(file: str) -> bytes:
 
 
 def choice_document(choice: Choice) -> dict[str, Any]:
-    """Return a choice as the JSON documents hold it.
-
-    Example:
-        >>> choice_document(Choice("Sunny.", finish_reason="stop"))["finish_reason"]
-        'stop'
-    """
+    """Return a choice as the JSON documents hold it."""
     said = {"text": choice.text, "reasoning": choice.reasoning, "finish_reason": choice.finish_reason}
     return {**said, **calls_document(choice.tool_calls)}

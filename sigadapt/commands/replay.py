@@ -95,10 +95,6 @@ class Program(NamedTuple):
 def replayed(exchange: Exchange, program: Program) -> Replayed:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls.
 
-    Args:
-        exchange: the exchange.
-        program: the program.
-
     Raises:
         InvalidOption: for a wire that the loopback provider does not speak.
     """
@@ -198,11 +194,9 @@ def replay(
     tool_calling: ModeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay recorded exchanges through a signature and print what a program gets, for bug reports.
-
-    A recording is made with sigadapt.testing: LoopbackProvider(script, record="file.jsonl"). Exits with 1 if
-    an answer has a bad call or ends in an error, or if the instructions are not the recorded ones.
-    """
+    """Replay recorded exchanges through a signature and print what a program gets, for bug reports."""
+    # A recording is made with sigadapt.testing: LoopbackProvider(script, record="file.jsonl"). Exits with 1
+    # if an answer has a bad call or ends in an error, or if the instructions are not the recorded ones.
     quiet()
     target = signature_of(signature)
     if isinstance(target, dspy.Module):

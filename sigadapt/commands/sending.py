@@ -67,12 +67,7 @@ class Model(NamedTuple):
 
 
 def default_models() -> list[Model]:
-    """Return one model for each wire of the loopback provider.
-
-    Example:
-        >>> [model.name.partition("/")[0] for model in default_models()][:2]
-        ['openai', 'openai']
-    """
+    """Return one model for each wire of the loopback provider."""
     return [Model(wire.model, wire.options) for wire in WIRES.values()]
 
 
@@ -117,14 +112,7 @@ class _Caught:
 def sent_to(
     model: Model, adapter_with: Callable[..., Any], program: dspy.Module, inputs: Mapping[str, Any]
 ) -> Sent:
-    """Return what a provider would get for a program's first request.
-
-    Args:
-        model: the language model.
-        adapter_with: makes the adapter; it gets the `hooks`.
-        program: a `dspy.Module`.
-        inputs: its inputs.
-    """
+    """Return what a provider would get for a program's first request."""
     caught, noted = _Caught(), _Noted()
     server = Server(caught.respond)
     error: str | None = None

@@ -70,14 +70,6 @@ def shown(
 ) -> Shown:
     """Return what each provider would get for a signature or a program.
 
-    Args:
-        target: a signature, or a `dspy.Module`.
-        decls: the tools.
-        models: the models.
-        given: inputs as `name=value`; the others get placeholders.
-        react: whether the signature is the task of a `dspy.ReActV2`.
-        adapter_with: makes the adapter; it gets the `hooks`.
-
     Raises:
         InvalidOption: as `program_of`.
     """
@@ -94,12 +86,7 @@ def shown(
 
 
 def shortened(value: Any, key: str = "") -> Any:
-    """Return JSON with long texts and lists cut, each saying what was cut.
-
-    Example:
-        >>> shortened({"enum": ["a", "b", "c"]})
-        {'enum': ['a', 'b', '… and 1 more']}
-    """
+    """Return JSON with long texts and lists cut, each saying what was cut."""
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}… ({len(value)} characters)"
     if isinstance(value, dict):

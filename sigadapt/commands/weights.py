@@ -24,17 +24,7 @@ class Weight(NamedTuple):
 
 
 def weights(body: Mapping[str, Any], count: Callable[[str], int]) -> list[Weight]:
-    """Return what each tool, each message and each long field weigh; small fields are one part.
-
-    Example:
-        >>> body = {
-        ...     "model": "m",
-        ...     "messages": [{"role": "user", "content": "Hi."}],
-        ...     "tools": [{"name": "now"}],
-        ... }
-        >>> [(weight.part, weight.bytes) for weight in weights(body, len)]
-        [('message 1, user', 31), ('tool now', 14), ('model', 13)]
-    """
+    """Return what each tool, each message and each long field weigh; small fields are one part."""
     found: list[Weight] = []
     small: Json = {}
     for key, value in body.items():

@@ -235,14 +235,14 @@ def _thinking(block: Json) -> Json | None:
 def state_from_chat(message: Json, text: str | None) -> Json | None:
     """Return a turn's state from a chat message of LiteLLM.
 
-    Signed thinking stands in `thinking_blocks`. Blocks of tools that Claude ran itself have lost their places
-    and parts of their content, so that only their names are kept: the next request records what stays behind.
-
     Example:
         >>> message = {"tool_calls": [{"id": "srvtoolu_1", "function": {"name": "web_search"}}]}
         >>> state_from_chat(message, "Hi.")["items"]
         [{'type': 'other', 'name': 'server_tool_use'}, {'type': 'text', 'text': 'Hi.'}]
     """
+    # Signed thinking stands in `thinking_blocks`. Blocks of tools that Claude ran itself have lost their
+    # places and parts of their content, so that only their names are kept: the next request records what
+    # stays behind.
     blocks = objects(message.get("thinking_blocks"))
     signed = any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks)
     names = dict.fromkeys(_names_of_own(message))
@@ -288,8 +288,6 @@ def _thought(item: Json) -> Json:
 def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
     """Return a turn as content blocks, in the order in which Anthropic sent them.
 
-    Empty texts are left out, because Anthropic refuses them.
-
     Example:
         >>> search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
         >>> call = {"id": "t1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
@@ -297,6 +295,7 @@ def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
         >>> [block["type"] for block in own_turn({"dialect": "anthropic", "items": items}, [call])]
         ['server_tool_use', 'tool_use']
     """
+    # Empty texts are left out, because Anthropic refuses them.
     blocks = (_own_block(item, call) for item, call in in_order(state["items"], calls))
     return [block for block in blocks if block]
 
@@ -391,14 +390,13 @@ def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG0
 def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
     """Return a part of a result as a content block; None if Claude takes no such part.
 
-    Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources base64,
-    url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic refuses all but
-    text in a result.
-
     Example:
         >>> block_of({"type": "image", "mime_type": "image/png", "data": "aGk="}, "claude-sonnet-4-6")
         {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'aGk='}}
     """
+    # Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources
+    # base64, url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic
+    # refuses all but text in a result.
     text, mime = text_in(part), part.get("mime_type")
     if text is not None:
         return {"type": "text", "text": text}
@@ -419,10 +417,6 @@ def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
 
 def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
     """Return the `messages` of a request with content in its tool results, and what follows after them.
-
-    Args:
-        body: the request's body, as lm15 writes it.
-        results: what replaces the content of the `tool_result` blocks, in order.
 
     Example:
         >>> block = {"type": "tool_result", "tool_use_id": "c", "content": "[image 1]"}

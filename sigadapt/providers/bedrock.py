@@ -162,12 +162,11 @@ def error_in(body: Json) -> Any:
 def result_block(part: Json, model: str) -> Json | None:
     """Return a part of a result as LiteLLM takes it in a tool message; None if it does not reach Bedrock.
 
-    LiteLLM leaves out audio without a word, and downloads what a URL leads to. Source: the Converse
-    reference, ToolResultContentBlock (text, image, document), read 2026-11-21.
-
     Example:
         >>> result_block({"type": "audio", "mime_type": "audio/wav", "data": "aGk="}, "m")
     """
+    # LiteLLM leaves out audio without a word, and downloads what a URL leads to. Source: the Converse
+    # reference, ToolResultContentBlock (text, image, document), read 2026-11-21.
     has_place = part["type"] in ("text", "json") or (part["type"] != "audio" and "data" in part)
     return chat_block(part, model) if has_place else None
 

@@ -265,9 +265,6 @@ def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
 def tools(given: list[Json]) -> list[Json]:
     """Return canonical tools in the form of generateContent; Gemini's own tools stay unchanged.
 
-    `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it. Source:
-    Google's FunctionDeclaration reference.
-
     Example:
         >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
         >>> tools([{"type": "function", "function": function}])[0]["functionDeclarations"][0][
@@ -275,6 +272,8 @@ def tools(given: list[Json]) -> list[Json]:
         ... ]
         {'type': 'object'}
     """
+    # `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it. Source:
+    # Google's FunctionDeclaration reference.
     declarations = [
         {
             "name": function["name"],
@@ -351,23 +350,20 @@ def _since_3(model: str) -> bool:
 def result_part(part: Json, model: str) -> Json | None:
     """Return a part of a result as a part of its `functionResponse`; None if that cannot hold it.
 
-    Source: Google's function calling guide ("Multimodal function responses": since Gemini 3; PNG, JPEG, WebP,
-    PDF and plain text, inline) and the FunctionResponsePart reference, read 2026-11-21.
-
     Example:
         >>> image = {"type": "image", "mime_type": "image/png", "data": "aGk="}
         >>> result_part(image, "gemini-3-pro-preview"), result_part(image, "gemini-2.5-pro")
         ({'inlineData': {'mimeType': 'image/png', 'data': 'aGk='}}, None)
     """
+    # Source: Google's function calling guide ("Multimodal function responses": since Gemini 3; PNG, JPEG,
+    # WebP, PDF and plain text, inline) and the FunctionResponsePart reference, read 2026-11-21.
     has_place = "data" in part and part["mime_type"] in _IN_RESULTS and _since_3(model)
     return content_part(part, model) if has_place else None
 
 
 def content_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
-    """Return an image, a file or audio as a part beside the results; None for text.
-
-    A text beside the results would begin a new turn of the user.
-    """
+    """Return an image, a file or audio as a part beside the results; None for text."""
+    # A text beside the results would begin a new turn of the user.
     if part["type"] not in ("image", "audio", "file"):
         return None
     if "data" in part:
@@ -380,14 +376,13 @@ def content_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
 def stand_in(state: Json | None, model: str) -> Json | None:
     """Return what stands in for the missing signature of a turn's first call; None if it is not needed.
 
-    Source: Google's "Thought Signatures" guide, FAQ (for calls that another model made, either of two dummy
-    signatures) and parallel function calls (the signature is on the first call), read 2026-11-21. Gemini 3
-    refuses the calls of the running turn otherwise.
-
     Example:
         >>> stand_in(None, "gemini-3-pro-preview"), stand_in(None, "gemini-2.5-pro")
         ({'thoughtSignature': 'skip_thought_signature_validator'}, None)
     """
+    # Source: Google's "Thought Signatures" guide, FAQ (for calls that another model made, either of two dummy
+    # signatures) and parallel function calls (the signature is on the first call), read 2026-11-21. Gemini 3
+    # refuses the calls of the running turn otherwise.
     if not _since_3(model):
         return None
     items = objects((state or {}).get("items")) if (state or {}).get("dialect") == NAME else []
@@ -400,10 +395,6 @@ def stand_in(state: Json | None, model: str) -> Json | None:
 
 def put_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Json:
     """Return the `contents` of a request with fields added to the parts of some calls.
-
-    Args:
-        body: the request's body.
-        calls: the place of each call among all `functionCall` parts, and the fields.
 
     Example:
         >>> body = {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "now"}}]}]}
@@ -427,13 +418,6 @@ def put_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Jso
 def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
     """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
 
-    Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
-    `error`, or any others. `parts` are the images and files that belong to it.
-
-    Args:
-        body: the request's body, as lm15 writes it.
-        results: the results, in the order of the `functionResponse` parts.
-
     Example:
         >>> part = {"functionResponse": {"name": "now", "response": {"result": '{"hour":12}'}}}
         >>> body = {"contents": [{"role": "user", "parts": [part]}]}
@@ -441,6 +425,8 @@ def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) ->
         >>> sent["contents"][0]["parts"][0]["functionResponse"]["response"]
         {'hour': 12}
     """
+    # Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
+    # `error`, or any others. `parts` are the images and files that belong to it.
     rest = iter(results)
     return {"contents": [_with_results(content, rest) for content in body["contents"]]}
 
@@ -467,12 +453,11 @@ def _chat_part(part: Json, model: str) -> Json | None:
 def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG001, FBT001
     """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
 
-    Source: Google's FunctionCallingConfig reference, and google-genai 3.4; read on 2026-11-21.
-
     Example:
         >>> choice({"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}})
         {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
     """
+    # Source: Google's FunctionCallingConfig reference, and google-genai 3.4; read on 2026-11-21.
     allowed = an_object(chosen.get("allowed_tools"))
     if allowed.get("mode") != "validated":
         return None

@@ -22,15 +22,7 @@ _STEP = re.compile(
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
-    r"""Return the arguments object that streamed leaves make.
-
-    Args:
-        partials: the `partialArgs` entries of one call, in the order they came.
-
-    Returns:
-        The object; or, if the entries do not make one (an unknown path, a leaf inside a leaf, the same leaf
-        twice), the list of entries. Since a list is not an object, such a call becomes a bad call that keeps
-        everything that was sent. If an entry has a key twice, the list is text, which makes `duplicate_key`.
+    """Return the arguments object that streamed leaves make.
 
     Example:
         >>> whole_arguments(

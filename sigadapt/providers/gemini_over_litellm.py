@@ -63,12 +63,6 @@ def merges(model: str) -> bool:
 def lost(tools: Sequence[Json]) -> Iterator[Loss]:
     """Find the parts of the tools that LiteLLM does not send to Gemini.
 
-    Args:
-        tools: the canonical Request's tools; each schema was checked when its tool was declared.
-
-    Returns:
-        One loss per lost keyword and tool, and one per lost tool that the provider runs itself.
-
     Raises:
         InvalidToolDecl: `not_portable`, with the path, for a schema that LiteLLM cannot send at all.
 

@@ -95,10 +95,6 @@ StateFromChat: TypeAlias = Callable[[Json, str | None], Json | None]
 def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
     """Return one Reading per entry of `choices`.
 
-    Args:
-        body: the chat completion.
-        carried: the `state_from_chat` of each provider whose answers LiteLLM writes as chat completions.
-
     Example:
         >>> message = {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "now"}}]}
         >>> read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
@@ -224,8 +220,6 @@ def _own_call(call: Json, block: Json) -> Json:
 def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
     """Return the `messages` of a request with turns of the model as it wrote them.
 
-    `reasoning_content` is sent only where lm15 writes it: most servers do not know it.
-
     Example:
         >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
         >>> own = {"role": "assistant", "content": None, "audio": {"id": "a1"}, "tool_calls": [call]}
@@ -233,6 +227,7 @@ def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
         >>> put_turns(body, [OwnTurn(0, 1, [own])])["messages"] == [own]
         True
     """
+    # `reasoning_content` is sent only where lm15 writes it: most servers do not know it.
 
     def put(message: Json, turn: OwnTurn) -> Json:
         own = turn.blocks[0]
@@ -280,15 +275,11 @@ def without_calls(body: Json) -> Json:
 def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
     """Return the `messages` of a request with the calls of custom tools in their own form.
 
-    Args:
-        body: the request's body, as lm15 writes it.
-        texts: the input of each of these calls, by call id.
-
     Example:
         >>> call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
         >>> put_texts({"messages": [{"role": "assistant", "tool_calls": [call]}]}, {"c1": "1 + 1"})
-        {'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'c1', 'type': 'custom', 'custom': \
-{'name': 'run', 'input': '1 + 1'}}]}]}
+        {'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'c1', 'type': 'custom', 'custom': {'name':
+        'run', 'input': '1 + 1'}}]}]}
     """
     messages = [
         {**message, "tool_calls": [_with_text(call, texts) for call in message["tool_calls"]]}
@@ -331,10 +322,8 @@ def _call(call: Json) -> RawCall:
 
 
 def _usual(call: Json) -> Json:
-    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`.
-
-    Some servers put them beside the id, or send `function` as JSON text.
-    """
+    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
+    # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
     if is_object(function) or is_object(call.get("custom")):
         return call
@@ -426,12 +415,7 @@ def _whole_field(key: str, values: list[Any]) -> Any:
 
 
 def _joined(pieces: Any, same: Sequence[str]) -> list[Json]:
-    """Return streamed parts with each run of pieces of one part joined.
-
-    Args:
-        pieces: the pieces, in order.
-        same: the fields that are equal in all pieces of a part, and not missing.
-    """
+    """Return streamed parts with each run of pieces of one part joined."""
     parts: list[Json] = []
     for piece in objects(pieces):
         last = parts[-1] if parts else {}

@@ -154,10 +154,8 @@ def _reasoning(item: Json) -> tuple[Json, str | None]:
 
 
 def _sent(item: Json) -> Json:
-    """Return an output item as an input item: a call's arguments come from the call itself.
-
-    Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
-    """
+    """Return an output item as an input item: a call's arguments come from the call itself."""
+    # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
     kind = kind_of(item)
     if kind not in _OWN_KINDS:
         return {key: value for key, value in item.items() if key != "status" or value is not None}
@@ -204,10 +202,6 @@ def _thinking(item: Json) -> str | None:
 def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
     """Return the `input` of a request with the calls of custom tools, and their results, in their own form.
 
-    Args:
-        body: the request's body, as lm15 writes it.
-        texts: the input of each of these calls, by call id.
-
     Example:
         >>> call = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}
         >>> put_texts({"input": [call]}, {"c1": "1 + 1"})
@@ -228,12 +222,13 @@ def _with_text(item: Json, texts: Mapping[str, str]) -> Json:
 
 
 def choice(chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG001, FBT001
-    """Return a canonical tool choice as fields of the body. The provider's own tools are named by their type.
+    """Return a canonical tool choice as fields of the body.
 
     Example:
         >>> choice({"type": "custom", "custom": {"name": "run"}}), choice({"type": "web_search"})
         ({'tool_choice': {'type': 'custom', 'name': 'run'}}, {'tool_choice': {'type': 'web_search'}})
     """
+    # The provider's own tools are named by their type.
     if chosen["type"] == "allowed_tools":
         allowed = chosen["allowed_tools"]
         flat = {
@@ -319,12 +314,11 @@ def assemble(events: Iterable[Json]) -> Json:
 def tools(given: list[Json]) -> list[Json]:
     """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
 
-    Neighbours with the same `namespace` become one.
-
     Example:
         >>> tools([{"type": "function", "function": {"name": "now"}}])
         [{'type': 'function', 'name': 'now'}]
     """
+    # Neighbours with the same `namespace` become one.
     sent: list[Json] = []
     for tool in given:
         said = dict(tool)
@@ -410,13 +404,12 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
     """Return a part of a result as a content block of its output; None for audio, which it cannot hold.
 
-    Source: OpenAI's Responses reference, `function_call_output.output` (a text, or a list of `input_text`,
-    `input_image` and `input_file`), read 2026-11-21.
-
     Example:
         >>> result_block({"type": "image", "mime_type": "image/png", "data": "aGk="}, "gpt-5")
         {'type': 'input_image', 'image_url': 'data:image/png;base64,aGk='}
     """
+    # Source: OpenAI's Responses reference, `function_call_output.output` (a text, or a list of `input_text`,
+    # `input_image` and `input_file`), read 2026-11-21.
     text, kind = text_in(part), part["type"]
     if text is not None:
         return {"type": "input_text", "text": text}
@@ -433,10 +426,6 @@ def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
 
 def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
     """Return the `input` of a request with content as the outputs of calls.
-
-    Args:
-        body: the request's body, as lm15 writes it.
-        results: what replaces the outputs, in order.
 
     Example:
         >>> said = {"type": "input_text", "text": "A shot."}

@@ -4,7 +4,7 @@ A provider's file holds all facts about one wire format, as pure functions for b
 `Provider` that lists these functions. `providers/__init__.py` is the table of all of them.
 
 Response -> Reading: `is_body` and `read` are for whole bodies, `is_event` and `assemble` for streams.
-`assemble` turns a stream's events into the body that `read` takes, so the same code reads both (rule 12).
+`assemble` turns a stream's events into the body that `read` takes, so the same code reads both (whole calls).
 Every `read` follows these rules:
 
  a. A call is what the caller is asked to run. `read` leaves out tools that the provider ran itself (server
@@ -16,12 +16,12 @@ Every `read` follows these rules:
     candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
     (`reading.parts_of`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays in
-    `Choice.raw` (rule 3).
+    `Choice.raw` (nothing silent).
 
 Request -> wire: `tools` gives tools in the provider's own words. `own_turn` and `put_turns` give a turn of
 the model with all of its blocks, `in_results` and `put_results` results that are not text, and
-`state_to_chat` the state of a turn where LiteLLM takes it (rule 8). lm15 or LiteLLM writes the rest from the
-canonical Request. A `Route` lists what they get wrong or cannot know.
+`state_to_chat` the state of a turn where LiteLLM takes it (the same conversation). lm15 or LiteLLM writes the
+rest from the canonical Request. A `Route` lists what they get wrong or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,10 +51,6 @@ class Reading(NamedTuple):
             answer does not say, for example after a broken stream.
         state: what the provider wants back on the next turn, in the form that `reading.py` describes; None
             for nothing.
-
-    Example:
-        >>> Reading("Let me look.", None, [("call_1", "now", "{}")], "tool_calls").calls[0][1]
-        'now'
     """
 
     text: str | None
@@ -85,12 +81,7 @@ class JsonText(str):
 
 
 class FreeText(str):
-    """The input of a custom tool's call. It is any text, even an empty one, and never read as JSON.
-
-    Example:
-        >>> FreeText.of({"a": 1}), FreeText.of(None), FreeText.of(CutOff("print("))
-        ('{"a":1}', '', CutOff(sent='print('))
-    """
+    """The input of a custom tool's call. It is any text, even an empty one, and never read as JSON."""
 
     __slots__ = ()
 
@@ -200,6 +191,7 @@ class Route:
     """One way to a provider, through lm15 or LiteLLM, and what these get wrong or cannot know.
 
     Measured on dspy 3.4.1 and litellm 1.106.
+
 
     Args:
         dialect: the wire format's name.

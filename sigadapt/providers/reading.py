@@ -1,7 +1,8 @@
 """Helpers that every provider's `read` uses: objects, texts and finish reasons of a body, and provider state.
 
-Provider state is what the provider wants back on the next turn (rule 8): Claude signs its thinking blocks,
-Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their places, the provider refuses the
+Provider state is what the provider wants back on the next turn (the same conversation): Claude signs its
+thinking blocks, Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their places, the
+provider refuses the
 next request or answers worse. The state of a turn is therefore the list of its items, in order:
 
     {"dialect": ..., "items": [item, ...]}
@@ -55,12 +56,11 @@ def objects(value: Any) -> list[Json]:
 def parts_of(content: Any) -> list[Json]:
     """Return content as a list of parts: a text becomes a text part, one object a list of one.
 
-    Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
-
     Example:
         >>> parts_of("It is sunny."), parts_of([{"type": "image"}, "A cat."])
         ([{'type': 'text', 'text': 'It is sunny.'}], [{'type': 'image'}, {'type': 'text', 'text': 'A cat.'}])
     """
+    # Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
     given = cast("list[Any]", content) if isinstance(content, list) else [content]
     return [
         {"type": "text", "text": part} if isinstance(part, str) else part
@@ -89,17 +89,11 @@ def in_function(text: JsonText) -> Json:
 def calls_of(sent: Any, unread: Callable[[JsonText], Json] = in_function) -> list[Json]:
     """Return the calls in a value that is documented as a list of objects, each call once.
 
-    Some servers send one object, JSON text of it, or a list with such texts.
-
-    Args:
-        sent: the list of calls, or what the server sent instead.
-        unread: returns a call for a text that holds something like a call but is not JSON. The call has no
-            name, so that it becomes a bad call with that text. Texts such as `None` hold no call.
-
     Example:
         >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
         ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'function': {'arguments': '[{'}}])
     """
+    # Some servers send one object, JSON text of it, or a list with such texts.
     if sent.__class__ is list:
         calls: list[Json] = [item for item in sent if isinstance(item, dict)]
         if len(calls) == len(sent):
@@ -125,14 +119,6 @@ def _odd_calls(sent: Any, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
 def one_call_each(parts: list[Json], key: str, unread: Callable[[JsonText], Json]) -> list[Json]:
     """Return the parts with at most one call in each, in a field where some servers send a list of calls.
 
-    Args:
-        parts: the parts of a candidate.
-        key: the field that holds a part's call.
-        unread: as in `calls_of`.
-
-    Returns:
-        The parts. One with several calls becomes several, of which the first keeps the other fields.
-
     Example:
         >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", in_function)
         [{'id': 1, 'call': {'name': 'a'}}, {'call': {'name': 'b'}}]
@@ -154,13 +140,12 @@ def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterat
 def member(holder: Json, key: str) -> Any:
     """Return a call's decoded arguments, as `decoded` does, from the object that holds them.
 
-    If that object holds them twice, the result is text of both, so that the call becomes a `duplicate_key`.
-
     Example:
         >>> from sigadapt.schemas.repeated_keys import decode
         >>> member({"args": {"a": 1}}, "args"), member(decode('{"args": {"a": 1}, "args": {}}'), "args")
         ({'a': 1}, '{"args":{"a":1},"args":{}}')
     """
+    # If that object holds them twice, the result is text of both, so that the call becomes a `duplicate_key`.
     if type(holder) is RepeatedKeys:
         pairs = [pair for pair in holder.pairs if pair[0] == key]
         if len(pairs) > 1:
@@ -202,12 +187,11 @@ def joined(pieces: Iterable[Any]) -> str | None:
 def json_text(pieces: Iterable[Any]) -> str:
     """Return JSON text that came in pieces.
 
-    No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
-
     Example:
         >>> json_text(['{"a":', None, "1}"]), json_text([{"a": 1}])
         ('{"a":1}', '{"a":1}')
     """
+    # No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
     sent = [piece if isinstance(piece, str) else spelled(piece) for piece in pieces if piece is not None]
     return _paired("".join(sent))
 
@@ -226,10 +210,6 @@ def _paired(text: str) -> str:
 def word(value: Any, canonical: Mapping[str, str]) -> str | None:
     """Return the canonical word for a finish reason, else the provider's own; None without a finish reason.
 
-    Args:
-        value: the provider's finish reason.
-        canonical: the canonical words by the provider's.
-
     Example:
         >>> word("max_tokens", {"max_tokens": "length"}), word("eos", {}), word("", {})
         ('length', 'eos', None)
@@ -242,22 +222,17 @@ def word(value: Any, canonical: Mapping[str, str]) -> str | None:
 def decoded(value: Any) -> Any:
     """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has.
 
-    On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
-
     Example:
         >>> from sigadapt.providers.provider import JsonText
         >>> decoded({"a": 1}), decoded("[1]"), decoded(JsonText("[1]"))
         ({'a': 1}, '"[1]"', '[1]')
     """
+    # On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
     return compact(value) if type(value) is str else value
 
 
 def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
     """Return whether the last item is a call. Empty texts are ignored, because streams end in one.
-
-    Args:
-        items: the items of a candidate (blocks, parts), in order.
-        is_call: says whether an item is a call.
 
     Example:
         >>> ends_in([{"call": 1}, {"text": ""}], lambda item: "call" in item)
@@ -273,10 +248,6 @@ def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
 
 def cut_last(calls: list[RawCall], finish: str | None) -> list[RawCall]:
     """Return the calls, the last one wrapped in `CutOff` if the finish reason says that the answer was cut.
-
-    Args:
-        calls: the calls of a candidate whose last item is its last call; changed in place.
-        finish: the candidate's finish reason.
 
     Example:
         >>> cut_last([("c1", "now", '{"zone":')], "length")
@@ -302,18 +273,12 @@ def called(continuation: list[Any] | None = None) -> Json:
 def kept(item: Json, name: str, block: Json) -> Json:
     """Return a state item with its block, which holds more than the item says.
 
-    A block that cannot be sent back (nested too deep, half of a surrogate pair) is left out. The name stays,
-    so that the loss is recorded when the turn goes back.
-
-    Args:
-        item: the item.
-        name: what the block holds beyond the item; empty for nothing that another provider could miss.
-        block: the block as the provider sent it; of a call, without the arguments.
-
     Example:
         >>> kept(said("text", "Hi."), "citations", {"type": "text", "text": "Hi.", "citations": [1]})["name"]
         'citations'
     """
+    # A block that cannot be sent back (nested too deep, half of a surrogate pair) is left out. The name
+    # stays, so that the loss is recorded when the turn goes back.
     named = {**item, "name": name} if name else item
     if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
         return named
@@ -328,12 +293,11 @@ def other(name: str, block: Json) -> Json:
 def ran_itself(id: Any) -> bool:  # noqa: A002
     """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
 
-    Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
-
     Example:
         >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
         (True, False, False)
     """
+    # Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
     return isinstance(id, str) and id.startswith(("srvtoolu_", "mcptoolu_"))
 
 
@@ -350,19 +314,13 @@ def more_than(block: Json, known: frozenset[str]) -> str:
 def state(dialect: str, items: Iterable[Json], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice.
 
-    They suffice if no item holds more, and all text stands before the calls.
-
-    Args:
-        dialect: the wire format's name.
-        items: the items of the turn, in order.
-        fields: fields of the next request's body that the turn needs; None for none.
-
     Example:
         >>> state("anthropic", [said("text", "Hi."), called()]) is None
         True
         >>> state("anthropic", [called(), said("text", "Hi.")])["items"][0]
         {'type': 'call'}
     """
+    # They suffice if no item holds more, and all text stands before the calls.
     listed = list(items)
     if fields:
         return {"dialect": dialect, "items": listed, "fields": fields}

@@ -119,10 +119,6 @@ def chat_text(part: Json, model: str) -> Json | None:
 def put_in_chat(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
     """Return the `messages` of a request with content in its results, and what follows in a user message.
 
-    Args:
-        body: a chat completion request, or LiteLLM's arguments.
-        results: what replaces the tool messages, in order.
-
     Example:
         >>> image = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
         >>> body = {"messages": [{"role": "tool", "tool_call_id": "c", "content": "[image 1]"}]}

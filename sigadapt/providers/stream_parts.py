@@ -3,7 +3,7 @@
 Servers disagree on how to say which call a fragment belongs to. OpenAI sends the call's `index` with every
 fragment, and the id and the name once. Compatible servers omit the index, send 0 for every call, repeat id
 and name in each chunk, or count the index up within one call. Two calls must never become one, and one call
-never two (rule 12). A fragment therefore starts a new call if any of these holds:
+never two (whole calls). A fragment therefore starts a new call if any of these holds:
 
  a. it has an index not seen before, and an id or a name;
  b. it has another id than the call it would continue, and no call has that id;
@@ -30,6 +30,7 @@ class Blocks(Generic[_B]):
     """The content blocks of a streamed message, in the order in which they were opened.
 
     `open` at an index that already has a block adds a second one, so that no block is lost.
+
 
     Args:
         make: makes an empty block.
@@ -98,11 +99,7 @@ class Call:
         return json_text(self.pieces)
 
     def whole(self, *, ended: bool) -> Json:
-        """Return the call as an entry of an unstreamed message's `tool_calls`.
-
-        Args:
-            ended: whether the answer has ended; otherwise the arguments are a `CutOff`.
-        """
+        """Return the call as an entry of an unstreamed message's `tool_calls`."""
         kind, key = _place(self.head)
         function = {"name": self.name, key: self.arguments if ended else CutOff(self.arguments)}
         return {**self.head, "id": self.id, kind: function}
@@ -142,13 +139,6 @@ class Fold:
 
 def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
     """Return the whole calls that the `tool_calls` fragments of one message make.
-
-    Args:
-        fragments: the fragments, in the order they came.
-        ended: whether the answer has ended; otherwise the arguments of each call are a `CutOff`.
-
-    Returns:
-        Calls in the form of an unstreamed message's `tool_calls`, in the order they were opened.
 
     Example:
         >>> fold(

@@ -22,14 +22,6 @@ class Place(NamedTuple):
 def in_order(items: Sequence[Json], calls: Sequence[Json]) -> list[Place]:
     """Return the items of a turn with the calls that go back, in the order in which the provider sent them.
 
-    A call that the program took out is left out. So is the thinking directly before it, unless the next block
-    is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the program
-    added comes last.
-
-    Args:
-        items: the items of the turn's state.
-        calls: the calls of the turn, as the canonical Request has them.
-
     Example:
         >>> hm, first, second = {"type": "thinking"}, {"type": "call", "id": "a"}, {"type": "call", "id": "b"}
         >>> [place.item["type"] for place in in_order([hm, first, second], [{"id": "b"}])]
@@ -37,6 +29,9 @@ def in_order(items: Sequence[Json], calls: Sequence[Json]) -> list[Place]:
         >>> [place.item["type"] for place in in_order([first, hm, second], [{"id": "a"}])]
         ['call']
     """
+    # A call that the program took out is left out. So is the thinking directly before it, unless the next
+    # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
+    # program added comes last.
     return _without_loose_thinking(_placed(items, calls))
 
 
@@ -99,12 +94,11 @@ def written_text(call: Json) -> str:
 def text_of_arguments(call: Json) -> str:
     """Return the arguments of a call of a canonical Request as JSON text of an object.
 
-    Of arguments that are not an object, an empty object goes back; the call's result describes them.
-
     Example:
         >>> text_of_arguments({"function": {"name": "f", "arguments": "{"}})
         '{}'
     """
+    # Of arguments that are not an object, an empty object goes back; the call's result describes them.
     if "custom" in call:
         return compact({"input": written_text(call)})
     text: str = call["function"]["arguments"]
@@ -124,12 +118,6 @@ def with_turns(
     put: Callable[[Json, OwnTurn], Json],
 ) -> list[Json]:
     """Return the messages of a request with some turns of the model in the provider's own form.
-
-    Args:
-        rows: the messages that lm15 wrote; it writes one for each turn.
-        turns: the turns to put in.
-        calls_in: returns the number of calls in a message.
-        put: takes a message and its turn, and returns the message with the turn.
 
     Example:
         >>> rows = [{"calls": 1}, {"calls": 0}, {"calls": 2}]

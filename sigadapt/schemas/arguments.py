@@ -5,9 +5,9 @@ Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_dec
  a. A JSON object becomes that object. Integers may have any size; duplicate keys, NaN and Infinity are flaws.
  b. Empty text, white space and `null` become the empty object: providers send them for a call without
     arguments.
- c. Anything else is a `Flaw`. Nothing is repaired, and no open bracket is closed (rule 3).
+ c. Anything else is a `Flaw`. Nothing is repaired, and no open bracket is closed (nothing silent).
  d. If the answer was cut off, text that cannot be decoded, or is empty, is `truncated`.
- e. At most `ARGUMENT_LEVELS` objects and arrays may be around a value; more are a Flaw (rule 11).
+ e. At most `ARGUMENT_LEVELS` objects and arrays may be around a value; more are a Flaw (no network).
 """
 
 import math
@@ -42,10 +42,6 @@ class Flaw(NamedTuple):
         code: the kind of flaw, for programs.
         message: the flaw in a sentence, for the model and for people.
         path: a JSON Pointer into the arguments; None where the flaw has no place.
-
-    Example:
-        >>> parse_arguments("[1, 2]")
-        Flaw(code='not_an_object', message='the arguments are an array, not an object: [1, 2]', path=None)
     """
 
     code: CallCode
@@ -54,25 +50,7 @@ class Flaw(NamedTuple):
 
 
 def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
-    """Decode the JSON text of a call's arguments.
-
-    Args:
-        text: the arguments exactly as the provider sent them.
-        cut_off: whether the answer reached its length limit inside this call.
-
-    Returns:
-        The arguments object, or a `Flaw` if the text does not hold one. Never raises.
-
-    Example:
-        >>> parse_arguments('{"city": "Paris"}')
-        {'city': 'Paris'}
-        >>> parse_arguments("")
-        {}
-        >>> parse_arguments('{"city": "Par', cut_off=True).code
-        'truncated'
-        >>> parse_arguments('{"a": 1, "a": 2}').code
-        'duplicate_key'
-    """
+    """Decode the JSON text of a call's arguments."""
     try:
         encoded = text.encode()
         value: Any = jiter.from_json(encoded, allow_inf_nan=False, catch_duplicate_keys=True)
@@ -95,23 +73,7 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
 
 
 def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
-    """Check arguments that the provider sent decoded (Anthropic, Gemini, Ollama, Bedrock).
-
-    Args:
-        value: the arguments from the provider or its SDK. None, for no arguments, becomes the empty object.
-            A `RepeatedKeys` is a `duplicate_key`; in a dict that an SDK or a caller decoded, a repeated key
-            is already lost, and nothing can tell.
-
-    Returns:
-        Two things: the arguments as compact JSON text, empty for None; and the arguments object, or a `Flaw`
-        if the value cannot be one. Never raises.
-
-    Example:
-        >>> check_decoded({"city": "Paris"})
-        ('{"city":"Paris"}', {'city': 'Paris'})
-        >>> check_decoded([1, 2])[1].code, check_decoded({"a": float("nan")})[1].path
-        ('not_an_object', '/a')
-    """
+    """Check arguments that the provider sent decoded (Anthropic, Gemini, Ollama, Bedrock)."""
     if value is None:
         return "", {}
     if type(value) is RepeatedKeys:

@@ -1,4 +1,4 @@
-"""The two kinds of cache in sigadapt. Neither grows without bound (rule 15).
+"""The two kinds of cache in sigadapt. Neither grows without bound (bounded).
 
 `WeakCache` keeps a value for as long as an object lives. `BoundedCache` keeps values by key, within a budget
 of bytes. Both may be used from several threads.
@@ -22,26 +22,13 @@ class WeakCache(Generic[_V]):
 
     A value must not refer to its object, or neither would ever be deleted.
 
-    Example:
-        >>> lengths = WeakCache()
-        >>> def words(): ...
-        >>> lengths.of(words, lambda: 5), lengths.of(words, lambda: 6), len(lengths)
-        (5, 5, 1)
-        >>> del words
-        >>> len(lengths)
-        0
     """
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[weakref.ref[Any], _V]] = {}
 
     def of(self, key: object, make: Callable[[], _V]) -> _V:
-        """Return the object's value; make it if there is none.
-
-        Args:
-            key: the object. If Python cannot refer to it weakly, its value is made each time.
-            make: returns a new value.
-        """
+        """Return the object's value; make it if there is none."""
         known = self._kept.get(id(key))
         if known is not None and known[0]() is key:
             return known[1]
@@ -77,13 +64,6 @@ class BoundedCache(Generic[_K, _V]):
 
     Args:
         budget: the largest total weight, in bytes.
-
-    Example:
-        >>> cache = BoundedCache(10)
-        >>> for name in ("a", "b", "c"):
-        ...     cache.put(name, name.upper(), weight=4)
-        >>> cache.get("a"), cache.get("c"), cache.weight
-        (None, 'C', 8)
     """
 
     def __init__(self, budget: int) -> None:
@@ -99,13 +79,7 @@ class BoundedCache(Generic[_K, _V]):
         return None if known is None else known[0]
 
     def put(self, key: _K, value: _V, *, weight: int) -> None:
-        """Keep a value under a new key. Do nothing if the key is known or the weight is above the budget.
-
-        Args:
-            key: the key.
-            value: the value.
-            weight: the memory that the value takes, in bytes.
-        """
+        """Keep a value under a new key. Do nothing if the key is known or the weight is above the budget."""
         if weight > self._budget:
             return
         with self._lock:

@@ -2,7 +2,7 @@
 
 A decoder refuses a whole body because of one value in it with 100,000 brackets. Here what is below a level
 becomes its own text, as a JSON string. The level is far below what arguments may have, so `check_decoded`
-refuses the value as arguments, and its text is kept (rules 3 and 11).
+refuses the value as arguments, and its text is kept (nothing silent, no network).
 """
 
 import json
@@ -16,16 +16,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def without_depths(text: str, levels: int = _LEVELS) -> str:
-    r"""Return JSON text in which a value below a level is a string with the value's text.
-
-    Args:
-        text: the text; it is not checked whether it is JSON.
-        levels: how many lists and objects may be in each other.
-
-    Example:
-        >>> without_depths('{"a": [[1, "]"]], "b": []}', 2)
-        '{"a": ["[1, \\"]\\"]"], "b": []}'
-    """
+    """Return JSON text in which a value below a level is a string with the value's text."""
     pieces: list[str] = []
     done = 0
     for start, end in _below(text, levels):

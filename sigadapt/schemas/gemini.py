@@ -26,16 +26,7 @@ _SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "mi
 
 
 def in_json_schema(schema: Any) -> Any:
-    """Return the schema as JSON Schema: the same object if nothing differs, but always a copy for `anyOf`.
-
-    Args:
-        schema: a schema in Gemini's format or in JSON Schema. Its depth must be bounded, because this
-            function recurses. Any value but a dict is returned as it is.
-
-    Example:
-        >>> in_json_schema({"type": "STRING", "nullable": True, "minLength": "1"})
-        {'type': ['string', 'null'], 'minLength': 1}
-    """
+    """Return the schema as JSON Schema: the same object if nothing differs, but always a copy for `anyOf`."""
     if not isinstance(schema, dict):
         return schema
     given = cast("Json", schema)

@@ -20,14 +20,7 @@ _TEXT, _KEYS, _VALUES = "$code-points", "$keys", "values"
 
 
 def savable(value: Any) -> Any:
-    r"""Return the value with half pairs written so that any JSON encoder takes them.
-
-    Example:
-        >>> savable({"text": "a\ud83d"})
-        {'text': {'$code-points': [97, 55357]}}
-        >>> restored(savable({"a\ud83d": ["b"]})) == {"a\ud83d": ["b"]}
-        True
-    """
+    """Return the value with half pairs written so that any JSON encoder takes them."""
     try:
         orjson.dumps(value)
     except TypeError:  # also for what is no JSON, which is left to whoever saves it

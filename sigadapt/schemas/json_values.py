@@ -31,11 +31,6 @@ class RepeatedKeys(dict[str, Any]):
 
     Args:
         pairs: all keys and values, in the order they came.
-
-    Example:
-        >>> odd = RepeatedKeys([("a", 1), ("a", 2)])
-        >>> odd, spelled(odd)
-        ({'a': 2}, '{"a":1,"a":2}')
     """
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
@@ -54,12 +49,7 @@ def is_object(value: object) -> TypeGuard[Json]:
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """Say whether a decoded JSON value is an array.
-
-    Example:
-        >>> is_array([1]), is_array("x")
-        (True, False)
-    """
+    """Say whether a decoded JSON value is an array."""
     return isinstance(value, list)
 
 
@@ -88,12 +78,7 @@ def equal_json(one: Any, other: Any) -> bool:
 
 
 class Path(NamedTuple):
-    """A place in a value, linked to its parent, so that the pointer is written only for an error.
-
-    Example:
-        >>> Path(Path(None, "properties"), "a/b").pointer()
-        '/properties/a~1b'
-    """
+    """A place in a value, linked to its parent, so that the pointer is written only for an error."""
 
     parent: "Path | None"
     key: object
@@ -119,12 +104,7 @@ def pointer(keys: Iterable[object]) -> str:
 
 
 def short_pointer(keys: Iterable[object]) -> str:
-    """Write keys as a JSON Pointer; if it is too long to read, that of the innermost part around the place.
-
-    Example:
-        >>> short_pointer(["a", "b" * 500])
-        '/a'
-    """
+    """Write keys as a JSON Pointer; if it is too long to read, that of the innermost readable part."""
     whole = pointer(keys)
     while len(whole) > _LONGEST_POINTER:
         whole = whole.rpartition("/")[0]
@@ -222,12 +202,7 @@ def is_unicode(text: str) -> bool:
 
 
 def as_unicode(text: str) -> str:
-    r"""Return the text with a question mark in the place of each half of a surrogate pair.
-
-    Example:
-        >>> as_unicode("a\ud83d")
-        'a?'
-    """
+    """Return the text with a question mark in the place of each half of a surrogate pair."""
     return text if is_unicode(text) else text.encode("utf-8", "replace").decode()
 
 

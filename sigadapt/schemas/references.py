@@ -1,4 +1,4 @@
-"""Check a JSON Schema's references: where they lead, and how much work it takes to follow them (rule 11).
+"""Check a JSON Schema's references: where they lead, and how much work it takes to follow them (no network).
 
 a. A reference leads to a place in the same document, by pointer, by anchor or by an embedded `$id`. Nothing
    is ever fetched.
@@ -50,14 +50,8 @@ class _Targets:
 
 
 def target_of(reference: str, root: Json) -> Any:
-    """Return what a reference within a document leads to; None if it leads nowhere or out of the document.
-
-    For readers of schemas that were checked, or that nobody checks: nothing is raised.
-
-    Example:
-        >>> target_of("#/$defs/a~1b", {"$defs": {"a/b": {"type": "string"}}})
-        {'type': 'string'}
-    """
+    """Return what a reference within a document leads to; None if it leads nowhere or out of the document."""
+    # For readers of schemas that were checked, or that nobody checks: nothing is raised.
     place: Any = root if reference.startswith("#") else None
     for token in reference.split("/")[1:]:
         known = cast("Json", place) if isinstance(place, dict) else {}
@@ -68,25 +62,8 @@ def target_of(reference: str, root: Json) -> Any:
 def check_references(places: list[Place], *, tool: str | None) -> References:
     """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
 
-    Args:
-        places: all schemas of one document, the root first, as `subschemas` yields them. A schema that only
-            a reference leads to is added here.
-        tool: the tool's name, for the error.
-
-    Returns:
-        What each schema refers to, by the schema's `id` and the keyword. A dynamic reference may lead to
-        every schema with its anchor.
-
     Raises:
         InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
-
-    Example:
-        >>> from sigadapt.schemas.subschemas import subschemas
-        >>> schema = {"properties": {"a": {"$ref": "https://example.com/a.json"}}}
-        >>> check_references(list(subschemas(schema)), tool="f")
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'f', at /properties/a/$ref: 'https://example.com/a.json' is \
-outside this schema, and schemas are never fetched. Copy the schema it refers to into `$defs`.
     """
     targets = _Targets()
     references: list[_Reference] = []
@@ -188,23 +165,12 @@ def _at(resource: Json, fragment: str, targets: _Targets) -> object:
 
 
 def key_of(token: str) -> str:
-    """Return the key that a token of a JSON Pointer says (RFC 6901).
-
-    Example:
-        >>> key_of("a~1b")
-        'a/b'
-    """
+    """Return the key that a token of a JSON Pointer says (RFC 6901)."""
     return token.replace("~1", "/").replace("~0", "~")
 
 
 def _check_cost(applied: Mapping[int, list[int]], tool: str | None) -> None:
-    """Add up, from the leaves, how often each schema validates one value; refuse cycles (b) and excess (c).
-
-    Args:
-        applied: for each schema, the schemas that it applies to the same value, all by `id`. A schema that is
-            applied twice is listed twice.
-        tool: the tool's name, for the error.
-    """
+    """Count, from the leaves, how often each schema validates one value; refuse cycles (b), excess (c)."""
     cost: dict[int, int] = {}
     opened: set[int] = set()
     pending = list(applied)

@@ -1,7 +1,8 @@
 """RefusedArguments: arguments that can be read, but that no function can be called with.
 
 A loop that is not sigadapt's own runs each call as `tool(**call.args)`. Where a bad call is handed on to such
-a loop, these are its arguments: `**` raises the error that says what is wrong, before any tool runs (rule 5).
+a loop, these are its arguments: `**` raises the error that says what is wrong, before any tool runs (one bad
+call).
 """
 
 from collections.abc import Iterator
@@ -15,21 +16,13 @@ class RefusedArguments(dict[str, Any]):
 
     It is true even if it is empty, because loops write `**(call.args or {})`.
 
+
     Args:
         values: the decoded arguments; empty if they could not be decoded.
         call: the bad call, for the error.
 
     Raises:
         UnboundToolCall: when the arguments are unpacked or iterated.
-
-    Example:
-        >>> from sigadapt import InvalidToolCall
-        >>> call = InvalidToolCall(
-        ...     id="c", name="now", arguments="{", index=0, code="invalid_json", message="not JSON"
-        ... )
-        >>> dict(**RefusedArguments({}, call))
-        Traceback (most recent call last):
-        sigadapt.errors.UnboundToolCall: tool 'now': not JSON.
     """
 
     def __init__(self, values: dict[str, Any], call: AnyInvalidCall) -> None:

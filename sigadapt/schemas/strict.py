@@ -1,4 +1,4 @@
-"""Make a tool's schema compatible with strict mode, or refuse it (rules 3 and 9).
+"""Make a tool's schema compatible with strict mode, or refuse it (nothing silent, strict on request).
 
 In strict mode, every object has `"additionalProperties": false` and requires all of its properties. An object
 that names its properties and says nothing of others is closed here, and the caller gets its place. What would
@@ -45,6 +45,7 @@ class StrictRules(NamedTuple):
 
     Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
 
+
     Args:
         requires_all: whether every property must be required.
         refused: keywords that it refuses beyond those that no strict mode takes.
@@ -68,19 +69,8 @@ class StrictTool(NamedTuple):
 def strict_tool(tool: Json, rules: StrictRules = StrictRules()) -> StrictTool:  # noqa: B008  (immutable)
     """Return the tool with a schema that strict mode accepts.
 
-    Args:
-        tool: the canonical tool; not changed.
-        rules: what the provider's strict mode takes.
-
     Raises:
         InvalidToolDecl: `not_strict`, with the path of the keyword or property that strict mode refuses.
-
-    Example:
-        >>> schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-        >>> tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-        >>> strict = strict_tool(tool)
-        >>> strict.tool["function"]["parameters"]["additionalProperties"], strict.closed
-        (False, ('',))
     """
     function = tool["function"]
     closing = _Closing(function["name"], rules)

@@ -42,15 +42,8 @@ class Place(NamedTuple):
 
 
 def subschemas(root: Json) -> Iterator[Place]:
-    """Yield every schema object of a document, the root first. The schemas `true` and `false` are left out.
-
-    Args:
-        root: a JSON Schema without cycles between its Python objects.
-
-    Example:
-        >>> [place.path.pointer() for place in subschemas({"properties": {"a": {"items": {}}}}) if place.path]
-        ['/properties/a', '/properties/a/items']
-    """
+    """Yield every schema object of a document, the root first."""
+    # The schemas `true` and `false` are left out.
     pending = [Place(root, None, None, "")]
     while pending:
         place = pending.pop()
@@ -59,12 +52,7 @@ def subschemas(root: Json) -> Iterator[Place]:
 
 
 def children(schema: Json, path: Path | None = None) -> Iterator[Place]:
-    """Walk over the schemas that stand directly in one.
-
-    Example:
-        >>> [place.keyword for place in children({"not": {"items": {}}, "anyOf": [{}, {}]})]
-        ['not', 'anyOf', 'anyOf']
-    """
+    """Walk over the schemas that stand directly in one."""
     for keyword, value in schema.items():
         if isinstance(value, dict):
             held = cast("Json", value)

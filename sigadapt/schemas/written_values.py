@@ -1,7 +1,8 @@
 """Values that a model wrote as text: Python literals, and untyped text that a schema types.
 
-Nothing is evaluated (rule 1): `literal_at` is a parser of its own for strings, numbers, names of constants,
-lists, tuples, sets and dicts, bounded in depth (rule 15). `typed` turns the raw text of a parameter into a
+Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own for strings, numbers, names of
+constants, lists, tuples, sets and dicts, bounded in depth (bounded). `typed` turns the raw text of a
+parameter into a
 value of the type that the schema declares:
 
  a. null, true and false count in any case, numbers and JSON as JSON writes them; arrays and objects may also
@@ -48,21 +49,11 @@ _PARTS = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
 def literal_at(text: str, at: int, level: int = 0) -> tuple[Any, int]:
     """Read the Python literal at a place and return it with the place behind it.
 
-    Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
-    count too.
-
-    Args:
-        text: what the model wrote.
-        at: where the literal begins; white space is skipped.
-        level: how many brackets are open around it.
-
     Raises:
         ValueError: if there is no literal here, or one that is nested too deep.
-
-    Example:
-        >>> literal_at("['a', {'b': True, 'c': (1, 2.5)}], 7", 0)
-        (['a', {'b': True, 'c': [1, 2.5]}], 33)
     """
+    # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
+    # count too.
     at = _space(text, at)
     if level > _LEVELS:
         raise ValueError("nested too deep")
@@ -182,16 +173,7 @@ def _braces(text: str, at: int, level: int) -> tuple[Any, int]:
 
 
 def types_of(schema: Any, root: Json) -> set[str]:
-    """Return the JSON types that a schema allows, as far as it names them; an empty set for any type.
-
-    Args:
-        schema: the schema of the value.
-        root: the document that its references lead into.
-
-    Example:
-        >>> sorted(types_of({"anyOf": [{"type": "integer"}, {"enum": ["a", None]}]}, {}))
-        ['integer', 'null', 'string']
-    """
+    """Return the JSON types that a schema allows, as far as it names them; an empty set for any type."""
     found = set[str]()
     for here, _ in _parts(schema, root):
         found.update(_words(here.get("type")))
@@ -234,12 +216,7 @@ def _parts(schema: Any, root: Json) -> Iterator[tuple[Json, bool]]:
 
 
 def property_of(schema: Any, key: str, root: Json) -> Any:
-    """Return the schema of a property; None if it is not declared.
-
-    Example:
-        >>> property_of({"properties": {"n": {"type": "integer"}}}, "n", {})
-        {'type': 'integer'}
-    """
+    """Return the schema of a property; None if it is not declared."""
     for here, is_last in _parts(schema, root):
         properties = here.get("properties")
         if isinstance(properties, dict) and key in properties:
@@ -250,19 +227,7 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
 
 
 def typed(raw: str, schema: Any, root: Json) -> Any:
-    """Return the value that a raw text is by its schema; the text itself where it is none.
-
-    Args:
-        raw: the text between the tags.
-        schema: the schema of the value; None if it is not declared.
-        root: the document that its references lead into.
-
-    Example:
-        >>> typed("42", {"type": "integer"}, {}), typed("42", {"type": "string"}, {})
-        (42, '42')
-        >>> typed("{'unit': 'c'}", {"type": "object"}, {}), typed("yes", {"type": "boolean"}, {})
-        ({'unit': 'c'}, 'yes')
-    """
+    """Return the value that a raw text is by its schema; the text itself where it is none."""
     types, word = types_of(schema, root), raw.strip()
     if types == {"string"}:
         return raw
@@ -277,18 +242,7 @@ def typed(raw: str, schema: Any, root: Json) -> Any:
 
 
 def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
-    """Return an argument as text that `typed` reads back as the same value; None if there is no such text.
-
-    Args:
-        key: the argument's name.
-        value: its value.
-        schema: the schema of all arguments.
-        marks: what the text must not hold, because it would end there.
-
-    Example:
-        >>> written("n", 42, {"properties": {"n": {"type": "integer"}}}, ["</n>"]), written("n", 42, {}, [])
-        ('42', None)
-    """
+    """Return an argument as text that `typed` reads back as the same value; None if there is no such text."""
     text = value if isinstance(value, str) else compact(value)
     if any(mark in text for mark in marks) or not re.fullmatch(r"[\w.-]{1,100}", key):
         return None

@@ -44,13 +44,6 @@ def run(steps: Steps[_T]) -> _T:
 
     Raises:
         SigadaptError: the refusal of the first `Await`.
-
-    Example:
-        >>> def three():
-        ...     yield from ()
-        ...     return 3
-        >>> run(three())
-        3
     """
     resume: Callable[[Any], Any] = steps.send
     value: Any = None
@@ -69,17 +62,7 @@ def run(steps: Steps[_T]) -> _T:
 
 
 async def arun(steps: Steps[_T]) -> _T:
-    """Run steps for a caller that awaits, and return their result.
-
-    Example:
-        >>> import asyncio
-        >>> async def answer():
-        ...     return 42
-        >>> def steps():
-        ...     return (yield Await(answer(), lambda: SigadaptError("has to be awaited")))
-        >>> asyncio.run(arun(steps()))
-        42
-    """
+    """Run steps for a caller that awaits, and return their result."""
     resume: Callable[[Any], Any] = steps.send
     value: Any = None
     while True:

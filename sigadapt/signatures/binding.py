@@ -1,4 +1,4 @@
-"""Turn a call's JSON arguments into typed Python values for `func(**bound)`. No tool is called (rule 1).
+"""Turn a call's JSON arguments into typed Python values for `func(**bound)`. No tool is called.
 
 The details:
 
@@ -46,22 +46,8 @@ _ADAPTERS: WeakCache[dict[str, tuple[Snapshot, _Adapter]]] = WeakCache()
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     """Turn arguments into Python values of the types that the declared callable's annotations name.
 
-    Args:
-        decl: the declaration.
-        args: decoded arguments that fit the declaration's schema.
-
-    Returns:
-        The arguments by keyword, as models, dataclasses, enums, dates and so on. If one cannot be converted,
-        a Flaw `schema_mismatch` with the path of the first that failed.
-
     Raises:
         InvalidToolDecl: `lost_function`, for a pickled declaration whose function pickle could not take.
-
-    Example:
-        >>> import datetime
-        >>> def remind(at: datetime.time) -> None: ...
-        >>> bound_arguments(ToolDecl.of(remind), {"at": "07:30:00"})
-        {'at': datetime.time(7, 30)}
     """
     if decl.func is None:
         return copy.deepcopy(args)
@@ -108,7 +94,7 @@ def _adapter_for(func: Callable[..., Any], types: callables.Types, name: str) ->
     name = name if name in types.named else _OTHERS
     known = _ADAPTERS.of(func.__func__ if isinstance(func, MethodType) else func, dict)
     snapshot = of_annotation(annotation)
-    if name not in known or not same(known[name][0], snapshot):  # (rule 13)
+    if name not in known or not same(known[name][0], snapshot):  # (one snapshot)
         known[name] = snapshot, _adapter(annotation)
     return known[name][1]
 

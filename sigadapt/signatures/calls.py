@@ -1,9 +1,9 @@
 """The typed calls of one model turn: ToolCall, InvalidToolCall, and ToolCalls, which holds both.
 
 `ToolCalls` is a subclass of `dspy.ToolCalls`, so DSPy's own modules accept it. It adds two things. Invalid
-calls are kept beside the valid ones, each with a code (rule 3). And each call carries its turn (the model's
-text, reasoning and provider state), because `dspy.ReActV2` builds a new collection from the single calls and
-drops everything else.
+calls are kept beside the valid ones, each with a code (nothing silent). And each call carries its turn (the
+model's text, reasoning and provider state), because `dspy.ReActV2` builds a new collection from the single
+calls and drops everything else.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -70,18 +70,13 @@ class Repeat(_Saved):
 
 
 class Turn(_Saved):
-    """What the model said beside its calls, and the provider state to send back on the next turn (rule 8).
+    """What the model said beside its calls, and the provider state to send back on the next turn.
 
     Args:
         text: the text beside the calls.
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
         repeats: calls of the turn that were accepted before and dropped.
-
-    Example:
-        >>> calls = ToolCalls([{"name": "now", "args": {}}], turn=Turn(text="Let me check."))
-        >>> calls.text
-        'Let me check.'
     """
 
     text: str | None = None
@@ -95,10 +90,10 @@ NO_TURN = Turn()
 
 
 class ToolCall(dspy.ToolCalls.ToolCall):
-    """One call that the model made, decoded, and unchanged unless `altered` says otherwise (rule 3).
+    """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
 
     Args:
-        id: the provider's id, or a synthesised `call_<n>` (rule 6).
+        id: the provider's id, or a synthesised `call_<n>` (ids).
         name (str): the declared tool's name.
         args (dict): the decoded arguments; `{"input": text}` for a call of a custom tool.
         arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
@@ -119,7 +114,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
 
     model_config = pydantic.ConfigDict(frozen=True)
 
-    id: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]  (rule 6)
+    id: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]  (ids)
     arguments: str = ""
     index: int = 0
     altered: tuple[str, ...] = ()
@@ -139,7 +134,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return len(self.args) == 1 and self.args.get("input") == self.arguments
 
     def bind(self, decls: ToolDecls) -> dict[str, Any]:
-        """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called (rule 1).
+        """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called.
 
         Args:
             decls: the tools that were declared for the turn.
@@ -233,12 +228,10 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Compare with a call of this package or of DSPy.
-
-        Calls that a model sent are equal if everything about them is. A call that somebody wrote, such as an
-        expected one, or one of DSPy's, is equal to a call of the same name, arguments and id; without an id,
-        to one of any id.
-        """
+        """Compare with a call of this package or of DSPy."""
+        # Calls that a model sent are equal if everything about them is. A call that somebody wrote, such as
+        # an expected one, or one of DSPy's, is equal to a call of the same name, arguments and id; without an
+        # id, to one of any id.
         if not isinstance(other, dspy.ToolCalls.ToolCall):
             return NotImplemented
         if _was_sent(self) and _was_sent(other):
@@ -267,10 +260,10 @@ class ToolCall(dspy.ToolCalls.ToolCall):
 
 
 class InvalidToolCall(_Saved):
-    """One call that the model made and that cannot be used, kept exactly as sent (rule 3).
+    """One call that the model made and that cannot be used, kept exactly as sent (nothing silent).
 
     Args:
-        id: the provider's id, or a synthesised one (rule 6), so that an error can be sent back for it.
+        id: the provider's id, or a synthesised one (ids), so that an error can be sent back for it.
         name: the name that the model gave; None if it gave none.
         arguments: the arguments' text exactly as sent.
         index: the position among all calls of the answer, from 0.
@@ -309,13 +302,7 @@ def _stated_id(call: Any) -> str | None:
 
 
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
-    """Return a call as an InvalidToolCall with a flaw that was found in it.
-
-    Example:
-        >>> call = ToolCall(id="c", name="f", args={})
-        >>> refused(call, Flaw("unknown_tool", "no tool 'f' is declared")).code
-        'unknown_tool'
-    """
+    """Return a call as an InvalidToolCall with a flaw that was found in it."""
     return InvalidToolCall(
         id=call.id,
         name=call.name,
@@ -447,10 +434,8 @@ class ToolCalls(dspy.ToolCalls):
         return self.turn.reasoning
 
     def __eq__(self, other: object) -> bool:
-        """Compare with calls of this package or of DSPy, each as `ToolCall.__eq__` does.
-
-        What was said beside the calls is compared only between calls that a model sent.
-        """
+        """Compare with calls of this package or of DSPy, each as `ToolCall.__eq__` does."""
+        # What was said beside the calls is compared only between calls that a model sent.
         if not isinstance(other, dspy.ToolCalls):
             return NotImplemented
         every: list[Any] = [*self.tool_calls, *other.tool_calls]
@@ -639,20 +624,9 @@ _put_values, _put_fields_set, _put_extra, _put_private = (
 
 
 def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
-    """Build one of these models without validation, from values that are known to be valid.
-
-    Validation would take several times as long. It would also refuse text with half of a surrogate pair,
-    which a model may have sent.
-
-    Args:
-        cls: ToolCall, InvalidToolCall, ToolCalls or Turn.
-        values: a value for every field, in the fields' order.
-
-    Example:
-        >>> values = {"text": "Hi.", "reasoning": None, "state": None, "repeats": ()}
-        >>> trusted(Turn, values) == Turn(text="Hi.")
-        True
-    """
+    """Build one of these models without validation, from values that are known to be valid."""
+    # Validation would take several times as long. It would also refuse text with half of a surrogate pair,
+    # which a model may have sent.
     made = _new(cls)
     _put_values(made, values)
     _put_fields_set(made, _ALL_FIELDS[cls])
@@ -719,21 +693,7 @@ class _Id(NamedTuple):
 def unique_ids(
     own: Sequence[Any], taken: Collection[str] = (), answered: Collection[str] = ()
 ) -> tuple[list[str], set[int]]:
-    """Give each call of a turn an id of its own (rule 6).
-
-    Args:
-        own: the ids that the calls have; what is no text is none.
-        taken: ids that no synthesised one repeats.
-        answered: ids that not even a call's own may repeat.
-
-    Returns:
-        The ids, and the places of the calls whose own id was used before. In its place, and in that of a
-        missing one, stands `call_<n>`, n the call's place from 1, or the next number free.
-
-    Example:
-        >>> unique_ids(["call_2", None, "a", "a"])
-        (['call_2', 'call_3', 'a', 'call_4'], {3})
-    """
+    """Give each call of a turn an id of its own (ids)."""
     known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
     if len(set(known)) == len(own) and not answered:
         return known, set()

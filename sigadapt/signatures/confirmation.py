@@ -43,17 +43,8 @@ class Confirmation(NamedTuple):
 def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
     """Return the question to ask a person before a call is run; None if the call needs no confirmation.
 
-    Args:
-        decl: the tool's declaration. If its `requires_confirmation` is a function, that is called with a copy
-            of the arguments, and returns a boolean or a Confirmation.
-        args: the call's arguments.
-
     Raises:
         InvalidToolDecl: `confirmation_failed`, if that function raises or returns anything else.
-
-    Example:
-        >>> confirmation_for(ToolDecl("pay", requires_confirmation=True), {"eur": 5}).hint
-        'Run pay?'
     """
     answer: object = decl.requires_confirmation
     if callable(answer):
@@ -68,20 +59,7 @@ Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
 
 
 def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
-    """Return the same declaration with a function that asks a person before it runs what needs confirmation.
-
-    Args:
-        decl: the declaration, with a function.
-        ask: asks the person. Only True is a yes.
-
-    Returns:
-        The declaration; its function raises `PermissionError` for a call that the person said no to.
-
-    Example:
-        >>> pay = ToolDecl("pay", requires_confirmation=True, func=lambda eur: f"paid {eur}")
-        >>> asking_first(pay, lambda name, args, hint: args["eur"] < 10).func(eur=5)
-        'paid 5'
-    """
+    """Return the same declaration with a function that asks a person before it runs."""
     if decl.func is None or decl.requires_confirmation is False:
         return decl
     func = by_name(decl.func)

@@ -30,6 +30,7 @@ class Retrieved(NamedTuple):
 
     Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
 
+
     Args:
         search: a function of the RequestContext and the tools that returns names; it may be async.
     """
@@ -80,12 +81,6 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
 
     Raises:
         InvalidToolDecl: `unknown_tool`, with the closest name.
-
-    Example:
-        >>> known_tool("serach", ToolDecls([{"name": "search"}]))
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'serach': there is no tool with this name. Did you mean \
-'search'?
     """
     if name in decls:
         return decls[name]
@@ -96,14 +91,7 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
 
 
 def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the tools that the earlier turns among a signature's inputs called.
-
-    Example:
-        >>> from sigadapt import ToolCalls
-        >>> calls = ToolCalls([{"name": "now", "args": {}}])
-        >>> list(called_in({"results": ToolResults.of(calls, ["noon"]), "question": "And now?"}))
-        ['now']
-    """
+    """Yield the names of the tools that the earlier turns among a signature's inputs called."""
     for value in inputs.values():
         if isinstance(value, ToolResults):
             for turn in value.rounds:

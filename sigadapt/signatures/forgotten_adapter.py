@@ -2,7 +2,8 @@
 
 DSPy's adapter would write the tools into the prompt as `<function f at 0x7f...>` and read no call. The one
 thing that it asks a field's type before a request is the type's `description`, so that is where this is said
-(rule 4). SIMBA, Refine and GEPA ask for it too, to describe a program to another model; they get it.
+(fail before the call). SIMBA, Refine and GEPA ask for it too, to describe a program to another model; they
+get it.
 """
 
 from inspect import currentframe
@@ -26,14 +27,10 @@ class _Asking(NamedTuple):
 def refuse_own_adapter(kind: str) -> None:
     """Refuse DSPy's own adapter for the field whose type is asked for its description.
 
-    An input field of calls, which a judge's signature may have, is text that any adapter can write.
-
-    Args:
-        kind: the field's type.
-
     Raises:
         InvalidSignature: `forgotten_adapter`, with the line to add.
     """
+    # An input field of calls, which a judge's signature may have, is text that any adapter can write.
     asking = _asking()
     if not isinstance(asking.adapter, dspy.Adapter) or hasattr(asking.adapter, "fills_tool_fields"):
         return

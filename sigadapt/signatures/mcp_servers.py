@@ -1,4 +1,4 @@
-"""List the tools of a live MCP session or server, the source of a Toolset. No tool is run here (rule 1).
+"""List the tools of a live MCP session or server, the source of a Toolset. No tool is run here.
 
 `list_tools` differs between the SDK's objects and versions. A server object and FastMCP's client return a
 list. A session returns pages, and takes the next page's cursor as `params` or as `cursor`.
@@ -28,21 +28,8 @@ def accepts(source: object) -> bool:
 async def listed_tools(source: Any) -> list[ToolDecl]:
     """Return the declarations of all tools that a session or a server lists, page by page.
 
-    Args:
-        source: a connected `ClientSession` or `Client`, an `MCPServer`, or FastMCP's counterparts.
-
     Raises:
         InvalidToolDecl: `endless_listing`, if the server repeats a page or sends more than 1,000.
-
-    Example:
-        >>> import asyncio, mcp.types
-        >>> class Server:
-        ...     async def list_tools(self):
-        ...         return [mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}})]
-        ...
-        ...     async def call_tool(self, name, arguments): ...
-        >>> [decl.name for decl in asyncio.run(listed_tools(Server()))]
-        ['now']
     """
     tools: list[Any] = []
     seen: set[str] = set()

@@ -33,10 +33,6 @@ class NativeTool:
 
     Raises:
         InvalidToolDecl: `invalid_schema`, if the entry is not JSON.
-
-    Example:
-        >>> NativeTool({"type": "web_search", "search_context_size": "low"}).kind
-        'web_search'
     """
 
     spec: Json
@@ -61,14 +57,7 @@ class NativeTool:
 
 
 def is_native(source: object) -> TypeGuard[Json]:
-    """Return whether a value is a dict that describes a native tool.
-
-    Example:
-        >>> is_native({"type": "web_search_20250305", "name": "web_search"}), is_native({"googleSearch": {}})
-        (True, True)
-        >>> is_native({"type": "functoin", "name": "f"}), is_native({"name": "f"})
-        (False, False)
-    """
+    """Return whether a value is a dict that describes a native tool."""
     if not isinstance(source, dict) or not source:
         return False
     known = cast("Json", source)

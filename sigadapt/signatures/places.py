@@ -34,24 +34,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
-    r"""Return the part of a call's arguments where a flaw is.
-
-    Args:
-        text: the arguments as sent.
-        code: the flaw's code (`errors.CallCode`).
-        path: the flaw's JSON Pointer; None if it has none.
-
-    Returns:
-        The excerpt; None if the flaw is not in the arguments, or its place cannot be found.
-
-    Example:
-        >>> excerpt_of('{"city": 42}', "schema_mismatch", "/city")
-        Excerpt(before='{"city": ', marked='42', after='}')
-        >>> excerpt_of('{"city": "Par', "truncated")
-        Excerpt(before='{"city": "Par', marked='', after='')
-        >>> excerpt_of('{"a": nope}', "invalid_json")
-        Excerpt(before='{"a": ', marked='nope}', after='')
-    """
+    """Return the part of a call's arguments where a flaw is."""
     if not text or len(text) > _LONGEST:
         return None
     span = _span(text, code, path)
@@ -59,12 +42,7 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
 
 
 def printable(text: str) -> str:
-    r"""Return a text with escapes for what does not print, such as control characters and bidi overrides.
-
-    Example:
-        >>> printable("a\u202eb\n")
-        'a\\u202eb\\n'
-    """
+    """Return a text with escapes for what does not print, such as control characters and bidi overrides."""
     return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text)
 
 

@@ -57,24 +57,11 @@ class Rendered(NamedTuple):
     bad: bool = False
 
     def html(self) -> str:
-        """Return HTML for a notebook, with everything that somebody else wrote escaped.
-
-        Example:
-            >>> Rendered("<script>").html()
-            '<div class="sigadapt"><div><b>&lt;script&gt;</b></div></div>'
-        """
+        """Return HTML for a notebook, with everything that somebody else wrote escaped."""
         return _html(self)
 
     def rich(self) -> "RenderableType":
-        """Return a renderable of rich. Its colours are those that the terminal has for its background.
-
-        Example:
-            >>> from rich.console import Console
-            >>> console = Console(width=30, no_color=True)
-            >>> console.print(Rendered("Choice: no calls", lines=[("text", "Sunny.")]).rich())
-            Choice: no calls
-            text  Sunny.
-        """
+        """Return a renderable of rich. Its colours are those that the terminal has for its background."""
         return _rich(self)
 
 
@@ -82,17 +69,7 @@ class Rendered(NamedTuple):
 
 
 def rendered_calls(calls: Any, title: str = "") -> Rendered:
-    """Return what is shown of a ToolCalls: one row for each call, good and bad, in order.
-
-    Args:
-        calls: the ToolCalls.
-        title: the title; by default the number of calls.
-
-    Example:
-        >>> from sigadapt import ToolCalls
-        >>> rendered_calls(ToolCalls([{"name": "now", "args": {}}])).title
-        'ToolCalls: 1 call'
-    """
+    """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
     count = f"ToolCalls: {_counted(len(every), 'call')}" + (f", {bad} bad" if bad else "")
@@ -102,13 +79,7 @@ def rendered_calls(calls: Any, title: str = "") -> Rendered:
 
 
 def rendered_decls(decls: Any) -> Rendered:
-    """Return what is shown of a ToolDecls: one row for each tool.
-
-    Example:
-        >>> from sigadapt import ToolDecls
-        >>> rendered_decls(ToolDecls([{"name": "now"}])).title
-        'ToolDecls: 1 tool, 111 bytes'
-    """
+    """Return what is shown of a ToolDecls: one row for each tool."""
     entries: Sequence[Any] = decls.entries
     total = len(compact(decls.to_openai()).encode())
     title = f"ToolDecls: {_counted(len(entries), 'tool')}, {total:,} bytes"
@@ -117,13 +88,7 @@ def rendered_decls(decls: Any) -> Rendered:
 
 
 def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
-    """Return what is shown of a Choice, or of the error that carries it.
-
-    Example:
-        >>> from sigadapt import Choice
-        >>> rendered_answer(Choice("Sunny.", finish_reason="stop")).lines
-        [('finish', 'stop'), ('text', 'Sunny.')]
-    """
+    """Return what is shown of a Choice, or of the error that carries it."""
     said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
     lines = [(label, text) for label, text in said if text]
     calls = choice.tool_calls

@@ -1,4 +1,4 @@
-"""Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default (rule 3).
+"""Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
 
 A salvaged call is marked in `altered`, keeps the text that was sent in `arguments`, and is then checked
 against its declaration like any other call. A call that is `truncated` or has a duplicate key stays invalid,
@@ -18,41 +18,15 @@ _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds f
 
 
 def repair(calls: ToolCalls) -> ToolCalls:
-    """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`.
-
-    Args:
-        calls: the calls of one turn.
-
-    Returns:
-        The calls, with each call valid whose repaired arguments are an object with content; the others stay
-        invalid.
-
-    Example:
-        >>> bad = InvalidToolCall(
-        ...     id="c", name="f", arguments="{'a': 1}", index=0, code="invalid_json", message=""
-        ... )
-        >>> repair(ToolCalls(tool_calls=[], invalid=(bad,)))[0].args
-        {'a': 1}
-    """
+    """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`."""
     return _salvaged(calls, lambda call: _repaired(call) if call.code == "invalid_json" else None, "repaired")
 
 
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
-    """Decode arguments that were encoded as JSON twice. Decoded calls are marked `unwrapped`.
-
-    Two cases: the whole object was sent as a JSON string, or one argument was sent as a JSON string although
-    its schema does not allow a string. Only a value that fits the schema after decoding is changed.
-
-    Args:
-        calls: the calls of one turn.
-        decls: the tools that were declared for the turn.
-
-    Example:
-        >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        >>> calls = ToolCalls(tool_calls=[ToolCall(id="c", name="f", args={"n": "3"})])
-        >>> unwrap(calls, ToolDecls({"name": "f", "parameters": schema}))[0].args
-        {'n': 3}
-    """
+    """Decode arguments that were encoded as JSON twice. Decoded calls are marked `unwrapped`."""
+    # Two cases: the whole object was sent as a JSON string, or one argument was sent as a JSON string
+    # although its schema does not allow a string. Only a value that fits the schema after decoding is
+    # changed.
     calls = _salvaged(calls, lambda call: _decoded(call, decls), "unwrapped")
     return calls.model_copy(update={"tool_calls": [_unwrapped(call, decls) for call in calls]})
 

@@ -1,8 +1,9 @@
 """ToolDecl: the declaration of one tool, as a model sees it.
 
-A declaration is checked when it is made (rule 4) and is immutable. It is a snapshot of its source (rule 13):
-its schema is kept as text. What is sent and what calls are checked by are both made of that text, so neither
-changes when somebody edits the author's schema, `parameters`, or what `to_openai` returned.
+A declaration is checked when it is made (fail before the call) and is immutable. It is a snapshot of its
+source (one snapshot): its schema is kept as text. What is sent and what calls are checked by are both made of
+that text, so neither changes when somebody edits the author's schema, `parameters`, or what `to_openai`
+returned.
 """
 
 import pickle
@@ -82,12 +83,12 @@ class ToolDecl(Runnable):
     Where DSPy takes a function, such as in `dspy.ReActV2(tools=[...])`, a declaration stands for its own.
 
     Args:
-        name: the name, kept as given. If a provider would refuse it, it is sent as an alias (rule 10).
+        name: the name, kept as given. If a provider would refuse it, it is sent as an alias (names travel).
         description: what the tool is for.
         parameters: the arguments' JSON Schema, which describes an object. A missing or empty one declares a
             tool without arguments and becomes `{"type": "object", "properties": {}}`.
         returns: the result's JSON Schema; None if unknown.
-        strict: whether to ask for the provider's strict mode; None leaves the flag out (rule 9).
+        strict: whether to ask for the provider's strict mode; None leaves the flag out (strict on request).
         long_running: whether a call only starts work whose result comes later. The model reads this in a note
             at the end of the description.
         requires_confirmation: whether a person must agree to each call. Or a function that gets the arguments
@@ -335,15 +336,10 @@ class LostFunction:
     The declaration can be sent, and calls can be checked against it. What needs the function is an error that
     says why: `ToolCall.bind`, `ToolCalls.awaiting_confirmation`, running the tool.
 
+
     Args:
         tool: the tool's name.
         field: `func` or `requires_confirmation`.
-
-    Example:
-        >>> LostFunction("pay", "func")()
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'pay': its func was lost, because pickle could not take it. \
-Define the function at the top level of a module, or declare the tool anew.
     """
 
     def __init__(self, tool: str, field: str) -> None:
@@ -364,12 +360,7 @@ Define the function at the top level of a module, or declare the tool anew.
 
 
 def pickle_fault(value: object) -> Exception | None:
-    """Say why a value cannot be pickled by the pickler at work, pickle or cloudpickle; None where it can.
-
-    Example:
-        >>> pickle_fault(len), type(pickle_fault(lambda: 0)).__name__
-        (None, 'PicklingError')
-    """
+    """Say why a value cannot be pickled by the pickler at work, pickle or cloudpickle; None where it can."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -380,11 +371,9 @@ def pickle_fault(value: object) -> Exception | None:
 
 
 def _dumps_at_work() -> Callable[[object], bytes]:
-    """Return the `dumps` of the pickler that asks: cloudpickle's, which takes more, or pickle's.
-
-    DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own.
-    Nothing but the frames of its modules tells a value that one of them is at work.
-    """
+    """Return the `dumps` of the pickler that asks: cloudpickle's, which takes more, or pickle's."""
+    # DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own.
+    # Nothing but the frames of its modules tells a value that one of them is at work.
     frame = currentframe()
     while frame is not None:
         if (
@@ -423,12 +412,7 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
 
 
 def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
-    """Return a copy of a declaration with further `extras`. Its schemas are not checked again.
-
-    Example:
-        >>> with_extras(ToolDecl("read"), defer_loading=True).to_openai()["defer_loading"]
-        True
-    """
+    """Return a copy of a declaration with further `extras`. Its schemas are not checked again."""
     merged = {**(decl.extras or {}), **extras}
     copy = altered(decl)
     copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
@@ -441,16 +425,7 @@ _DECLARED: WeakCache[tuple[Stamp, dict[str, Any]]] = WeakCache()
 
 
 def declared_before(source: object) -> ToolDecl | None:
-    """Return a new declaration of a source that was declared before, if the source has not changed since.
-
-    Returns:
-        The declaration, for half the price of reading the source; None if the source has to be read.
-
-    Example:
-        >>> def now(): ...
-        >>> declared_before(now), [decl.name for decl in declared(now)], declared_before(now).name
-        (None, ['now'], 'now')
-    """
+    """Return a new declaration of a source that was declared before, if the source has not changed since."""
     known = _DECLARED.get(owner_of(source))
     if known is None or not is_unchanged(source, known[0]):
         return None
@@ -467,10 +442,6 @@ def declared(source: object) -> list[ToolDecl] | None:
 
     Raises:
         InvalidToolDecl: as ToolDecl and ToolDecl.of.
-
-    Example:
-        >>> [decl.name for decl in declared({"name": "now"})], declared("now")
-        (['now'], None)
     """
     stamp = stamp_of(source)
     raw = describe_source(source)
@@ -489,10 +460,6 @@ def declare(raw: RawDecl) -> ToolDecl:
 
     Raises:
         InvalidToolDecl: as ToolDecl.
-
-    Example:
-        >>> declare(RawDecl("now", "The time.")).parameters
-        {'type': 'object', 'properties': {}}
     """
     fields = raw._asdict()
     if fields["description"] is None:
@@ -511,12 +478,8 @@ def _written(fields: dict[str, Any]) -> dict[str, bytes]:
 
 
 def saved(decl: ToolDecl) -> Json:
-    """Return the declaration in the bare shape of `sources/dicts.py`. Fields at their default are left out.
-
-    Example:
-        >>> saved(ToolDecl("now", "The time.", {"type": "object"}))
-        {'name': 'now', 'description': 'The time.', 'parameters': {'type': 'object'}}
-    """
+    """Return the declaration in the bare shape of `sources/dicts.py`."""
+    # Fields at their default are left out.
     kept: Json = {
         "name": decl.name,
         "description": decl.description,

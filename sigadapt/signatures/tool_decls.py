@@ -78,12 +78,7 @@ def _could_be_tools(value: object, levels: int) -> bool:
 
 
 def is_iterable(value: object) -> bool:
-    """Return whether a value may hold sources. Not for a value that is a source itself.
-
-    Example:
-        >>> is_iterable([len]), is_iterable("search"), is_iterable({"name": "f"})
-        (True, False, False)
-    """
+    """Return whether a value may hold sources. Not for a value that is a source itself."""
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
     if not isinstance(value, Iterable) or isinstance(value, refused):
         return False
@@ -322,16 +317,7 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
 
 
 def known_decls(sources: object) -> ToolDecls | None:
-    """Return the declarations of a list of functions or MCP tools that was declared before, as they are now.
-
-    Returns:
-        The declarations; None if any source is something else, or new, or changed, so that it has to be read.
-
-    Example:
-        >>> def now(): ...
-        >>> known_decls([now]) is None, ToolDecls([now]).canonical is known_decls([now]).canonical
-        (True, True)
-    """
+    """Return the current declarations of a list of functions or MCP tools that was declared before."""
     decls = _before(sources)
     canonical = None if decls is None else _canonical(decls)
     if canonical is None:
@@ -376,10 +362,8 @@ _FIELDS = {"tools", "entries"}
 
 
 def _fill(decls: ToolDecls, tools: Any, entries: Any) -> dict[str, ToolDecl]:
-    """Set the fields, and return the tools by name.
-
-    BaseModel's own constructor would validate and copy the declarations that are given.
-    """
+    """Set the fields, and return the tools by name."""
+    # BaseModel's own constructor would validate and copy the declarations that are given.
     by_name = {decl.name: decl for decl in tools}
     _put_values(decls, {"tools": tools, "entries": entries, "by_name": by_name})
     _put_fields_set(decls, _FIELDS)

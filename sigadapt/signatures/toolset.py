@@ -1,4 +1,4 @@
-"""Toolset: a named source of tools that is resolved for each request, before the request is sent (rule 4).
+"""Toolset: a named source of tools that is resolved for each request, before the request is sent.
 
 A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared`
 return a new toolset, which changes the tools of the old one; `combined` joins several. Resolving is a
@@ -233,10 +233,6 @@ class Toolset(SeveralTools):
 
         Raises:
             InvalidToolDecl: as `resolve`.
-
-        Example:
-            >>> [decl.name for decl in Toolset("files", [{"name": "read"}])]
-            ['read']
         """
         return iter(self.resolve())
 
@@ -329,17 +325,8 @@ def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     """Return the declarations of a ToolDecls field's value, toolsets resolved, as steps for `run` or `arun`.
 
-    Args:
-        value: a toolset, or anything that ToolDecls accepts, with toolsets anywhere in its lists.
-        context: the request.
-
     Raises:
         InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset.
-
-    Example:
-        >>> clock = Toolset("clock", [{"name": "now"}])
-        >>> [decl.name for decl in run(resolving([clock, {"name": "search"}], RequestContext()))]
-        ['now', 'search']
     """
     if isinstance(value, Toolset):
         return (yield from value.steps(context))
@@ -368,13 +355,6 @@ def joined(origins: Iterable[Origin]) -> ToolDecls:
 
     Raises:
         InvalidToolDecl: `duplicate_name`; the error names the tool and both origins.
-
-    Example:
-        >>> search = ToolDecls([{"name": "search"}])
-        >>> joined([Origin("web", search), Origin("wiki", search)])
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'search': toolset 'web' and toolset 'wiki' both have it. \
-Rename one of them: toolset.prefixed('wiki_').
     """
     known = list(origins)
     first: dict[str, Origin] = {}
@@ -387,12 +367,7 @@ Rename one of them: toolset.prefixed('wiki_').
 
 
 def naming(error: Exception, toolset: str) -> InvalidToolDecl:
-    """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset.
-
-    Example:
-        >>> print(naming(ConnectionError("no route"), "crm"))
-        toolset 'crm' gives no tools: no route (ConnectionError).
-    """
+    """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
     if isinstance(error, InvalidToolDecl):
         return InvalidToolDecl(
             f"in toolset {toolset!r}: {error.reason}",
@@ -443,7 +418,7 @@ def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolD
 
 
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that does not take `context`: it may be a tool, and would be called (rule 1)."""
+    """Refuse a function that does not take `context`: it may be a tool, and would be called."""
     try:
         parameters = list(signature(function).parameters.values())
     except (TypeError, ValueError):  # Python cannot read its signature

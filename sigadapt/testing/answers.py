@@ -113,7 +113,7 @@ class Answer:
         return self.finish or ("tool_calls" if self.calls else "stop")
 
     def identified(self, prefix: str, made: int) -> Iterator[tuple[str, Call]]:
-        """Yield each call with its id; new ids continue after the `made` calls of the conversation (rule 6).
+        """Yield each call with its id; new ids continue after the `made` calls of the conversation (ids).
 
         Example:
             >>> answer = Answer(calls=[Call("a"), Call("b", id="x"), Call("c")])

@@ -125,16 +125,7 @@ def appended(path: Path, exchange: Exchange) -> None:
 
 
 def secrets_of(received: Received) -> set[str]:
-    """Return what may be a key or a part of one among the headers and in the path of a request.
-
-    Example:
-        >>> headers = {"authorization": "Bearer sk-12345", "accept": "application/json"}
-        >>> secrets_of(Received(1, "openai", "/v1?key=AIza1234", headers, {}, "m", False)) == {
-        ...     "sk-12345",
-        ...     "AIza1234",
-        ... }
-        True
-    """
+    """Return what may be a key or a part of one among the headers and in the path of a request."""
     named = [*received.headers.items(), *parse_qsl(urlsplit(received.path).query)]
     words = {word for name, value in named if _SECRET.search(name) for word in re.split(r"[\s,;]+", value)}
     words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie

@@ -1,4 +1,4 @@
-"""A signature without tool fields: byte for byte DSPy's request and parse, whatever the inputs (rule 2)."""
+"""A signature without tool fields: byte for byte DSPy's request and parse, whatever the inputs (opt-in)."""
 
 from typing import Any
 

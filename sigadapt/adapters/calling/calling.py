@@ -62,12 +62,7 @@ class Calling:
         return sent, (why, *changes) if self.because else changes
 
     def take(self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]) -> tuple[Reading, bool]:
-        """Return the Reading with the calls that its text holds, and whether they came from the text.
-
-        Args:
-            reading: one candidate of the answer.
-            schemas: returns the schemas of arguments by the names of the declared tools.
-        """
+        """Return the Reading with the calls that its text holds, and whether they came from the text."""
         if not self.reads_text or reading.calls or not reading.text:
             return reading, False
         if self.mode == "prompted":

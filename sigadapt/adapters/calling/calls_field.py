@@ -37,20 +37,7 @@ class _Field(NamedTuple):
 def with_calls_of_field(
     reading: Reading, field: str, marker: str, schemas: Callable[[], Mapping[str, Json]] = dict
 ) -> Reading:
-    r"""Return a Reading with the calls of the calls field, and its text without that field.
-
-    Args:
-        reading: a candidate with text.
-        field: the calls field.
-        marker: how the adapter marks a field, with `{}` for its name.
-        schemas: returns the schemas of arguments by the names of the declared tools.
-
-    Example:
-        >>> said = '[[ ## calls ## ]]\n[{"name": "now", "args": {}}]\n[[ ## answer ## ]]\nYes.'
-        >>> read = with_calls_of_field(Reading(said, None, [], "stop"), "calls", "[[ ## {} ## ]]")
-        >>> read.calls, read.text
-        ([(None, 'now', {})], '[[ ## answer ## ]]\nYes.')
-    """
+    """Return a Reading with the calls of the calls field, and its text without that field."""
     text = reading.text or ""
     if not marker or marker.format(field) not in text:
         return reading

@@ -65,10 +65,6 @@ class Call(NamedTuple):
 def calling_of(call: Call, options: Options) -> Calling:
     """Return the way in which one call offers tools.
 
-    Args:
-        call: the call.
-        options: the adapter's options.
-
     Raises:
         InvalidOption: if native calling was asked of a text-completion model.
     """
@@ -108,15 +104,7 @@ def _refuse_completion(lm: BaseLM) -> None:
 
 
 def refuses_tools(error: BaseException) -> bool:
-    """Return whether an endpoint's error says that it takes no tools at all.
-
-    Example:
-        >>> (
-        ...     refuses_tools(ValueError("llama3 does not support tools")),
-        ...     refuses_tools(ValueError("no such model")),
-        ... )
-        (True, False)
-    """
+    """Return whether an endpoint's error says that it takes no tools at all."""
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
     return (status is None or status in _STATUSES) and re.search(
         _REFUSALS, str(error), re.IGNORECASE

@@ -39,12 +39,7 @@ def _formats() -> "tuple[TextFormat, ...]":
 
 
 def sayable() -> list[str]:
-    """Return the names of the text formats in which calls can be asked for.
-
-    Example:
-        >>> "hermes" in sayable()
-        True
-    """
+    """Return the names of the text formats in which calls can be asked for."""
     return [each.name for each in _formats() if each.say is not None]
 
 
@@ -61,22 +56,7 @@ def check_form(name: str) -> None:
 
 
 def put_in_words(request: Request, form: str) -> tuple[Request, tuple[Change, ...]]:
-    """Return the Request in words, and a record of what it says in another way.
-
-    Args:
-        request: the canonical Request; not changed.
-        form: the name of the text format to ask for.
-
-    Example:
-        >>> request: Request = {
-        ...     "model": "m",
-        ...     "messages": [{"role": "user", "content": "Time?"}],
-        ...     "tools": [{"type": "function", "function": {"name": "now", "parameters": {}}}],
-        ... }
-        >>> sent, changes = put_in_words(request, "hermes")
-        >>> list(sent), [row["role"] for row in sent["messages"]], changes[0].where
-        (['model', 'messages'], ['system', 'user'], '/tools')
-    """
+    """Return the Request in words, and a record of what it says in another way."""
     changes = list(_changes(request))
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in _functions(request)}
     rows = list(_rows(request["messages"], form, schemas))

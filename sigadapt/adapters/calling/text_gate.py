@@ -34,13 +34,6 @@ class TextGate:
         schemas: the schemas of arguments by the names of the declared tools.
         fields: the names of the output fields.
         how: how the finished answer is read (`Calling.reads`).
-
-    Example:
-        >>> gate = TextGate({"now": {}}, ())
-        >>> [gate.take(piece) for piece in ("Let me ", "look.<tool", '_call>{"name": "now"', "}</tool_call>")]
-        ['Let me ', 'look.', '', '']
-        >>> gate.rest("Let me look.")
-        ''
     """
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:

@@ -8,24 +8,13 @@ _NOT_PASSED = frozenset(("model", "messages", "n"))
 
 
 def completion_prompt(request: Request) -> str:
-    """Return the conversation as one prompt: the texts of the messages, a blank line between them.
-
-    DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself.
-
-    Example:
-        >>> completion_prompt({"model": "m", "messages": [{"role": "user", "content": "Why?"}]})
-        'Why?'
-    """
+    """Return the conversation as one prompt: the texts of the messages, a blank line between them."""
+    # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself.
     return "\n\n".join(_text(row["content"]) for row in request["messages"])
 
 
 def completion_settings(request: Request) -> dict[str, Any]:
-    """Return the generation settings of a request as keywords of the language model.
-
-    Example:
-        >>> completion_settings({"model": "m", "messages": [], "temperature": 0})
-        {'temperature': 0, 'n': 1}
-    """
+    """Return the generation settings of a request as keywords of the language model."""
     return {**{key: value for key, value in request.items() if key not in _NOT_PASSED}, "n": 1}
 
 

@@ -16,42 +16,12 @@ from sigadapt.adapters.lm.dspy_internals import legacy_output
 def demo_messages(
     format_demos: Callable[..., list[dict[str, Any]]], rest: type[Signature], demos: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return few-shot examples without calls as chat messages.
-
-    Args:
-        format_demos: the method of DSPy's adapter.
-        rest: the signature without its tool fields.
-        demos: the examples.
-
-    Example:
-        >>> import dspy
-        >>> signature = dspy.Signature("question -> answer")
-        >>> rows = demo_messages(
-        ...     dspy.ChatAdapter().format_demos, signature, [{"question": "1+1?", "answer": "2"}]
-        ... )
-        >>> [row["role"] for row in rows]
-        ['user', 'assistant']
-    """
+    """Return few-shot examples without calls as chat messages."""
     return format_demos(rest, demos)
 
 
 def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: str | None) -> dict[str, Any]:
-    """Return the values that DSPy's native types read from a Response, and log probabilities if it has any.
-
-    Args:
-        kinds: the type of each output field that the provider fills natively, such as `dspy.Reasoning`.
-        response: the Response.
-        reasoning: the thinking that was read from it.
-
-    Example:
-        >>> import dspy
-        >>> message = lm15.Message.assistant("Hi.")
-        >>> response = lm15.Response(
-        ...     id=None, model="m", message=message, finish_reason="stop", usage=lm15.Usage()
-        ... )
-        >>> native_values({"why": dspy.Reasoning}, response, "A greeting.")["why"].content
-        'A greeting.'
-    """
+    """Return the values that DSPy's native types read from a Response and its log probabilities."""
     output = legacy_output(response, logprobs=response.logprobs is not None)
     if reasoning:
         output["reasoning_content"] = reasoning

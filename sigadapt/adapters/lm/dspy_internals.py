@@ -136,12 +136,7 @@ def shown_scope() -> Any:
 
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with content blocks instead of marked text.
-
-    Example:
-        >>> with_blocks({"role": "user", "content": "Hi."})
-        {'role': 'user', 'content': 'Hi.'}
-    """
+    """Return a message with content blocks instead of marked text."""
     return _markers._expand_legacy_custom_type_markers_in_chat_message(message)  # noqa: SLF001
 
 
@@ -197,12 +192,7 @@ def engines_of(lm: BaseLM) -> dict[Any, Any]:
 
 
 def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
-    """Return a copy of a model that shares all with it, but for its engines.
-
-    Args:
-        lm: the model.
-        engine_of: returns the engine for one of DSPy's keys.
-    """
+    """Return a copy of a model that shares all with it, but for its engines."""
     copied: Any
     if type(lm) is LM:  # whose own `__copy__` does this and then looks for slots, which it has not
         copied = object.__new__(LM)
@@ -242,11 +232,7 @@ def has_static_credential(provider: Any) -> bool:
 
 
 def write_request(provider: Any, request: lm15.Request) -> Any:
-    """Write a request and let the provider return it when it is asked to write it, once.
-
-    Returns:
-        What lm15 changed.
-    """
+    """Write a request and let the provider return it when it is asked to write it, once."""
     writer = inner_of(provider) or provider
     write = writer._build  # noqa: SLF001
     written = [write(request, stream=False, policy=provider.adaptations)]

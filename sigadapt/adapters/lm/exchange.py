@@ -44,15 +44,8 @@ from sigadapt.schemas.repeated_keys import decode
 
 
 def exchanging(lm: BaseLM, request: lm15.Request, route: Route, words: Words, *, is_async: bool) -> BaseLM:
-    """Return a copy of a model on a native route, whose engine is an Exchange. The copy is for one request.
-
-    Args:
-        lm: the language model.
-        request: the request to be sent; DSPy makes the engine for it if there is none yet.
-        route: the request's route, through lm15.
-        words: the parts of the request that leave in the provider's own words.
-        is_async: whether the model will be awaited.
-    """
+    """Return a copy of a model on a native route, whose engine is an Exchange."""
+    # The copy is for one request.
     provider = cast("Provider", provider_of(route.dialect))
     kind = _AsyncExchange if is_async else _Exchange
 
@@ -66,18 +59,7 @@ def exchanging(lm: BaseLM, request: lm15.Request, route: Route, words: Words, *,
 
 
 def spoken(provider: Provider, body: Json, words: Words) -> Json:
-    """Return the body of a request with the provider's own words in the places of lm15's.
-
-    Args:
-        provider: the provider that the body is for.
-        body: the body that lm15 wrote, or the arguments of LiteLLM in the same form.
-        words: what to put into it.
-
-    Example:
-        >>> from sigadapt.providers import ollama
-        >>> spoken(ollama.PROVIDER, {"model": "m"}, Words(fields={"keep_alive": 5}))
-        {'model': 'm', 'keep_alive': 5}
-    """
+    """Return the body of a request with the provider's own words in the places of lm15's."""
     if words.turns:
         body = {**body, **provider.put_turns(body, words.turns)}
     if words.results:
@@ -90,12 +72,7 @@ def spoken(provider: Provider, body: Json, words: Words) -> Json:
 
 
 def provider_in(text: str) -> Provider | None:
-    """Return the provider whose format a body has; None if the text is not a body of any.
-
-    Example:
-        >>> provider_in('{"choices": []}').name, provider_in("<html>")
-        ('openai-chat', None)
-    """
+    """Return the provider whose format a body has; None if the text is not a body of any."""
     try:
         body = _decoded(text)[0]
     except ValueError:
@@ -106,18 +83,7 @@ def provider_in(text: str) -> Provider | None:
 def believed(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response], error: Exception | None
 ) -> lm15.Response | None:
-    """Return a Response that keeps a body as text, if lm15 refuses that body although it holds an answer.
-
-    Args:
-        provider: the provider that sent the body.
-        text: the body.
-        parse: makes lm15's Response of a body.
-        error: what lm15 raised for the whole body; None if it raised nothing.
-
-    Returns:
-        The Response, with lm15's id, model and usage where lm15 reads the body without its calls; None if the
-        body holds no answer, so that lm15's error stands.
-    """
+    """Return a Response that keeps a body as text, if lm15 refuses that body although it holds an answer."""
     try:
         body, text = _decoded(text)
         if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):

@@ -22,17 +22,8 @@ def is_lm15(response: object) -> TypeGuard[lm15.Response]:
 
 
 def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
-    """Return the Reading of `provider_data` if it holds the complete answer, else None.
-
-    The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
-
-    Args:
-        reading: the Reading of `provider_data`.
-        response: the lm15 Response.
-
-    Returns:
-        The Reading, with its text cut where DSPy applied a stop sequence.
-    """
+    """Return the Reading of `provider_data` if it holds the complete answer, else None."""
+    # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [name for _, name, _ in reading.calls]
@@ -48,10 +39,8 @@ def _without_own(parts: Sequence[Any]) -> list[str]:
 
 
 def _is_part_of(names: list[str], read: list[Any]) -> bool:
-    """Return whether all names are among those that were read, in order: lm15 has no place for some calls.
-
-    It writes a name as text that is none.
-    """
+    """Return whether all names are among those that were read, in order: lm15 has no place for some calls."""
+    # It writes a name as text that is none.
     rest = map(str, read)
     return all(name in rest for name in names)
 
@@ -66,16 +55,10 @@ def _cut(reading: Reading, text: str | None) -> Reading:
 
 
 def body_of_parts(response: lm15.Response, finish: str | None) -> Json:
-    """Return the message parts of an lm15 Response as a chat completion.
-
-    lm15 writes arguments that it could not decode as `{"partial_json": text}`; here they become that text
-    again. It writes arguments that are not an object as `{"value": ...}`, which looks like any other object.
-
-    Args:
-        response: the lm15 Response.
-        finish: the finish reason in the provider's last event, if known; lm15 writes `tool_call` instead of
-            `length`.
-    """
+    """Return the message parts of an lm15 Response as a chat completion."""
+    # lm15 writes arguments that it could not decode as `{"partial_json": text}`; here they become that text
+    # again. It writes arguments that are not an object as `{"value": ...}`, which looks like any other
+    # object.
     parts = response.message.parts
     calls = [
         {"id": part.id, "function": {"name": part.name, "arguments": _arguments(part.input)}}

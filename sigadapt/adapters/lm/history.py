@@ -22,14 +22,7 @@ _SHOWN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
 def complete(history: Sequence[Any], request: lm15.Request, sent: Lowered, count: int) -> None:
-    """Complete the entries of a request.
-
-    Args:
-        history: the language model's history, the latest entry last.
-        request: the request in lm15's types, by which its entries are found.
-        sent: the same Request in chat form, and what was changed for the provider.
-        count: how many entries it has, one for each candidate.
-    """
+    """Complete the entries of a request."""
     if sent.changes and _LOG.isEnabledFor(logging.INFO):
         told = ", ".join(f"{change.where} {change.what}" for change in sent.changes)
         _LOG.info("%s: changed for the provider: %s", request.model, told)

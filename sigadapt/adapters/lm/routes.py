@@ -53,12 +53,7 @@ _KNOWN: WeakCache[Known] = WeakCache()
 
 
 def known_of(lm: BaseLM, settings: Mapping[str, Any]) -> Known:
-    """Return what is known of a language model, as it is now.
-
-    Args:
-        lm: the language model.
-        settings: the call's own settings; connection settings among them can change the server.
-    """
+    """Return what is known of a language model, as it is now."""
     engine: Any = getattr(lm, "engine", None)
     if not isinstance(engine, str):
         return Known((), OWN_ENGINE)
@@ -80,24 +75,8 @@ def route_of(
 ) -> Route:
     """Return the Route of a language model, from the table of providers.
 
-    Args:
-        lm: the language model.
-        settings: the call's own settings.
-        generation: the generation settings of the request; some make DSPy choose LiteLLM.
-        known: what `known_of` returned for both, if that was asked before.
-
     Raises:
         InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
-
-    Returns:
-        The route of its server; for an unknown server, the first route of the door; for an engine that the
-        user made, `OWN_ENGINE`. With a generation setting that only LiteLLM takes, the route is LiteLLM's,
-        if the engine is not fixed.
-
-    Example:
-        >>> route = route_of(dspy.LM("anthropic/claude-sonnet-4-6"), {})
-        >>> route.dialect, route.door
-        ('anthropic', 'lm15')
     """
     known = known or known_of(lm, settings)
     route = known.route
@@ -114,14 +93,8 @@ def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
-    """Return whether DSPy knows that a language model supports function calling.
-
-    Takes the same arguments as `route_of`.
-
-    Example:
-        >>> calls_functions(dspy.LM("openai/gpt-4o-mini"), {})
-        True
-    """
+    """Return whether DSPy knows that a language model supports function calling."""
+    # Takes the same arguments as `route_of`.
     known = known or known_of(lm, settings)
     if known.calls_functions is None:
         known.calls_functions = lm.supports_function_calling
@@ -129,24 +102,13 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None
 
 
 def is_completion(lm: BaseLM) -> bool:
-    """Return whether a language model completes a text, so that it takes neither messages nor tools.
-
-    Example:
-        >>> is_completion(dspy.LM("openai/gpt-3.5-turbo-instruct", model_type="text"))
-        True
-    """
+    """Return whether a language model completes a text, so that it takes neither messages nor tools."""
     return lm.model_type == "text"
 
 
 def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
-    """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing.
-
-    Takes the same arguments as `route_of`.
-
-    Example:
-        >>> is_known_without_functions(dspy.LM("openai/somebodys-model"), {})
-        False
-    """
+    """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing."""
+    # Takes the same arguments as `route_of`.
     known = known or known_of(lm, settings)
     return known.also("without functions", lambda: _is_without(lm, settings))
 
@@ -198,7 +160,7 @@ def _over_litellm(lm: BaseLM) -> Route:
 
 
 def _require_litellm(model: str) -> None:
-    """Refuse a model that is asked over LiteLLM where LiteLLM is not installed (rule 4).
+    """Refuse a model that is asked over LiteLLM where LiteLLM is not installed (fail before the call).
 
     Raises:
         InvalidOption: `missing_extra`, with the extra that installs it.

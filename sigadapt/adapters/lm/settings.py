@@ -51,21 +51,8 @@ class Controls(NamedTuple):
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
     """Split a call's settings into controls and generation settings.
 
-    Args:
-        lm: the language model; its `kwargs` are the defaults.
-        settings: the call's own settings, as in Predict's `config`; None means unset.
-
-    Returns:
-        The controls, and the generation settings that belong in a Request.
-
     Raises:
         InvalidOption: for an `n` that is not a positive integer.
-
-    Example:
-        >>> import dspy
-        >>> controls, generation = controls_of(dspy.LM("openai/x", temperature=0.5), {"n": 2})
-        >>> controls.candidates, generation["temperature"]
-        (2, 0.5)
     """
     merged = {**lm.kwargs, **settings}
     candidates = merged.get("n") or merged.get("num_generations") or 1

@@ -2,7 +2,7 @@
 
 Tools and texts stay unchanged. The Route says what the provider needs beyond lm15's own translation. An
 earlier turn of the model goes back to the same provider in its original order and with its provider state;
-another provider gets only its text and calls (rule 8).
+another provider gets only its text and calls (the same conversation).
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,18 +37,8 @@ class Written(NamedTuple):
 def to_lm15(request: Request, route: Route) -> Written:
     """Return the canonical Request in lm15's types, and its parts in the provider's own words.
 
-    Args:
-        request: the Request, made fit for the route.
-        route: the route.
-
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for.
-
-    Example:
-        >>> request: Request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-        >>> from sigadapt.providers import anthropic
-        >>> to_lm15(request, anthropic.PROVIDER.routes[0]).request.messages[0].text
-        'hi'
     """
     system, messages = _split_system(request["messages"])
     tools = _tools(request.get("tools") or (), route)
@@ -193,7 +183,7 @@ def _call(call: dict[str, Any], state: tuple[lm15.ContinuationState, ...]) -> lm
         return lm15.ToolCallPart(id=call["id"], name=call["custom"]["name"], input=text, continuation=state)
     function = call["function"]
     args = parse_arguments(function["arguments"])
-    # lm15 sends only objects back. The call's result describes arguments that are not one (rule 5).
+    # lm15 sends only objects back. The call's result describes arguments that are not one (one bad call).
     sent = args if isinstance(args, dict) else {}
     return lm15.ToolCallPart(id=call["id"], name=function["name"], input=sent, continuation=state)
 

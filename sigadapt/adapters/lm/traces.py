@@ -41,27 +41,13 @@ def watches(instance: Any) -> bool:
 
 
 def wrapper_of(method: Any) -> Callable[..., Any] | None:
-    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it.
-
-    Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
-
-    Args:
-        method: `dspy.Adapter.__call__` or `dspy.Adapter.acall`.
-
-    Example:
-        >>> import dspy
-        >>> wrapper_of(dspy.Adapter.__call__)
-    """
+    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it."""
+    # Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
     return getattr(method, "_self_wrapper", None)
 
 
 def shown(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
-    """Return the context in which to call a model, so that its event shows what was sent and what came.
-
-    Args:
-        lm: the language model.
-        sent: the Request, made fit for its route.
-    """
+    """Return the context in which to call a model, so that its event shows what was sent and what came."""
     if not watches(lm) and _OPENINFERENCE not in sys.modules:
         return _NOBODY
     return _context(callbacks=[_Shown(sent), *_settings.get("callbacks", [])])
@@ -158,18 +144,7 @@ def _json(value: Any) -> str:
 def reported(
     adapter: Any, signature: Any, text: str | None, flow: Steps[dict[str, Any]], parses: type[Any]
 ) -> Steps[dict[str, Any]]:
-    """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile.
-
-    Args:
-        adapter: the adapter.
-        signature: the signature that was called.
-        text: the text of the answer.
-        flow: makes the output values.
-        parses: the type of a step that parses a text, which has an event of its own.
-
-    Returns:
-        What `flow` returns. What it raises is raised.
-    """
+    """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile."""
     resume: Callable[[Any], Any] = flow.send
     sent: Any = None
     parsed = False

@@ -52,16 +52,6 @@ def send(
 ) -> list[Any]:
     """Send a Request through the language model, once per candidate.
 
-    Args:
-        lm: the language model.
-        sent: the Request, made fit for the route.
-        route: the route.
-        controls: how it is sent.
-        subscribe: returns the listeners to the calls of the first candidate.
-
-    Returns:
-        One Response per candidate; of a text-completion model, its text.
-
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: if the language model raises it.

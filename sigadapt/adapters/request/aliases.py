@@ -1,11 +1,12 @@
-"""Aliases for tool names and call ids that a provider would refuse (rule 10).
+"""Aliases for tool names and call ids that a provider would refuse (names travel).
 
 An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
 process. It ends in eight digits of the name's hash, so that two names do not share an alias. If another
 declared name equals the alias, the alias gets more digits. `response/typed_calls.py` restores the names.
 
 An id stays with the first call that has it. A call of a later turn with the same id is sent under an alias,
-made from the id and its number of uses. Its result and its place in the turn's state follow (rule 14).
+made from the id and its number of uses. Its result and its place in the turn's state follow (results pair by
+id).
 """
 
 import hashlib
@@ -23,17 +24,7 @@ _DIGITS = (8, 16, 32, 64)
 
 
 def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
-    """Return the aliases of the names that need one, by name.
-
-    Args:
-        names: all tool names, or all call ids, of a Request.
-        pattern: the regular expression that a whole name must match.
-        longest: the most characters that a name may have.
-
-    Example:
-        >>> aliases(["search", "files.read all"], "[a-zA-Z0-9_-]+", 64)
-        {'files.read all': 'files_read_all_b01ac34e'}
-    """
+    """Return the aliases of the names that need one, by name."""
     fullmatch = re.compile(pattern).fullmatch
     misfits = [name for name in names if len(name) > longest or not fullmatch(name) or not is_unicode(name)]
     if not misfits:
@@ -56,10 +47,8 @@ def _alias(name: str, longest: int, taken: set[str], use: int = 1) -> str:
 
 
 def names_in(request: Request) -> list[str]:
-    """Return all tool names in a Request: of declarations, calls and results.
-
-    The tool choice can only name declared tools.
-    """
+    """Return all tool names in a Request: of declarations, calls and results."""
+    # The tool choice can only name declared tools.
     names = [part["name"] for tool in request.get("tools", ()) if (part := named_part(tool))]
     for row in request["messages"]:
         if row["role"] == "tool":
@@ -70,12 +59,7 @@ def names_in(request: Request) -> list[str]:
 
 
 def renamed(request: Request, table: dict[str, str]) -> Request:
-    """Return a copy of the Request with its tools renamed everywhere.
-
-    Args:
-        request: the Request; not changed.
-        table: the new names, by name.
-    """
+    """Return a copy of the Request with its tools renamed everywhere."""
     if not table:
         return request
 
@@ -115,22 +99,7 @@ class NewId(NamedTuple):
 
 
 def with_sendable_ids(request: Request, pattern: str, longest: int) -> tuple[Request, list[NewId]]:
-    """Give every call of a request an id of its own that the provider takes, also in results and state.
-
-    Args:
-        request: the request; not changed.
-        pattern: what the provider takes, as a regular expression for the whole id.
-        longest: how many characters it takes.
-
-    Returns:
-        The request, and the ids that are others now.
-
-    Example:
-        >>> said = {"role": "assistant", "content": None, "tool_calls": [{"id": "call_0"}]}
-        >>> request: Request = {"model": "m", "messages": [said, said]}
-        >>> [(new.message, new.sent) for new in with_sendable_ids(request, ".+", 64)[1]]
-        [(1, 'call_0_00bdcdb7')]
-    """
+    """Give every call of a request an id of its own that the provider takes, also in results and state."""
     given = ids_in(request)
     misfits = aliases(given, pattern, longest)
     if not misfits and len(set(given)) == len(given):

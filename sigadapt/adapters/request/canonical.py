@@ -44,12 +44,7 @@ class Request(_Always, total=False):
 
 
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a tool, a call or a choice that has its name; an empty dict if the provider runs it.
-
-    Example:
-        >>> named_part({"type": "custom", "custom": {"name": "run"}})["name"]
-        'run'
-    """
+    """Return the named part of a tool, call or choice; an empty dict if the provider runs it."""
     return entry.get("function") or entry.get("custom") or {}
 
 
@@ -62,26 +57,9 @@ def build_request(
 ) -> Request:
     """Make a canonical Request of messages, declarations and generation settings.
 
-    Args:
-        model: the language model's name, as in `dspy.LM`.
-        messages: the conversation as OpenAI chat messages.
-        decls: the declared tools; sent exactly as written.
-        options: the adapter's options.
-        generation: `temperature` and the like. `tool_choice` and `parallel_tool_calls` in it come before the
-            adapter's options.
-
-    Returns:
-        The Request; without the key `tools` if no tool is declared.
-
     Raises:
         InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
-            without tools (rule 4).
-
-    Example:
-        >>> decls = ToolDecls([{"name": "now"}])
-        >>> request = build_request("m", [], decls, Options(tool_choice="required"), {"temperature": 0})
-        >>> request["tool_choice"], request["tools"][0]["function"]["name"], list(request)[0]
-        ('required', 'now', 'temperature')
+            without tools (fail before the call).
     """
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)
@@ -115,20 +93,9 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
     """Return a tool choice in its canonical form (`tool_choice.py`), checked against the declarations.
 
-    Args:
-        choice: a mode, a tool's name, several names, or an object as any provider documents it.
-        decls: the declared tools, those that the provider runs included.
-
     Raises:
         InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
             not a tool choice.
-
-    Example:
-        >>> decls = ToolDecls([{"name": "search", "parameters": {"type": "object", "properties": {}}}])
-        >>> canonical_choice("search", decls)
-        {'type': 'function', 'function': {'name': 'search'}}
-        >>> canonical_choice("required", decls)
-        'required'
     """
     if isinstance(choice, Mapping):
         return object_choice(choice, decls)

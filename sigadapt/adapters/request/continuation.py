@@ -1,4 +1,4 @@
-"""Make the Request that asks again after bad calls, in the same conversation (rule 5).
+"""Make the Request that asks again after bad calls, in the same conversation (one bad call).
 
 The assistant turn is sent back unchanged. Each bad call gets a failed result with the code, the path and the
 reason of its error. Each good call is kept, and its result says not to repeat it. Arguments that are not an
@@ -16,15 +16,7 @@ _ACCEPTED = "This call is accepted. Do not repeat it."
 
 
 def asking_again(request: Request, calls: ToolCalls) -> Request:
-    """Return the Request that asks again after an answer with bad calls.
-
-    Args:
-        request: the Request that was answered; not changed.
-        calls: the answer's calls, good and bad.
-
-    Returns:
-        A new Request: the same conversation, then the turn that made the calls, then a result for each call.
-    """
+    """Return the Request that asks again after an answer with bad calls."""
     results = [
         ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)
         if isinstance(call, ToolCall)

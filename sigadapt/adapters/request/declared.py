@@ -13,12 +13,7 @@ from sigadapt.signatures.toolset import RequestContext, resolving
 
 
 def declared_before(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls | None:
-    """Return the declarations of a call, if they are declared already; None if `declared` has to read them.
-
-    Args:
-        plan: the signature's Plan.
-        inputs: the values of the signature's input fields.
-    """
+    """Return the declarations of a call if they exist already; None if `declared` has to read them."""
     given = inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     return decls if decls is not None and decls.tools else None
@@ -29,14 +24,9 @@ def declared(
 ) -> Steps[ToolDecls]:
     """Return the declarations of a call. It is a generator, because toolsets may have to be awaited.
 
-    Args:
-        plan: the signature's Plan.
-        signature: the signature that was called.
-        inputs: the values of its input fields.
-        settings: the generation settings of this call.
-
     Raises:
-        InvalidToolDecl: for a value that cannot be declared as a tool (rule 4), for a missing value of a
+        InvalidToolDecl: for a value that cannot be declared as a tool (fail before the call), for a missing
+        value of a
             required tools field, and for no tools if the signature requires a call.
     """
     given = inputs.get(plan.tools)

@@ -14,22 +14,7 @@ Row = dict[str, Any]
 
 
 def without_equal_calls(rows: list[Row]) -> Iterator[tuple[int, int, list[Row]]]:
-    """Find the turns that have equal calls.
-
-    Args:
-        rows: the messages of a canonical Request; results follow the turn whose calls they answer.
-
-    Returns:
-        For each such turn its place, the place after its results, and the rows that replace both.
-
-    Example:
-        >>> calls = [{"id": id, "function": {"name": "now", "arguments": "{}"}} for id in ("a", "b")]
-        >>> turn = {"role": "assistant", "content": "Hm.", "tool_calls": calls}
-        >>> results = [{"role": "tool", "tool_call_id": id} for id in ("a", "b")]
-        >>> [(place, end, made)] = without_equal_calls([turn, *results])
-        >>> place, end, [row.get("tool_call_id") or row["tool_calls"][0]["id"] for row in made]
-        (0, 3, ['a', 'a', 'b', 'b'])
-    """
+    """Find the turns that have equal calls."""
     for place, row in enumerate(rows):
         groups = _groups(row.get("tool_calls") or ()) if row["role"] == "assistant" else []
         if len(groups) > 1:

@@ -1,4 +1,4 @@
-"""Make a canonical Request fit for its route, and record every change (rule 3: nothing silent).
+"""Make a canonical Request fit for its route, and record every change (nothing silent: nothing silent).
 
 A `Route` (`providers/provider.py`) says what does not reach the provider. Such a part is renamed, lowered
 (the same intent by other means) or dropped, or the call is refused if the program depends on it. Hooks get
@@ -59,23 +59,12 @@ class Lowered(NamedTuple):
 def lowered(request: Request, route: Route) -> Lowered:
     """Return a Request made fit for a route, with a record of the changes.
 
-    Args:
-        request: the canonical Request; not changed.
-        route: the route.
-
     Raises:
         InvalidOption: for a forced tool choice without tools, or while thinking is on if the provider refuses
             this.
         InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
         InvalidHistory: `unreadable_state`, for saved provider state that is none; `unsendable_content`, for a
             result with something that the route cannot send.
-
-    Example:
-        >>> from sigadapt.providers import ollama
-        >>> tools = [{"type": "function", "function": {"name": "now"}}]
-        >>> request: Request = {"model": "m", "messages": [], "tools": tools, "tool_choice": "none"}
-        >>> lowered(request, ollama.PROVIDER.routes[0]).changes[0].what
-        'lowered'
     """
     if _goes_as_it_is(request, route):
         return Lowered(request, {}, ())
@@ -181,7 +170,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
 
 
 def _without_choice(request: Request, form: str, changes: list[Change]) -> Request:
-    """Drop the choice of a request without tools, which providers refuse; refuse a forced one (rule 4)."""
+    """Drop the choice of a request without tools, which providers refuse; refuse a forced one."""
     if form not in ("auto", "none", "validated"):
         raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
     changes.append(Change("/tool_choice", "dropped", "no tools are sent, and so there is nothing to choose"))
@@ -299,11 +288,9 @@ def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
 
 
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Give each call of a custom tool the form that the route takes.
-
-    So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of
-    a function, whose argument `input` is the text.
-    """
+    """Give each call of a custom tool the form that the route takes."""
+    # So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of a
+    # function, whose argument `input` is the text.
     customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
     made_custom = ("custom" in call for row in request["messages"] for call in row.get("tool_calls") or ())
     if not customs and not any(made_custom):
@@ -374,10 +361,8 @@ def _new_id(new: NewId) -> Change:
 
 
 def _without_halves(request: Request, changes: list[Change]) -> Request:
-    """Replace half of a surrogate pair in a text, because no request can hold it.
-
-    Here that is done in questions. In turns and results, whoever writes them for the provider does it.
-    """
+    """Replace half of a surrogate pair in a text, because no request can hold it."""
+    # Here that is done in questions. In turns and results, whoever writes them for the provider does it.
     rows = request["messages"]
     halved = [number for number, row in enumerate(rows) if _is_halved(row.get("content"))]
     why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
@@ -452,10 +437,9 @@ def _kind(item: dict[str, Any]) -> str | None:
 
 
 def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Add what the provider asks for in place of missing state, to the first calls of the running turn.
-
-    The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every turn.
-    """
+    """Add what the provider asks for in place of missing state, to the first calls of the running turn."""
+    # The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every
+    # turn.
     rows = request["messages"]
     asked = max((number for number, row in enumerate(rows) if row["role"] == "user"), default=-1)
     sent = list(rows)

@@ -39,20 +39,9 @@ def messages_of(
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form.
 
-    Args:
-        adapter: the adapter, whose words describe the text fields.
-        rest: the signature without its tool fields.
-        demos: few-shot examples.
-        inputs: the call's input values; values without a field are ignored.
-
     Raises:
-        InvalidHistory: for a call without a result or a result without a call; names the id (rule 4).
-
-    Example:
-        >>> from sigadapt import ChatAdapter
-        >>> rest = dspy.Signature("question ->", "Answer.")
-        >>> [message["role"] for message in messages_of(ChatAdapter(), rest, [], {"question": "Why?"})]
-        ['system', 'user']
+        InvalidHistory: for a call without a result or a result without a call; names the id (fail before the
+        call).
     """
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -78,7 +67,7 @@ def messages_of(
 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
-    """Return whether any input is given. A call that only brings results must not add a question (rule 8)."""
+    """Return whether any input is given. A call that only brings results must not add a question."""
     for name in prompt.inputs:  # noqa: SIM110  (any() with a generator takes three times as long)
         if inputs.get(name) is not None:
             return True
@@ -86,10 +75,9 @@ def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
 
 
 def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[list[Round]]]:
-    """The events of the history, and the rounds that each of them brings; last, those of the request.
-
-    A round answers the calls of its own event or, where the event goes on from them, those of an earlier one.
-    """
+    """The events of the history, and the rounds that each of them brings; last, those of the request."""
+    # A round answers the calls of its own event or, where the event goes on from them, those of an earlier
+    # one.
     history = inputs.get(fields.history) if fields.history else None
     events = _read(dspy.History, history, fields.history).messages if history is not None else []
     results = inputs.get(fields.results) if fields.results else None
@@ -161,10 +149,8 @@ def _event(
     event: dict[str, Any],
     rounds: list[list[Round]],
 ) -> Iterator[Message]:
-    """Yield the messages of one history event: the question, its rounds, what the model said and called.
-
-    `rounds` starts with those that this event brings; those of each later event follow.
-    """
+    """Yield the messages of one history event: the question, its rounds, what the model said and called."""
+    # `rounds` starts with those that this event brings; those of each later event follow.
     if _asks(prompt, event):
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = _calls_in(event)
@@ -265,7 +251,7 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
 
 
 def _round(answered: Round, text: str | None) -> Iterator[Message]:
-    """Yield the turn that made the calls, then one result per call, with nothing between them (rule 8)."""
+    """Yield the turn that made the calls, then one result per call, with nothing between them."""
     results = {result.call_id: result for result in answered.results}
     own = answered.calls.turn
     groups = [
@@ -302,13 +288,7 @@ def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, A
 def assistant_message(
     calls: Iterable[ToolCall | InvalidToolCall | Repeat], turn: Turn, text: str | None
 ) -> Message:
-    """Return the assistant message that replays a turn with calls (rule 8).
-
-    Args:
-        calls: the calls of the turn, in order.
-        turn: the turn.
-        text: what the model said beside the calls.
-    """
+    """Return the assistant message that replays a turn with calls (the same conversation)."""
     return {
         "role": "assistant",
         "content": text,

@@ -61,19 +61,7 @@ _PROMPTS: WeakCache[WeakCache[tuple[Any, Prompt]]] = WeakCache()
 
 
 def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
-    """Return what an adapter says about a signature; cached, unless the adapter has words of its own.
-
-    Args:
-        adapter: the adapter.
-        rest: the signature without its tool fields.
-
-    Example:
-        >>> from sigadapt import JSONAdapter
-        >>> print(prompt_of(JSONAdapter(), dspy.Signature("question -> answer", "Be brief.")).system)
-        Be brief.
-        <BLANKLINE>
-        Tool calls aside, respond with a JSON object in the following order of fields: `answer`.
-    """
+    """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
     of_signature, words = _PROMPTS.of(rest, WeakCache), _words_of(adapter)
     known = of_signature.get(adapter)
     if known is not None and known[0] == words:
@@ -91,24 +79,10 @@ def _words_of(adapter: TextFormat) -> tuple[Any, ...]:
 
 
 def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
-    """Return the user's message: `adapter.format_user_message_content`, and the reminder if there is one.
-
-    DSPy builds a pydantic adapter for every value of every call, even for plain texts. DSPy's own methods put
-    texts in unchanged, so a template of them is made once. Other methods and other values go through DSPy.
-
-    Args:
-        adapter: the adapter.
-        rest: the signature whose input fields are shown.
-        prompt: the Prompt of both, from `prompt_of`.
-        inputs: the fields' values; values without a field are ignored.
-
-    Example:
-        >>> from sigadapt import ChatAdapter
-        >>> adapter, rest = ChatAdapter(), dspy.Signature("question -> answer")
-        >>> print(question(adapter, rest, prompt_of(adapter, rest), {"question": "Why?"}))
-        [[ ## question ## ]]
-        Why?
-    """
+    """Return the user's message: `adapter.format_user_message_content`, and the reminder if there is one."""
+    # DSPy builds a pydantic adapter for every value of every call, even for plain texts. DSPy's own methods
+    # put texts in unchanged, so a template of them is made once. Other methods and other values go through
+    # DSPy.
     names = tuple([name for name in prompt.inputs if name in inputs])
     values = tuple([inputs[name] for name in names])
     if prompt.templated and _are_texts(values):
@@ -151,11 +125,9 @@ _TOLD: WeakCache[type[Signature] | None] = WeakCache()
 
 
 def told(rest: type[Signature]) -> type[Signature]:
-    """Return the signature as a model is told of it: an optional text is a text.
-
-    DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None. Whether
-    there is a text at all is for the calls to say, not for the model.
-    """
+    """Return the signature as a model is told of it: an optional text is a text."""
+    # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
+    # Whether there is a text at all is for the calls to say, not for the model.
     return _TOLD.of(rest, lambda: _with_plain_texts(rest)) or rest
 
 
@@ -201,17 +173,7 @@ def in_own_words(adapter: TextFormat) -> bool:
 
 
 def described(rest: type[Signature], form: str = "", task: str | None = None) -> str:
-    r"""Return a system text: the instructions, the fields worth describing, and the form of the outputs.
-
-    Args:
-        rest: the signature without its tool fields.
-        form: a description of the text outputs' form.
-        task: a text that replaces the instructions; None to use them unchanged.
-
-    Example:
-        >>> described(dspy.Signature("question: str, days: int -> answer", "Answer."))
-        'Answer.\n\nInput fields:\n1. `days` (int):'
-    """
+    """Return a system text: the instructions, the fields worth describing, and the form of the outputs."""
     inputs, outputs = _worth_listing(rest.input_fields), _worth_listing(rest.output_fields)
     pieces = (
         textwrap.dedent(rest.instructions).strip() if task is None else task,
@@ -233,13 +195,7 @@ def _line(name: str, field: FieldInfo) -> str:
 
 
 def form_of(adapter: TextFormat, rest: type[Signature]) -> str:
-    """Return DSPy's words about the form of text outputs: a short sentence, or the structure for other types.
-
-    Example:
-        >>> from sigadapt import ChatAdapter
-        >>> form_of(ChatAdapter(), dspy.Signature("question -> answer"))[:38]
-        'Respond with the corresponding output '
-    """
+    """Return DSPy's description of the text outputs: a short sentence, or the structure for other types."""
     if all(cast("Any", field.annotation) in (str, str | None) for field in rest.output_fields.values()):
         return adapter.user_message_output_requirements(rest)
     return adapter.format_field_structure(rest)

@@ -1,4 +1,4 @@
-"""Results with images, files or audio: decide for each of these where the route can send it (rules 3 and 8).
+"""Results with images, files or audio: decide for each of these where the route can send it.
 
  a. Inside the result, if the provider's results can hold it.
  b. As text inside the result, if it is a file of text.
@@ -41,10 +41,6 @@ def has_content(request: Request) -> bool:
 
 def with_content(request: Request, route: Route) -> Placed:
     """Put what the results hold into its places.
-
-    Args:
-        request: the Request; not changed.
-        route: the route.
 
     Raises:
         InvalidHistory: `unsendable_content`, with the tool and what its result holds.

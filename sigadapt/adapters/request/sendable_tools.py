@@ -6,7 +6,8 @@ reach its provider. Rules:
 
  a. A field of that list stays as its author wrote it. Any other field is dropped, and recorded.
  b. The JSON Schema of a result has another name on each wire. It gets the name that this wire has for it.
- c. A custom tool is refused where the provider has none (rule 4). A function in its place would be called
+ c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
+ be called
     with JSON, which is not what its author's grammar says.
  d. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
     tools are sent at once, and the search is dropped.
@@ -42,19 +43,8 @@ _KNOWN: WeakCache[dict[Route, Sendable]] = WeakCache()
 def sendable(tools: Sequence[Json], route: Route) -> Sendable:
     """Return the tools with the fields that a route takes, and a record of the others.
 
-    Args:
-        tools: the canonical Request's tools; not changed.
-        route: the route.
-
     Raises:
         InvalidToolDecl: `not_portable`, for a custom tool on a route without custom tools.
-
-    Example:
-        >>> from sigadapt.providers import ollama
-        >>> tool = {"type": "function", "function": {"name": "now"}, "cache_control": {"type": "ephemeral"}}
-        >>> sent = sendable([tool], ollama.PROVIDER.routes[0])
-        >>> sent.tools, [(loss.where, loss.what) for loss in sent.losses]
-        ([{'type': 'function', 'function': {'name': 'now'}}], [('/0/cache_control', 'dropped')])
     """
     known = _KNOWN.of(tools, dict[Route, Sendable])
     if route not in known:

@@ -14,30 +14,13 @@ _WITH_TEXT = frozenset({"text", "thinking"})
 
 
 def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the provider state of a message's turn; None if it has none.
-
-    Example:
-        >>> state_of({"role": "user", "content": "Hi."}) is None
-        True
-    """
+    """Return the provider state of a message's turn; None if it has none."""
     turn = row.get("turn")
     return None if turn is None else turn.state
 
 
 def refuse_unreadable_states(request: Request, takes: Collection[str]) -> None:
-    """Raise InvalidHistory `unreadable_state`, unless every turn's state is of the form of `reading.py`.
-
-    Args:
-        request: the request.
-        takes: the dialects whose state goes back, which has to be sendable too.
-
-    Example:
-        >>> said = {"role": "assistant", "tool_calls": [], "turn": Turn(state={"items": []})}
-        >>> refuse_unreadable_states({"model": "m", "messages": [said]}, {"m"})
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidHistory: the provider state of message 0 cannot be sent back: it names no \
-dialect. Load turns from what model_dump or model_dump_json wrote, or leave their state out.
-    """
+    """Raise InvalidHistory `unreadable_state`, unless every turn's state is of the form of `reading.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
         fault = None if state is None else _fault(state, takes)

@@ -22,22 +22,8 @@ _FIX = (
 def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest.
 
-    Args:
-        request: the canonical Request.
-        sent: the same, made fit for its route. If its tools are in its words, those of `request` count.
-        most: the budget in bytes.
-        field: the tools field.
-
     Raises:
         InvalidToolDecl: `over_tool_budget`, with the largest tools and their bytes.
-
-    Example:
-        >>> tools = [{"type": "function", "function": {"name": "now", "description": "The time."}}]
-        >>> request: Request = {"model": "m", "messages": [], "tools": tools}
-        >>> refuse_large(request, Lowered(request, {}, ()), 50, "tools")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: field 'tools', tool 'now': the request's 1 tool has 71 bytes, and \
-max_tool_bytes is 50. The largest: 'now' 71. Choose ...
     """
     sizes = _sizes(sent.request.get("tools") or request.get("tools") or [])
     total = sum(sizes.values())

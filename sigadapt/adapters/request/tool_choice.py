@@ -35,20 +35,8 @@ _MODE_WORDS = {
 def object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     """Return a tool choice that is an object, in its canonical form.
 
-    Args:
-        choice: the object, as a provider documents it.
-        decls: the declared tools.
-
     Raises:
         InvalidOption: for an undeclared tool, and for an object that is not a tool choice.
-
-    Example:
-        >>> decls = ToolDecls([{"name": "now"}, {"type": "web_search_20250305", "name": "web_search"}])
-        >>> (
-        ...     object_choice({"type": "any"}, decls),
-        ...     object_choice({"type": "tool", "name": "web_search"}, decls),
-        ... )
-        ('required', {'type': 'web_search_20250305', 'name': 'web_search'})
     """
     config = choice.get("functionCallingConfig") or choice.get("function_calling_config") or choice
     if isinstance(config, Mapping) and "mode" in config and "type" not in config:
@@ -70,10 +58,6 @@ def object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
 
 def chosen(name: str, decls: ToolDecls) -> Json:
     """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs.
-
-    Args:
-        name: the tool's name; for a tool that the provider runs, its name or its type.
-        decls: the declared tools.
 
     Raises:
         InvalidOption: for an undeclared tool.
@@ -102,12 +86,7 @@ def not_a_choice(choice: object) -> InvalidOption:
 
 
 def form_of(choice: str | Json) -> str:
-    """Return the form of a canonical tool choice, as `Route.choices` names it.
-
-    Example:
-        >>> form_of("auto"), form_of({"type": "custom", "custom": {"name": "run"}}), form_of({"type": "mcp"})
-        ('auto', 'custom', 'own')
-    """
+    """Return the form of a canonical tool choice, as `Route.choices` names it."""
     if isinstance(choice, str):
         return choice
     if choice["type"] == "allowed_tools":

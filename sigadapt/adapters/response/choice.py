@@ -4,7 +4,7 @@ A Response passes three stages: its plain body (`response_bodies.py`), the Readi
 makes of the body (`providers/`), and the Choice with decoded and typed calls (`typed_calls.py`). The events
 of a stream are put together to a body first (`stream_events.py`, and the provider's `assemble`). Rules:
 
- a. A bad call never raises. It becomes an `InvalidToolCall` with a code (rule 3).
+ a. A bad call never raises. It becomes an `InvalidToolCall` with a code (nothing silent).
  b. `UnreadableResponse` is raised only if there is no answer: the format is unknown, or there is an error and
     nothing else. If an error ends an answer, the Choice has what was said before, and the finish reason
     `error`.
@@ -157,18 +157,7 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 def choice_of(
     reading: Reading, raw: Any, taken: Collection[str] = (), answered: Collection[str] = ()
 ) -> Choice:
-    """Return the Choice of one Reading.
-
-    Args:
-        reading: the candidate.
-        raw: what it was read from.
-        taken: ids that a synthesised id must not repeat (`typed_calls`).
-        answered: ids that no call may have, not even from the provider (`typed_calls`).
-
-    Example:
-        >>> choice_of(Reading(None, None, [("c1", "now", "{}")], "stop"), None).finish_reason
-        'tool_calls'
-    """
+    """Return the Choice of one Reading."""
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)
@@ -183,17 +172,9 @@ def choice_of(
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     """Return one Reading per candidate of a Response.
 
-    Args:
-        response: what `choice_from_response` takes.
-        dialect: the wire format; None to detect it.
-
     Raises:
         UnreadableResponse: as in `choice_from_response`.
         InvalidOption: as in `choice_from_response`.
-
-    Example:
-        >>> readings_of({"choices": [{"message": {"content": "Yes."}}]})[0].text
-        'Yes.'
     """
     body: Json = response
     if type(response) is not dict:

@@ -13,13 +13,7 @@ from sigadapt.schemas.json_values import Json, cut, spelled
 
 
 def error_in(body: Json) -> str | None:
-    """Return the error message in a body or in an event of a stream; None if there is no error.
-
-    Example:
-        >>> error_in({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-        'Overloaded'
-        >>> error_in({"error": None, "choices": []})
-    """
+    """Return the error message in a body or in an event of a stream; None if there is no error."""
     error = body.get("error")
     if error:
         return _message(error)
@@ -31,22 +25,12 @@ def error_in(body: Json) -> str | None:
 
 
 def complaint_in(body: Json) -> str | None:
-    """Return the `message` or `detail` of a body without an answer; some servers report errors like this.
-
-    Example:
-        >>> complaint_in({"message": "invalid api token"})
-        'invalid api token'
-    """
+    """Return the `message` or `detail` of a body without an answer; some servers report errors like this."""
     return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)
 
 
 def until_error(events: Sequence[Json]) -> tuple[Sequence[Json], str | None]:
-    """Return the events before the first error and its message; without an error, all events and None.
-
-    Example:
-        >>> until_error([{"a": 1}, {"error": "Overloaded"}, {"a": 2}])
-        ([{'a': 1}], 'Overloaded')
-    """
+    """Return the events before the first error and its message; without an error, all events and None."""
     for n, event in enumerate(events):
         message = error_in(event)
         if message is not None:

@@ -12,18 +12,8 @@ from sigadapt.schemas.json_values import Json, is_object
 def body_of(response: Any) -> Json:
     """Return the body of a response, or of an event of a stream, as plain dicts and lists.
 
-    Args:
-        response: a dict, any SDK's pydantic object, or DSPy's legacy output (a text, or a dict with `text`).
-
-    Returns:
-        The same dict, if it is one; otherwise a new one.
-
     Raises:
         UnreadableResponse: for anything else.
-
-    Example:
-        >>> body_of("It is sunny.")
-        {'text': 'It is sunny.'}
     """
     if is_object(response):
         return response
@@ -53,15 +43,7 @@ def _as_sent(body: Json) -> Json:
 
 
 def chat_body(output: Json) -> Json:
-    """Return DSPy's legacy output as a chat completion.
-
-    Args:
-        output: a dict with `text`; its `tool_calls` may be LiteLLM's objects.
-
-    Example:
-        >>> chat_body({"text": "It is sunny."})["choices"][0]["message"]["content"]
-        'It is sunny.'
-    """
+    """Return DSPy's legacy output as a chat completion."""
     calls = output.get("tool_calls")
     if isinstance(calls, list):
         calls = [

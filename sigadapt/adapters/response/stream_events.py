@@ -35,23 +35,11 @@ _BETWEEN = re.compile(r"[\s,\[\]]*")
 
 
 def events_of(stream: Any) -> list[Any]:
-    r"""Return the events of a stream, in order.
-
-    Args:
-        stream: text, bytes, an iterable of pieces of either, or an iterable of events (returned as they are).
-
-    Returns:
-        The decoded events of text and bytes; else the items of the iterable.
+    """Return the events of a stream, in order.
 
     Raises:
         UnreadableResponse: for text with invalid JSON, for pieces of different types, and for a value that is
             not a stream.
-
-    Example:
-        >>> events_of([b'data: {"a": 1}\r\n', b"\r\ndata: [DONE]\r\n\r\n"])
-        [{'a': 1}]
-        >>> events_of('[{"a": 1},\n{"a": 2}]')
-        [{'a': 1}, {'a': 2}]
     """
     if isinstance(stream, (str, bytes, bytearray)):
         return list(_decoded(_text([stream])))
@@ -67,12 +55,7 @@ def events_of(stream: Any) -> list[Any]:
 
 
 def server_sent(texts: list[str]) -> str:
-    r"""Return the data of events as the text of server-sent events.
-
-    Example:
-        >>> server_sent(['{"a": 1}'])
-        'data: {"a": 1}\n\n'
-    """
+    """Return the data of events as the text of server-sent events."""
     lines = (text.replace("\n", "\ndata: ") for text in texts)
     return "".join(f"data: {line}\n\n" for line in lines)
 

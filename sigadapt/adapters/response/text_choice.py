@@ -70,18 +70,8 @@ def text_read(
 ) -> "TextReading":
     """Return what a text says.
 
-    Args:
-        text: what the model wrote.
-        schemas: the schemas of arguments by the names of the declared tools.
-        formats: names of formats; None for all.
-        how: `starts_in_reasoning`, `undeclared` and `expected` of `read_text`.
-
     Raises:
         InvalidOption: for an unknown format.
-
-    Example:
-        >>> text_read("<think>Hm.</think>Yes.", {})
-        TextReading(text='Yes.', reasoning='Hm.', calls=[])
     """
     from sigadapt.providers.text_calls import FORMATS, named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.providers.text_calls.reader import read_text  # noqa: PLC0415
@@ -91,23 +81,13 @@ def text_read(
 
 
 def schemas_of(tools: object) -> dict[str, Json]:
-    """Return the schemas of arguments by the names of the tools.
-
-    Example:
-        >>> schemas_of([{"name": "now", "parameters": {"type": "object"}}])
-        {'now': {'type': 'object'}}
-    """
+    """Return the schemas of arguments by the names of the tools."""
     decls = cast("ToolDecls", tools) if issubclass(type(tools), ToolDecls) else ToolDecls(tools)
     return {decl.name: decl.parameters for decl in decls}
 
 
 def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
-    """Return what was read of a text as a Reading.
-
-    Args:
-        read: what was read.
-        finish: why the answer ended, if its provider said so.
-    """
+    """Return what was read of a text as a Reading."""
     calls: list[RawCall] = [(call.id, call.name, call.arguments) for _, call in read.calls]
     return Reading(read.text, read.reasoning, calls, finish)
 
@@ -115,20 +95,7 @@ def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
 def with_calls_of_text(
     reading: Reading, schemas: Mapping[str, Json], *, undeclared: bool, expected: str = ""
 ) -> Reading:
-    """Return a Reading with the calls and the thinking that its text holds, and the text without them.
-
-    Args:
-        reading: one candidate of an answer, with text and without calls.
-        schemas: the schemas of arguments by the names of the declared tools.
-        undeclared: whether markup with a name that is not declared, or without one, is a call too.
-        expected: the format in which the model was asked to write; a faulty call in it is a bad call.
-
-    Example:
-        >>> said = Reading('Look.<tool_call>{"name": "now"}</tool_call>', None, [], "stop")
-        >>> read = with_calls_of_text(said, {"now": {}}, undeclared=False)
-        >>> read.text, [name for _, name, _ in read.calls]
-        ('Look.', ['now'])
-    """
+    """Return a Reading with the calls and the thinking that its text holds, and the text without them."""
     read = text_read(reading.text or "", schemas, undeclared=undeclared, expected=expected)
     found = reading_of(read, reading.finish)
     ended = reading.finish is not None and reading.finish not in _CUTTING
@@ -145,25 +112,14 @@ def _ended(call: RawCall) -> RawCall:
 
 
 def recovered(calls: ToolCalls) -> ToolCalls:
-    """Return the calls marked as read from text.
-
-    Example:
-        >>> recovered(ToolCalls([{"name": "now", "args": {}}]))[0].altered
-        ('recovered',)
-    """
+    """Return the calls marked as read from text."""
     good = [call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls]
     bad = tuple(call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls.invalid)
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
 def looks_like(text: str, tools: object) -> tuple[str, str] | None:
-    r"""Return the format and the tool of the first call that a text holds; None if it holds none.
-
-    For the error of a native call that found no call: it says what the text looks like.
-
-    Example:
-        >>> looks_like("<function=now>\n</function>", [{"name": "now"}])
-        ('qwen3-coder-xml', 'now')
-    """
+    """Return the format and the tool of the first call that a text holds; None if it holds none."""
+    # For the error of a native call that found no call: it says what the text looks like.
     calls = text_read(text, schemas_of(tools)).calls
     return (calls[0][0], calls[0][1].name) if calls else None

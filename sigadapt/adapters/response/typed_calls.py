@@ -2,10 +2,10 @@
 
 Rules:
 
- a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (rule 3).
+ a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (nothing silent).
  b. The provider's id is kept. A missing id becomes `call_<n>`: n is the call's position from 1, or the next
     free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
-    `renumbered` (rule 6).
+    `renumbered` (ids).
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
     `truncated`, because an SDK or the provider may have closed them.
@@ -41,18 +41,7 @@ _ONLY_TEXTS = {str}
 
 
 def arguments_of(sent: Any) -> Arguments:
-    """Decode the arguments of a raw call. Never raises.
-
-    Args:
-        sent: JSON text, a decoded value, the `FreeText` of a custom tool's call, or a `CutOff` of these.
-
-    Returns:
-        The arguments as text, and the decoded object or a Flaw. That of a FreeText is `{"input": text}`.
-
-    Example:
-        >>> arguments_of('{"city": "Paris"}')[1], arguments_of(CutOff('{"city": "Par'))[1].code
-        ({'city': 'Paris'}, 'truncated')
-    """
+    """Decode the arguments of a raw call. Never raises."""
     if type(sent) is FreeText:
         return str(sent), {"input": str(sent)}
     if isinstance(sent, str):
@@ -68,23 +57,7 @@ def arguments_of(sent: Any) -> Arguments:
 def typed_calls(
     reading: Reading, taken: Collection[str] = (), answered: Collection[str] = ()
 ) -> ToolCalls | None:
-    """Return the typed calls of one candidate.
-
-    Args:
-        reading: the candidate.
-        taken: ids already used in the conversation, which a synthesised id must not repeat.
-        answered: ids of earlier answers to the same call, which not even a provider's id may repeat: their
-            calls end up in the same ToolCalls.
-
-    Returns:
-        The calls, good and bad; None if there are none.
-
-    Example:
-        >>> reading = Reading("Let me look.", None, [(None, "now", "{}"), ("c", "now", "{")], "tool_calls")
-        >>> calls = typed_calls(reading)
-        >>> calls[0].id, calls.invalid[0].code, calls.text
-        ('call_1', 'invalid_json', 'Let me look.')
-    """
+    """Return the typed calls of one candidate."""
     if not reading.calls:
         return None
     good: list[ToolCall] = []
@@ -137,17 +110,7 @@ def _with_ids(state: Json, ids: list[str]) -> Json:
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
-    """Return the calls, good and bad, with declared names in the place of aliases (rule 10).
-
-    Args:
-        calls: the calls, with the names that the model used.
-        aliases: the alias of each declared name that has one.
-
-    Example:
-        >>> calls = ToolCalls([{"name": "files_read_1", "args": {}}])
-        >>> with_declared_names(calls, {"files.read": "files_read_1"})
-        ToolCalls([files.read()])
-    """
+    """Return the calls, good and bad, with declared names in the place of aliases (names travel)."""
     if not aliases:
         return calls
     declared = {alias: name for name, alias in aliases.items()}
@@ -160,19 +123,8 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
 
 
 def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
-    """Return the calls, with those of tools that the tool choice does not allow as bad ones.
-
-    For prompted calls, where no provider enforces the choice.
-
-    Args:
-        calls: the calls.
-        choice: the canonical tool choice.
-
-    Example:
-        >>> calls = ToolCalls([{"name": "now", "args": {}}])
-        >>> of_chosen_tools(calls, {"type": "function", "function": {"name": "search"}}).invalid[0].code
-        'unknown_tool'
-    """
+    """Return the calls, with those of tools that the tool choice does not allow as bad ones."""
+    # For prompted calls, where no provider enforces the choice.
     if choice is None or choice in ("auto", "required"):
         return calls
     allowed = [] if isinstance(choice, str) else _chosen_names(choice)
@@ -200,30 +152,14 @@ def _moved(calls: Iterable[C], before: int) -> list[C]:
 
 
 def identity(call: ToolCall) -> str:
-    """Return what a call asks for: two calls of one name and the same arguments have the same.
-
-    Example:
-        >>> one = ToolCall(id="call_1", name="f", args={"a": 1, "b": 2})
-        >>> identity(one) == identity(ToolCall(id="call_2", name="f", args={"b": 2, "a": 1}))
-        True
-    """
+    """Return what a call asks for: two calls of one name and the same arguments have the same."""
     return json.dumps([call.name, call.args], sort_keys=True)
 
 
 def with_later_calls(
     accepted: Sequence[ToolCall], calls: ToolCalls, before: int
 ) -> tuple[list[ToolCall], ToolCalls]:
-    """Put the calls of an answer to a reask beside those that were accepted before it.
-
-    Args:
-        accepted: the good calls of the answers before.
-        calls: the answer's calls.
-        before: how many calls, good and bad, the answers before made.
-
-    Returns:
-        The accepted calls, of which those that the answer makes again are marked `repeated`; and the answer's
-        own, numbered on and without the repeats, which stand in their turn and go back with it.
-    """
+    """Put the calls of an answer to a reask beside those that were accepted before it."""
     known = {identity(call): call.id for call in reversed(accepted)}
     good, repeats = list[ToolCall](), list[Repeat]()
     for call in _moved(calls, before):
@@ -255,14 +191,7 @@ def _marked(call: ToolCall) -> ToolCall:
 
 
 def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:
-    """Return the last answer's calls together with the good calls of the answers before it.
-
-    Args:
-        kept: the good calls of the earlier answers.
-        calls: the last answer's calls; None if it made none.
-        turn: what the last answer said.
-        before: how many calls, good and bad, the earlier answers made.
-    """
+    """Return the last answer's calls together with the good calls of the answers before it."""
     if not kept:
         return calls
     made = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)

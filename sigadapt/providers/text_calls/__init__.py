@@ -53,10 +53,6 @@ def named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
 
     Raises:
         InvalidOption: for an unknown name; the message lists the known ones.
-
-    Example:
-        >>> [each.name for each in named(["plain-json", "hermes"])]
-        ['hermes', 'plain-json']
     """
     wanted = [formats] if isinstance(formats, str) else list(formats)
     for name in wanted:

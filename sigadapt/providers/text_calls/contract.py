@@ -18,7 +18,7 @@ from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
 
 MOST_CALLS = 1_000
-"""How many calls of one text are read (rule 15). The markup of any further ones stays text."""
+"""How many calls of one text are read (bounded). The markup of any further ones stays text."""
 
 
 MOST_PARAMETERS = 1_000
@@ -53,11 +53,6 @@ class Tools:
     Args:
         schemas: the schemas of arguments by the names of the tools.
         undeclared: whether a name that is not declared counts too, where markup says that it is a call.
-
-    Example:
-        >>> tools = Tools({"now": {"type": "object"}})
-        >>> tools.name_of("functions.now"), tools.name_of("later")
-        ('now', None)
     """
 
     def __init__(self, schemas: Mapping[str, Json], *, undeclared: bool = False) -> None:

@@ -23,13 +23,7 @@ _CALL_END = re.compile(r"\)(?=\s*(?:\]|,\s*[\w.-]+\s*\(|\Z))")
 
 
 def read_expected(scan: Scan, at: int, tools: Tools) -> Found | None:
-    """Return the faulty call in the expected format; None if there is none.
-
-    Args:
-        scan: the text, which names the format.
-        at: where its opener matched.
-        tools: the declared tools.
-    """
+    """Return the faulty call in the expected format; None if there is none."""
     read = _READS.get(scan.expected)
     return read(scan, at, tools) if read is not None else None
 

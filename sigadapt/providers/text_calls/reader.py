@@ -55,24 +55,7 @@ def read_text(
     undeclared: bool = False,
     expected: str = "",
 ) -> TextReading:
-    """Read a text.
-
-    Args:
-        text: what the model wrote.
-        schemas: the schemas of arguments by the names of the declared tools.
-        formats: the formats to read.
-        starts_in_reasoning: whether the prompt has already opened the thinking.
-        asked: whether the caller named the formats, so that `fenced-json` beside prose is no example.
-        undeclared: whether markup with a name that is not declared, or without one, is a call too.
-        expected: the format in which the model was asked to write; a faulty call in it is a bad call.
-
-    Example:
-        >>> from sigadapt.providers.text_calls import FORMATS
-        >>> read_text('<think>Hm.</think>Yes.<tool_call>{"name": "now"}</tool_call>', {"now": {}}, FORMATS)[
-        ...     :2
-        ... ]
-        ('Yes.', 'Hm.')
-    """
+    """Read a text."""
     grammar = grammar_of(tuple(formats))
     tools = Tools(schemas, undeclared=undeclared)
     if grammar.harmony and harmony.is_harmony(text):

@@ -1,4 +1,4 @@
-"""A text that is read once from left to right, with a budget of work (rule 15), and the JSON in it.
+"""A text that is read once from left to right, with a budget of work (bounded), and the JSON in it.
 
 Formats search for closing tags and decode JSON that may not be there. `find` remembers what it found, so that
 a million openers cost one search; `charge` counts the characters that were read for nothing, and ends the
@@ -40,11 +40,6 @@ class Scan:
 
     Args:
         text: the whole text.
-
-    Example:
-        >>> scan = Scan('x {"a": [1]} y')
-        >>> scan.value_at(2), scan.find("y", 0)
-        (({'a': [1]}, 12), 13)
     """
 
     def __init__(self, text: str) -> None:
@@ -82,12 +77,11 @@ class Scan:
     def value_at(self, at: int) -> tuple[Any, int]:
         """Decode the JSON value at a place; control characters in strings are let through.
 
-        It is decoded from a piece of the text that grows as long as the value may go on: an error of the
-        decoder counts the lines before it, which would take as long as the text for each error.
-
         Raises:
             ValueError: if there is none.
         """
+        # It is decoded from a piece of the text that grows as long as the value may go on: an error of the
+        # decoder counts the lines before it, which would take as long as the text for each error.
         size = _PIECE
         while True:
             piece = self.text[at : at + size]

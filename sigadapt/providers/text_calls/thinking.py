@@ -72,12 +72,7 @@ def closer_of(text: str, at: int) -> re.Pattern[str]:
 
 
 def without_half_a_tag(thought: str) -> str:
-    """Return a thinking without the beginning of a closing tag that the text ends in.
-
-    Example:
-        >>> without_half_a_tag("So it is</thi"), without_half_a_tag("a < b")
-        ('So it is', 'a < b')
-    """
+    """Return a thinking without the beginning of a closing tag that the text ends in."""
     half = _HALF.search(thought)
     if half is None or not any(tag.startswith(half[0]) for tag in _WHOLE):
         return thought

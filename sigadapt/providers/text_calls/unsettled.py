@@ -21,42 +21,13 @@ _ONLY_CLOSED = re.compile(r"</think(?:ing)?>\s*\Z")
 
 
 def unsettled(grammar: Grammar, text: str, place: int, *, fields: Collection[str] = ()) -> int:
-    r"""Return the first place behind which a text may be markup; the text's length if there is none.
-
-    Args:
-        grammar: the formats.
-        text: the text so far.
-        place: up to where it is settled.
-        fields: names of output fields: their tags, and JSON that begins with one, are no call.
-
-    Example:
-        >>> from sigadapt.providers.text_calls import FORMATS
-        >>> from sigadapt.providers.text_calls.openers import grammar_of
-        >>> said = [
-        ...     unsettled(grammar_of(FORMATS), text, 0) for text in ("1 < 2, `a`.", "Look. <tool", "No. f")
-        ... ]
-        >>> said
-        [11, 6, 4]
-    """
+    """Return the first place behind which a text may be markup; the text's length if there is none."""
     return _first_held(grammar, text, place, lambda at: _behind(grammar, text, at, fields))
 
 
 def next_opener(grammar: Grammar, text: str, place: int) -> int:
-    """Return the first place behind which an opener of a call stands, or may come to stand.
-
-    What stands before it may be thinking, a token that says nothing, or code, which a reading tells.
-
-    Args:
-        grammar: the formats.
-        text: the text so far.
-        place: where to begin.
-
-    Example:
-        >>> from sigadapt.providers.text_calls import FORMATS
-        >>> from sigadapt.providers.text_calls.openers import grammar_of
-        >>> next_opener(grammar_of(FORMATS), "<think>Hm.</think>Yes.<tool_call>", 0)
-        22
-    """
+    """Return the first place behind which an opener of a call stands, or may come to stand."""
+    # What stands before it may be thinking, a token that says nothing, or code, which a reading tells.
     return _first_held(grammar, text, place, lambda at: _behind_no_call(grammar, text, at))
 
 
@@ -73,14 +44,8 @@ def _first_held(grammar: Grammar, text: str, place: int, behind: Callable[[int],
 
 
 def begins_as_text(text: str) -> bool:
-    """Return whether a text begins as no call without markup does.
-
-    Such a call begins with the name of a tool or a bracket; the end of a thinking may stand before it.
-
-    Example:
-        >>> [begins_as_text(each) for each in ("Sunny and", "42", " get_weather", "call:f{")]
-        [True, True, False, False]
-    """
+    """Return whether a text begins as no call without markup does."""
+    # Such a call begins with the name of a tool or a bracket; the end of a thinking may stand before it.
     begun = text.lstrip()
     if _ONLY_CLOSED.match(begun) or (begun[:1] in ("[", "{") and not _FIELD.match(begun)):
         return False
@@ -88,12 +53,7 @@ def begins_as_text(text: str) -> bool:
 
 
 def is_half_json(text: str) -> bool:
-    """Return whether a text is JSON so far, but not whole.
-
-    Example:
-        >>> [is_half_json(each) for each in ('{"a": [1', '{"a": [1]}', "[a", "a")]
-        [True, False, False, False]
-    """
+    """Return whether a text is JSON so far, but not whole."""
     if not text.startswith(("{", "[")):
         return False
     content = text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""How much work judging arguments by a schema is, at most, known before any of it is done (rule 15).
+"""How much work judging arguments by a schema is, at most, known before any of it is done (bounded).
 
 The validator stops at the first misfit, and remembers its verdicts where a recursive schema meets an object
 or an array again. Three things can still make it slow. Each is counted in steps, a hundred million a second:
@@ -71,18 +71,7 @@ class Extent(NamedTuple):
 
 
 def effort_of(places: Sequence[Place], references: References) -> Effort:
-    """Bound what judging a value by a schema may cost.
-
-    Args:
-        places: every schema of the document, the root first.
-        references: what they refer to, as `check_references` gives it.
-
-    Example:
-        >>> from sigadapt.schemas.subschemas import subschemas
-        >>> schema = {"type": "object", "properties": {"a": {"enum": [1, 2, 3]}}}
-        >>> effort_of(list(subschemas(schema)), {}).of_value
-        6
-    """
+    """Bound what judging a value by a schema may cost."""
     graph = _Graph(places, references)
     of_value, of_character = graph.most(steps_of), graph.most(_pattern_steps)
     patterns = {pattern for place in places for pattern in _patterns(place.schema)}
@@ -108,13 +97,7 @@ def remembered_in(places: Sequence[Place], references: References) -> frozenset[
 
 
 def is_affordable(effort: Effort, extent: Extent, steps: int | None = None) -> bool:
-    """Whether a check stays within the bounds.
-
-    Args:
-        effort: what the schema may cost.
-        extent: what there is to judge.
-        steps: how many steps the values take, where that was counted; else as many as they can.
-    """
+    """Whether a check stays within the bounds."""
     steps = extent.values * effort.of_value if steps is None else steps
     steps += extent.characters * effort.of_character
     if extent.large:
@@ -125,12 +108,7 @@ def is_affordable(effort: Effort, extent: Extent, steps: int | None = None) -> b
 
 
 def extent_of(value: object) -> Extent:
-    """Count what is in a JSON value; keys are values, and texts, too.
-
-    Example:
-        >>> extent_of({"ab": [1, "xyz", 10**30]})
-        Extent(values=6, characters=5, longest=3, large=1, digits=31)
-    """
+    """Count what is in a JSON value; keys are values, and texts, too."""
     pending: list[Any] = [value]
     values = characters = longest = large = digits = 0
     while pending:

@@ -1,4 +1,4 @@
-"""Where and why arguments do not fit, once it is known that they do not: a walk of bounded work (rule 15).
+"""Where and why arguments do not fit, once it is known that they do not: a walk of bounded work (bounded).
 
 The validator could list every error of every alternative, which takes twice as long with each level of a
 recursive schema. Here a value is judged once by a schema, whatever the number of ways to it. Where no
@@ -66,11 +66,6 @@ class Misfits:
         compiled: compiles a schema, in the draft of the whole.
         most: how many misfits to find in a value.
         most_inside: how many to find in each part of it.
-
-    Example:
-        >>> walk = Misfits({}, jsonschema_rs.Draft202012Validator)
-        >>> walk.of({"properties": {"a": {"items": {"type": "integer"}}}}, {"a": [1, "x"]})
-        [Misfit(keys=('a', 1), keyword='type', reason='"x" is not of type "integer"')]
     """
 
     def __init__(
@@ -118,15 +113,7 @@ class Misfits:
         return found
 
     def steps(self, schema: Json, value: Any, most: int, remembered: frozenset[int] | None = None) -> int:
-        """Count the steps that a reader takes to judge a value and its parts, up to a little over `most`.
-
-        Args:
-            schema: the schema.
-            value: the value.
-            most: where to end.
-            remembered: the `id` of each schema whose verdict on a value such a reader remembers. None for one
-                who remembers nothing and follows a discriminator.
-        """
+        """Count the steps that a reader takes to judge a value and its parts, up to a little over `most`."""
         counts: dict[tuple[int, int], int] = {}
         again = 0
         pending: list[tuple[Any, Any, bool]] = [(schema, value, False)]

@@ -1,6 +1,6 @@
 """Check a tool's parameters schema (`check`), and check arguments against it (`flaw_in`).
 
-A schema may be declared if it passes all of these checks (rules 4 and 11):
+A schema may be declared if it passes all of these checks (fail before the call, no network):
 
  a. It is JSON: string keys, finite numbers, at most `SCHEMA_LEVELS` levels, `MAX_VALUES` values and
     `MAX_PATTERNS` patterns.
@@ -99,21 +99,8 @@ _LONGEST_KEPT = 16_384
 def check(schema: object, *, tool: str | None) -> Checked:
     """Compile a schema; refuse it if it breaks one of the rules at the top of this file.
 
-    Args:
-        schema: the arguments' JSON Schema as its author wrote it.
-        tool: the tool's name, for the error.
-
-    Returns:
-        The compiled schema, for `flaw_in`.
-
     Raises:
         InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of the offending keyword.
-
-    Example:
-        >>> check({"type": "object", "properties": {"n": {"type": "int"}}}, tool="f")
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: tool 'f', at /properties/n/type: 'int' is not a JSON Schema type. \
-Use 'integer'.
     """
     if not isinstance(schema, dict):
         _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
@@ -129,12 +116,7 @@ Use 'integer'.
 
 
 def check_text(text: str, *, tool: str | None) -> Checked:
-    """Compile a schema that is given as compact JSON text; otherwise as `check`.
-
-    Example:
-        >>> check_text('{"type":"object"}', tool="f").validator.is_valid({})
-        True
-    """
+    """Compile a schema that is given as compact JSON text; otherwise as `check`."""
     return _VALIDATORS.get(text) or check(json.loads(text), tool=tool)
 
 
@@ -157,9 +139,6 @@ def check_json(value: object, *, tool: str | None) -> None:
 
     Raises:
         InvalidToolDecl: `invalid_schema`, with the path.
-
-    Example:
-        >>> check_json({"enum": [1.5, None, "x"]}, tool="f")
     """
     fault = fault_in(value, levels=SCHEMA_LEVELS, most=MAX_VALUES)
     if fault is not None:
@@ -169,7 +148,7 @@ def check_json(value: object, *, tool: str | None) -> None:
 def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
     """Compile a schema, which also checks it against its metaschema (check e)."""
     try:
-        # Without `offline=True`, the validator reads references from the network and from files (rule 11).
+        # Without `offline=True`, the validator reads references from the network and from files (no network).
         return _draft_of(schema)(schema, pattern_options=_ENGINE, offline=True)
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
@@ -189,23 +168,7 @@ def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
 
 
 def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
-    """Check arguments against a compiled schema.
-
-    Args:
-        args: the decoded arguments.
-        checked: what `check` returned.
-        tool: the tool's name, for the message.
-
-    Returns:
-        None if they fit; else a Flaw `schema_mismatch` whose message lists the first errors, up to a readable
-        length. Its `path` is the JSON Pointer of the first error. A check that would take too long has none.
-
-    Example:
-        >>> checked = check({"type": "object", "properties": {"n": {"type": "integer"}}}, tool="f")
-        >>> flaw_in({"n": 1.0}, checked, "f")
-        >>> flaw_in({"n": "x"}, checked, "f").message
-        'the arguments do not fit f: /n: "x" is not of type "integer"'
-    """
+    """Check arguments against a compiled schema."""
     try:
         is_small = len(orjson.dumps(args)) <= checked.effort.free_bytes
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
@@ -249,13 +212,7 @@ def _is_affordable(args: Json, checked: Checked) -> bool:
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
-    """Name the arguments that hold something that does not fit; all of them, where that cannot be told.
-
-    Example:
-        >>> checked = check({"type": "object", "additionalProperties": {"type": "integer"}}, tool="f")
-        >>> misfitting({"a": 1, "b": "x"}, checked)
-        frozenset({'b'})
-    """
+    """Name the arguments that hold something that does not fit; all of them, where that cannot be told."""
     if _unfit_to_judge(args, checked, "") is not None:
         return frozenset(args)
     if checked.validator.is_valid(args):
@@ -269,13 +226,7 @@ def misfitting(args: Json, checked: Checked) -> frozenset[str]:
 
 
 def judgements_in(args: Json, checked: Checked, most: int) -> int:
-    """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`.
-
-    Example:
-        >>> node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
-        >>> judgements_in({"next": {"next": {}}}, check(node, tool="f"), 100)
-        16
-    """
+    """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`."""
     if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
         return 0
     document = _document_of(checked)

@@ -2,7 +2,7 @@
 
 Each file has two functions. `accepts(source)` returns whether the file can describe the source; it is cheap
 and imports nothing. `describe(source, parameters)` returns one RawDecl for each tool. No source is called
-(rule 1).
+(nothing is executed).
 """
 
 from collections.abc import Mapping
@@ -39,54 +39,27 @@ def _file_for(source: object) -> _Source | None:
 
 
 def is_source(value: object) -> bool:
-    """Return whether a file of this folder accepts the value.
-
-    Example:
-        >>> is_source(len), is_source({"name": "f"}), is_source("f")
-        (True, True, False)
-    """
+    """Return whether a file of this folder accepts the value."""
     return _file_for(value) is not None
 
 
 def is_function(value: object) -> bool:
-    """Return whether a value is a callable, but not a library's tool object.
-
-    Example:
-        >>> is_function(len), is_function(dspy.Tool(len, name="len", args={}))
-        (True, False)
-    """
+    """Return whether a value is a callable, but not a library's tool object."""
     return _file_for(value) is callables
 
 
 def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
     """Describe a source as tools.
 
-    Args:
-        source: any value.
-        parameters: a schema to use in place of the source's own.
-
-    Returns:
-        One RawDecl for each tool; None if no file of this folder accepts the source.
-
     Raises:
         InvalidToolDecl: the source cannot be declared; the codes are those of each file's `describe`.
-
-    Example:
-        >>> [raw] = describe_source({"name": "now"})
-        >>> raw.name
-        'now'
     """
     file = _file_for(source)
     return None if file is None else file.describe(source, parameters)
 
 
 def unknown_source(value: object) -> InvalidToolDecl:
-    """Return the error for a value that no file of this folder accepts.
-
-    Example:
-        >>> print(unknown_source(dspy.Predict).reason)
-        the class Predict is not a tool
-    """
+    """Return the error for a value that no file of this folder accepts."""
     if isinstance(value, Mapping):
         known = cast("Mapping[Any, Any]", value)
         keys = ", ".join(cut(repr(key)) for key in list(known)[:8])

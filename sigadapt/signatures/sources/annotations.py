@@ -61,18 +61,7 @@ class Schemas(NamedTuple):
 
 
 def schemas_of(types: Mapping[str, Any]) -> Schemas:
-    """Derive the JSON Schemas of named types, with at most one run of pydantic.
-
-    Args:
-        types: annotations by name, resolved to objects.
-
-    Returns:
-        A schema for each type, in order. A type without one is in `problems`, with the reason.
-
-    Example:
-        >>> schemas_of({"city": str, "tags": list[str] | None}).properties["tags"]
-        {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}]}
-    """
+    """Derive the JSON Schemas of named types, with at most one run of pydantic."""
     plain = {name: plain_schema(annotation) for name, annotation in types.items()}
     known = {name: schema for name, schema in plain.items() if schema is not None}
     others = {name: types[name] for name in types if name not in known}
@@ -95,16 +84,8 @@ def schemas_of(types: Mapping[str, Any]) -> Schemas:
 def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
     """Derive the JSON Schema of one type, definitions included.
 
-    Args:
-        annotation: the type.
-        mode: "validation" for an input, "serialization" for an output; pydantic's schemas may differ.
-
     Raises:
         One of `UNDERIVABLE`, if the type has no JSON Schema.
-
-    Example:
-        >>> schema_of(dict[str, int], "serialization")
-        {'type': 'object', 'additionalProperties': {'type': 'integer'}}
     """
     plain = plain_schema(annotation)
     if plain is not None:
@@ -115,16 +96,9 @@ def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
 
 
 def plain_schema(annotation: Any) -> Json | None:
-    """Return the JSON Schema of a type if pydantic is not needed for it, else None.
-
-    These are the types in the table; lists, dicts with string keys and optionals of them; and `Literal` of
-    strings.
-
-    Example:
-        >>> plain_schema(Literal["code", "text"])
-        {'enum': ['code', 'text'], 'type': 'string'}
-        >>> plain_schema(set[int])
-    """
+    """Return the JSON Schema of a type if pydantic is not needed for it, else None."""
+    # These are the types in the table; lists, dicts with string keys and optionals of them; and `Literal` of
+    # strings.
     try:
         known = _PLAIN.get(annotation)
     except TypeError:  # an unhashable annotation
@@ -206,12 +180,7 @@ class Untitled(GenerateJsonSchema):
 
 
 def without_titles(defs: Json) -> Json:
-    """Remove the titles that pydantic made from class names, in place, and return the definitions.
-
-    Example:
-        >>> without_titles({"Point": {"title": "Point", "type": "object"}})
-        {'Point': {'type': 'object'}}
-    """
+    """Remove the titles that pydantic made from class names, in place, and return the definitions."""
     for key, definition in defs.items():
         name = _NO_KEY.sub("_", str(definition.get("title")))
         if key == name or key.endswith(f"__{name}"):
@@ -236,10 +205,5 @@ def _problem(annotation: Any) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    r"""Return the first line of an error's message: pydantic adds advice on further lines.
-
-    Example:
-        >>> first_line(ValueError("no schema\nFor further information, see ..."))
-        'no schema'
-    """
+    """Return the first line of an error's message: pydantic adds advice on further lines."""
     return str(error).partition("\n")[0] or type(error).__name__

@@ -82,20 +82,10 @@ def accepts(source: object) -> bool:
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
-    """Describe a callable as a tool. It is never called (rule 1).
-
-    Args:
-        source: the callable.
-        parameters: a schema to use in place of the derived one. The signature is then not read.
+    """Describe a callable as a tool. It is never called (nothing is executed).
 
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the signature.
-
-    Example:
-        >>> def book(room: int, note: str = "") -> bool:
-        ...     '''Book a room.'''
-        >>> describe(book, None)[0].parameters["properties"]
-        {'room': {'type': 'integer'}, 'note': {'type': 'string', 'default': ''}}
     """
     if parameters is not None:
         description = docstrings.parse(_doc_of(source)).description
@@ -114,13 +104,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 
 
 def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters. Parameters with a problem (f) are left out.
-
-    Example:
-        >>> def book(room: int, *, note: str = "", **more: bool) -> None: ...
-        >>> types_of(book).named, types_of(book).others
-        ({'room': <class 'int'>, 'note': <class 'str'>}, <class 'bool'>)
-    """
+    """Return the annotations of the parameters. Parameters with a problem (f) are left out."""
     try:
         signature = _signature_of(_called(source), _qualified(source), [])
     except InvalidToolDecl:

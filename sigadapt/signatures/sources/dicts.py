@@ -86,18 +86,8 @@ def accepts(source: object) -> TypeGuard[Json]:
 def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     """Describe a dict as tools: one tool, or in Gemini's shape any number.
 
-    Args:
-        source: the dict. It is not changed.
-        parameters: a schema to use in place of the dict's own.
-
     Raises:
         InvalidToolDecl: `unknown_source` for a dict of no shape or of several, and for a native tool.
-
-    Example:
-        >>> schema = {"type": "object", "properties": {"q": {"type": "string"}}}
-        >>> [raw] = describe({"name": "search", "input_schema": schema}, None)
-        >>> raw.parameters is schema
-        True
     """
     if source.get("type") == "namespace":
         return _namespace(source)
@@ -259,12 +249,7 @@ def _refuse(source: Json, reason: str, *, fix: str | None = None) -> NoReturn:
 
 
 def is_json_text(source: object) -> TypeGuard[str]:
-    """Return whether a value is text that begins like a JSON object or array.
-
-    Example:
-        >>> is_json_text(' [{"name": "f"}]'), is_json_text("search")
-        (True, False)
-    """
+    """Return whether a value is text that begins like a JSON object or array."""
     return isinstance(source, str) and source.lstrip()[:1] in ("{", "[")
 
 
@@ -273,12 +258,6 @@ def decode(text: str) -> Any:
 
     Raises:
         InvalidToolDecl: `invalid_json`, also for a duplicate key.
-
-    Example:
-        >>> decode('{"name": "f", "name": "g"}')
-        Traceback (most recent call last):
-        sigadapt.errors.InvalidToolDecl: not JSON (Detected duplicate key "name" at line 1 column 22): \
-{"name": "f", "name": "g"}.
     """
     try:
         return jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)

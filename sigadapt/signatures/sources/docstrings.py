@@ -30,19 +30,7 @@ class Docs(NamedTuple):
 
 
 def parse(text: str | None) -> Docs:
-    r"""Split a docstring into its parts.
-
-    Args:
-        text: the docstring with its indentation cleaned, as `inspect.getdoc` returns it.
-
-    Returns:
-        The parts. If no section can be parsed, the whole text is the description.
-
-    Example:
-        >>> docs = parse("Book a room.\n\nArgs:\n    room: Its number,\n        as on the door.")
-        >>> docs.description, docs.parameters
-        ('Book a room.', {'room': 'Its number,\nas on the door.'})
-    """
+    """Split a docstring into its parts."""
     found = _STYLE.search(text) if text else None
     if text is None or found is None:
         return Docs((text or "").strip(), {}, None)

@@ -82,20 +82,10 @@ def accepts(source: object) -> TypeGuard[dspy.Tool]:
 
 
 def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
-    """Describe a `dspy.Tool`. Neither it nor its function is called (rule 1).
-
-    Args:
-        source: the tool.
-        parameters: a schema to use in place of the tool's own.
+    """Describe a `dspy.Tool`. Neither it nor its function is called (nothing is executed).
 
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the function's signature.
-
-    Example:
-        >>> def book(room: int) -> bool:
-        ...     '''Book a room.'''
-        >>> describe(dspy.Tool(book, name="reserve"), None)[0].name
-        'reserve'
     """
     func = cast("Callable[..., Any]", source.func)
     args = cast("_Args", source.args or {})

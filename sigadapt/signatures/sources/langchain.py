@@ -16,11 +16,7 @@ def accepts(source: object) -> bool:
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Describe a LangChain tool. It is never run (rule 1).
-
-    Args:
-        source: a `langchain_core.tools.BaseTool`.
-        parameters: a schema to use in place of the tool's own.
+    """Describe a LangChain tool. It is never run (nothing is executed).
 
     Raises:
         InvalidToolDecl: `underivable`, if its arguments are neither a JSON Schema nor a pydantic 2 model.

@@ -20,32 +20,12 @@ def accepts(source: object) -> bool:
 
 
 def is_the_sdks(source: object) -> bool:
-    """Return whether the source is an MCP tool of the SDK's own class, which is data and nothing else.
-
-    Example:
-        >>> import mcp.types
-        >>> is_the_sdks(mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}}))
-        True
-    """
+    """Return whether the source is an MCP tool of the SDK's own class, which is data and nothing else."""
     return any(type(source) is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES)
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Describe an MCP tool.
-
-    Args:
-        source: the tool, as `list_tools` of any SDK version returns it.
-        parameters: a schema to use in place of the server's.
-
-    Returns:
-        One RawDecl; `title`, `annotations`, `outputSchema` and other keys are in `extras`.
-
-    Example:
-        >>> import mcp.types
-        >>> tool = mcp.types.Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}})
-        >>> describe(tool, None)[0].parameters
-        {'type': 'object'}
-    """
+    """Describe an MCP tool."""
     extras = cast("Json", source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION))
     schema = _first(source, "input_schema", "inputSchema") if parameters is None else parameters
     result = _first(source, "output_schema", "outputSchema")
@@ -57,13 +37,7 @@ def _first(source: object, *names: str) -> Any:
 
 
 def is_mcp_result(value: object) -> bool:
-    """Return whether a value is an MCP `CallToolResult`.
-
-    Example:
-        >>> import mcp.types
-        >>> is_mcp_result(mcp.types.CallToolResult(content=[])), is_mcp_result("noon")
-        (True, False)
-    """
+    """Return whether a value is an MCP `CallToolResult`."""
     return _is_a("CallToolResult", value)
 
 
@@ -73,13 +47,7 @@ def _is_a(kind: str, value: object) -> bool:
 
 
 def is_failure(value: object) -> bool:
-    """Return whether a value is an MCP result with `isError` set.
-
-    Example:
-        >>> import mcp.types
-        >>> is_failure(mcp.types.CallToolResult.model_validate({"content": [], "isError": True}))
-        True
-    """
+    """Return whether a value is an MCP result with `isError` set."""
     failed = getattr(value, "is_error", None) or getattr(value, "isError", None)
     return is_mcp_result(value) and bool(failed)
 
@@ -88,13 +56,7 @@ _BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedRes
 
 
 def block_of(value: Any) -> Json | None:
-    """Return a content block of an MCP result as JSON; None for any other value.
-
-    Example:
-        >>> import mcp.types
-        >>> block_of(mcp.types.TextContent(type="text", text="noon"))
-        {'type': 'text', 'text': 'noon'}
-    """
+    """Return a content block of an MCP result as JSON; None for any other value."""
     kind = type(value).__name__
     if kind not in _BLOCKS or not _is_a(kind, value):
         return None
@@ -102,13 +64,7 @@ def block_of(value: Any) -> Json | None:
 
 
 def plain_content(result: Any) -> Any:
-    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks.
-
-    Example:
-        >>> import mcp.types
-        >>> plain_content(mcp.types.CallToolResult(content=[mcp.types.TextContent(type="text", text="noon")]))
-        'noon'
-    """
+    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks."""
     structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
     if structured is not None:
         return structured

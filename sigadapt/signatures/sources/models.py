@@ -26,21 +26,9 @@ def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
 def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
     """Describe a pydantic model class as a tool. The declaration's `func` is the class.
 
-    Args:
-        source: the class.
-        parameters: a schema to use in place of the derived one.
-
     Raises:
         InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model whose
             schema does not describe an object.
-
-    Example:
-        >>> class Point(pydantic.BaseModel):
-        ...     '''A point.'''
-        ...
-        ...     x: float
-        >>> describe(Point, None)[0].parameters
-        {'properties': {'x': {'type': 'number'}}, 'required': ['x'], 'type': 'object'}
     """
     schema = schema_of_model(source) if parameters is None else parameters
     return [RawDecl(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
@@ -49,15 +37,8 @@ def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
     """Return the JSON Schema of a model, without generated titles and without the model's docstring.
 
-    Returns:
-        A new dict each time. The derived schema is cached for as long as the class lives.
-
     Raises:
         InvalidToolDecl: as `describe`.
-
-    Example:
-        >>> schema_of_model(pydantic.create_model("Point", x=float))["properties"]
-        {'x': {'type': 'number'}}
     """
     derived = DERIVED.of(model, "model", of_class(model), lambda: compact(_derive(model)).encode())
     return cast("Json", jiter.from_json(derived))

@@ -1,6 +1,6 @@
 """DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs are the result.
 
-They are never run here (rule 1). The details:
+They are never run here (nothing is executed). The details:
 
  a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
  b. A module whose `forward` has named parameters is described by that method, like any function.
@@ -44,23 +44,9 @@ def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
 def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[RawDecl]:
     """Describe a signature or a module as a tool.
 
-    Args:
-        source: the signature class, or the module.
-        parameters: a schema to use in place of the one derived from the inputs.
-
     Raises:
         InvalidToolDecl: `underivable`, for an input without a JSON Schema, or a module with neither named
             parameters nor a signature.
-
-    Example:
-        >>> class Translate(dspy.Signature):
-        ...     '''Translate into French.'''
-        ...
-        ...     text: str = dspy.InputField()
-        ...     french: str = dspy.OutputField()
-        >>> raw = describe(dspy.Predict(Translate), None)[0]
-        >>> raw.name, raw.description, list(raw.parameters["properties"])
-        ('Translate', 'Translate into French.', ['text'])
     """
     if _is_signature(source):
         return [_of_signature(source, parameters)._replace(func=cast("Any", dspy.Predict)(source))]
@@ -78,12 +64,7 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
 
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
-    """Return the annotations of the inputs.
-
-    Example:
-        >>> types_of(dspy.Predict("question, k: int -> answer")).named
-        {'question': <class 'str'>, 'k': <class 'int'>}
-    """
+    """Return the annotations of the inputs."""
     if _is_signature(program):
         return callables.Types(_types(program.input_fields))
     forward = _forward(cast("dspy.Module", program))

@@ -21,10 +21,6 @@ class RawDecl(NamedTuple):
         format: the form of a custom tool's text, as in `ToolDecl`; None for a function.
         func: the Python object behind the tool, for the caller's own use.
         derived: whether `parameters` was derived from Python types and has been checked already.
-
-    Example:
-        >>> RawDecl("now", "The time.").parameters is None
-        True
     """
 
     name: object

@@ -2,7 +2,7 @@
 
 DSPy reads a function's `__name__`, its `__doc__` and the signature of its `__call__`. A declaration has all
 three, and so stands for its function, with its own name, schema and description. Nothing is run before the
-agent runs the tool (rule 1).
+agent runs the tool (nothing is executed).
 """
 
 import asyncio
@@ -92,12 +92,6 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
 
     Raises:
         RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
-
-    Example:
-        >>> schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-        >>> run = function_of(RawDecl("double", "", schema, func=lambda a: 2 * a))
-        >>> run(a=2), list(inspect.signature(run).parameters)
-        (4, ['a'])
     """
     func = by_name(cast("Callable[..., Any]", raw.func))
 
@@ -160,12 +154,7 @@ def said(result: Any) -> Any:
 
 
 def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes by name also what the given one takes by position alone.
-
-    Example:
-        >>> by_name(divmod)(x=7, y=2)
-        (3, 1)
-    """
+    """Return a function that takes by name also what the given one takes by position alone."""
     try:
         signature = inspect.signature(func)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What a Python source is made of, to find out whether it differs from when it was read (rule 13).
+"""What a Python source is made of, to find out whether it differs from when it was read (one snapshot).
 
 Sources change in place: a notebook defines a class again, `%autoreload` puts new code into an old function,
 an optimizer describes a field anew. A snapshot stands for the objects that a declaration follows from. It is
@@ -31,12 +31,7 @@ _NEVER: Any = object()
 
 
 def same(one: Snapshot, other: Snapshot) -> bool:
-    """Say whether two snapshots stand for the same objects; plain values may be equal instead.
-
-    Example:
-        >>> same((1, "a"), (1, "a")), same((1,), (True,)), same((1,), (1, 2))
-        (True, False, False)
-    """
+    """Say whether two snapshots stand for the same objects; plain values may be equal instead."""
     return len(one) == len(other) and all(
         a is b or (type(a) in VALUES and type(a) is type(b) and a == b)
         for a, b in zip(one, other, strict=True)
@@ -44,27 +39,13 @@ def same(one: Snapshot, other: Snapshot) -> bool:
 
 
 class SnapshotCache:
-    """Values by object and by kind, weakly, each made again when the object's snapshot differs.
-
-    Example:
-        >>> cache = SnapshotCache()
-        >>> def f(): ...
-        >>> [cache.of(f, "numbers", (taken,), lambda: [taken]) for taken in (1, 1, 2)]
-        [[1], [1], [2]]
-    """
+    """Values by object and by kind, weakly, each made again when the object's snapshot differs."""
 
     def __init__(self) -> None:
         self._kept: WeakCache[dict[str, tuple[Snapshot, Any]]] = WeakCache()
 
     def of(self, key: object, kind: str, snapshot: Snapshot, make: "Callable[[], _V]") -> _V:
-        """Return the object's value.
-
-        Args:
-            key: the object.
-            kind: what the value is; an object has one value of each kind.
-            snapshot: its snapshot as it is now.
-            make: makes the value.
-        """
+        """Return the object's value."""
         kept = self._kept.of(key, dict)
         known = kept.get(kind)
         if known is not None and same(known[0], snapshot):
@@ -79,29 +60,12 @@ DERIVED = SnapshotCache()
 
 
 def of_callable(source: Callable[..., Any]) -> Snapshot:
-    """Take the snapshot of a function, method or partial, with all that it wraps.
-
-    Example:
-        >>> def f(a: int = 1): ...
-        >>> before = of_callable(f)
-        >>> same(before, of_callable(f))
-        True
-        >>> f.__defaults__ = (2,)
-        >>> same(before, of_callable(f))
-        False
-    """
+    """Take the snapshot of a function, method or partial, with all that it wraps."""
     return tuple(map(_weak, _callable_parts(source)))
 
 
 def of_annotation(annotation: Any) -> Snapshot:
-    """Take the snapshot of a type that is no longer in quotes, with the classes in it.
-
-    Example:
-        >>> same(of_annotation(list[int]), of_annotation(list[int]))
-        True
-        >>> same(of_annotation(list[int]), of_annotation(list[str]))
-        False
-    """
+    """Take the snapshot of a type that is no longer in quotes, with the classes in it."""
     return tuple(map(_weak, _annotation_parts(annotation, {}, set())))
 
 
@@ -111,16 +75,7 @@ def of_class(kind: type[Any]) -> Snapshot:
 
 
 def of_fields(fields: Mapping[str, FieldInfo]) -> Snapshot:
-    """Take the snapshot of a signature's fields, whose descriptions can be changed in place.
-
-    Example:
-        >>> import dspy
-        >>> fields = dspy.Signature("question -> answer").input_fields
-        >>> before = of_fields(fields)
-        >>> fields["question"].json_schema_extra["desc"] = "What to answer."
-        >>> same(before, of_fields(fields))
-        False
-    """
+    """Take the snapshot of a signature's fields, whose descriptions can be changed in place."""
     return tuple(map(_weak, _fields_parts(fields, set())))
 
 

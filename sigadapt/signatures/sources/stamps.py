@@ -1,4 +1,4 @@
-"""Stamps: a cheap and exact way to find out that a source says what it said before (rule 13).
+"""Stamps: a cheap and exact way to find out that a source says what it said before (one snapshot).
 
 A snapshot (`snapshots.py`) follows a source into everything it mentions. Most functions mention little: their
 types are Python's own, and their defaults are plain values. Of such a function it is enough that its parts
@@ -56,31 +56,12 @@ Stamp: TypeAlias = _Parts | bytes
 
 
 def owner_of(source: object) -> object:
-    """Return the object that a source's stamp is kept for: of a bound method, its function.
-
-    Example:
-        >>> class Clock:
-        ...     def now(self): ...
-        >>> owner_of(Clock().now) is Clock.now
-        True
-    """
+    """Return the object that a source's stamp is kept for: of a bound method, its function."""
     return source.__func__ if type(source) is MethodType else source
 
 
 def stamp_of(source: object) -> Stamp | None:
-    """Return a source's stamp; None for a source that has to be read each time.
-
-    Example:
-        >>> def now(zone: str = "UTC"): ...
-        >>> stamp = stamp_of(now)
-        >>> is_unchanged(now, stamp)
-        True
-        >>> now.__defaults__ = ("CET",)
-        >>> is_unchanged(now, stamp)
-        False
-        >>> stamp_of({"name": "now"}) is None
-        True
-    """
+    """Return a source's stamp; None for a source that has to be read each time."""
     if isinstance(source, (FunctionType, MethodType)):
         function: Any = owner_of(source)
         return _parts(function, type(source) is MethodType) if type(function) is FunctionType else None

@@ -30,20 +30,9 @@ _SOURCES = ("data", "url", "file_id")
 
 
 def content_of(value: Any) -> list[Part] | None:
-    """Return the content of a tool's value; None if the value is only text or JSON.
-
-    Images, files and audio are DSPy's types (also as DSPy saves them, as marked text), content blocks of the
-    MCP SDK, and an MCP result. They may stand alone, in a list with texts, or anywhere inside a value.
-
-    Args:
-        value: what a tool returned.
-
-    Example:
-        >>> import dspy
-        >>> content_of(["A shot:", dspy.Image("data:image/png;base64,aGk=")])[1]
-        {'type': 'image', 'mime_type': 'image/png', 'data': 'aGk='}
-        >>> content_of({"ok": True})
-    """
+    """Return the content of a tool's value; None if the value is only text or JSON."""
+    # Images, files and audio are DSPy's types (also as DSPy saves them, as marked text), content blocks of
+    # the MCP SDK, and an MCP result. They may stand alone, in a list with texts, or anywhere inside a value.
     if type(value) is str:
         return saved(value) if value.startswith(START) else None
     try:
@@ -56,17 +45,9 @@ def content_of(value: Any) -> list[Part] | None:
 
 
 def mcp_content(result: Any) -> list[Part]:
-    """Return the content of an MCP result: its blocks, and its structured content unless a text repeats it.
-
-    Source: the Model Context Protocol, "Tools" (2025-11-25): content blocks and `structuredContent`, of which
-    a server should also send the JSON as a text block.
-
-    Example:
-        >>> import mcp.types
-        >>> text = mcp.types.TextContent(type="text", text="noon")
-        >>> mcp_content(mcp.types.CallToolResult(content=[text], structuredContent={"result": "noon"}))
-        [{'type': 'json', 'value': {'result': 'noon'}}]
-    """
+    """Return an MCP result's content: its blocks, and its structured content unless a text repeats it."""
+    # Source: the Model Context Protocol, "Tools" (2025-11-25): content blocks and `structuredContent`, of
+    # which a server should also send the JSON as a text block.
     structured = getattr(result, "structured_content", getattr(result, "structuredContent", None))
     blocks = [block_of(block) for block in result.content]
     parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
@@ -78,32 +59,17 @@ def mcp_content(result: Any) -> list[Part]:
 
 
 def is_content(value: Any) -> bool:
-    """Return whether a value has the form of content, for values that were saved.
-
-    Example:
-        >>> is_content([{"type": "image", "url": "https://a.b/c.png"}]), is_content([{"type": "image"}])
-        (True, False)
-    """
+    """Return whether a value has the form of content, for values that were saved."""
     return isinstance(value, (list, tuple)) and all(_is_part(part) for part in cast("list[Any]", value))
 
 
 def text_of(parts: list[Part]) -> str:
-    r"""Return content as text, with each image, file or audio named in its place.
-
-    Example:
-        >>> text_of([{"type": "text", "text": "A shot:"}, {"type": "image", "url": "https://a.b/c.png"}])
-        'A shot:\n[image 1]'
-    """
+    """Return content as text, with each image, file or audio named in its place."""
     return "\n".join(text for text, _ in _named(parts))
 
 
 def json_of(parts: list[Part]) -> Any:
-    """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds.
-
-    Example:
-        >>> json_of([{"type": "json", "value": {"a": 1}}, {"type": "image", "url": "https://a.b/c.png"}])
-        {'a': 1}
-    """
+    """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds."""
     said = [part["value"] if part["type"] == "json" else part["text"] for part in parts if not _media(part)]
     if all(isinstance(each, str) for each in said):
         return "\n".join(said) if said else text_of(parts)
@@ -111,12 +77,7 @@ def json_of(parts: list[Part]) -> Any:
 
 
 def name_of(part: Part, number: int) -> str:
-    """Return how content names one of its images, files or audio, of which this is the `number`th.
-
-    Example:
-        >>> name_of({"type": "file", "file_id": "file_1", "name": "a.pdf"}, 2)
-        '[file 2: a.pdf]'
-    """
+    """Return how content names one of its images, files or audio, of which this is the `number`th."""
     name = f": {part['name']}" if part.get("name") else ""
     return f"[{part['type']} {number}{name}]"
 

@@ -27,13 +27,7 @@ MEDIA = frozenset({"image", "audio", "file"})
 
 
 def saved(text: str) -> list[Part] | None:
-    """Return what a text is that DSPy saved of one of its types; None for any other text.
-
-    Example:
-        >>> import dspy
-        >>> saved(dspy.Image("https://a.b/c.png").serialize_model())
-        [{'type': 'json', 'value': {'type': 'image', 'url': 'https://a.b/c.png'}}]
-    """
+    """Return what a text is that DSPy saved of one of its types; None for any other text."""
     parts = marked(text)
     if parts is None:
         return None
@@ -41,14 +35,7 @@ def saved(text: str) -> list[Part] | None:
 
 
 def marked(text: str) -> list[Part] | None:
-    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None.
-
-    Example:
-        >>> import dspy
-        >>> marked(dspy.Image("data:image/svg+xml,%3Csvg/%3E").serialize_model())
-        [{'type': 'image', 'mime_type': 'image/svg+xml', 'data': 'PHN2Zy8+'}]
-        >>> marked("A text.")
-    """
+    """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None."""
     if not text.startswith(START) or not text.endswith(_END) or text.count(START) != 1:
         return None
     try:
@@ -59,10 +46,8 @@ def marked(text: str) -> list[Part] | None:
 
 
 def _of_chat(block: Any) -> Part:
-    """Return a content block of a chat message as a part; as JSON if it is of no known kind.
-
-    Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
-    """
+    """Return a content block of a chat message as a part; as JSON if it is of no known kind."""
+    # Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     kind = block.get("type") if is_object(block) else None
     held = block.get(kind) if isinstance(kind, str) else None
     part: Part | None = None
@@ -98,12 +83,7 @@ def _addressed(kind: str, url: str, name: str | None = None) -> Part:
 
 
 def part_of_bytes(mime: str | None, data: str, name: str | None) -> Part:
-    """Return the part of base64 data.
-
-    Example:
-        >>> part_of_bytes("image/png", "aGk=", None)
-        {'type': 'image', 'mime_type': 'image/png', 'data': 'aGk='}
-    """
+    """Return the part of base64 data."""
     mime = mime or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
     family = mime.partition("/")[0]
     return {"type": family if family in MEDIA else "file", "mime_type": mime, "data": data}

@@ -1,4 +1,4 @@
-"""Pairing: which of the values that a caller gives belongs to which call (rule 14).
+"""Pairing: which of the values that a caller gives belongs to which call (results pair by id).
 
 Rules it enforces:
 
@@ -48,25 +48,8 @@ class _Bearing(NamedTuple):
 def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str, ToolResult]:
     """Pair a turn's calls with what they gave.
 
-    Args:
-        turn: the calls.
-        values: as `ToolResults.of` takes them.
-        errors: likewise.
-
-    Returns:
-        The result of every good call, and of those bad ones that were given one, by id.
-
     Raises:
         InvalidHistory: for what does not pair.
-
-    Example:
-        >>> turn = ToolCalls([{"id": "a", "name": "now", "args": {}}, {"id": "b", "name": "now", "args": {}}])
-        >>> late = [
-        ...     ToolResult(call_id="b", name="now", value=2),
-        ...     ToolResult(call_id="a", name="now", value=1),
-        ... ]
-        >>> [(call_id, result.value) for call_id, result in results_by_id(turn, late).items()]
-        [('a', 1), ('b', 2)]
     """
     calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
     given, reasons = _by_id(turn, calls, values, "value"), _by_id(turn, calls, errors, "error")

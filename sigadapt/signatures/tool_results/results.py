@@ -1,8 +1,8 @@
 """ToolResults: the results of a turn's calls, and how a result is written as text or as a JSON object.
 
 As an input field, ToolResults continues the conversation: the next request holds the model's turn again
-(text, calls, reasoning), then one result per call, and nothing after them (rule 8). Each invalid call gets a
-failed result that says what is wrong with it.
+(text, calls, reasoning), then one result per call, and nothing after them (the same conversation). Each
+invalid call gets a failed result that says what is wrong with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,6 @@ class Round(pydantic.BaseModel):
 
     Raises:
         InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
-
-    Example:
-        >>> calls = ToolCalls([ToolCall(id="call_1", name="now", args={})])
-        >>> ToolResults.of(calls, ["noon"]).rounds[0].results[0].value
-        'noon'
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -114,27 +109,13 @@ class ToolResults(pydantic.BaseModel):
 
 
 def complaint(call: InvalidToolCall) -> str:
-    """Return what is wrong with a call, for the model that made it to read.
-
-    Example:
-        >>> call = InvalidToolCall(
-        ...     id="c", name="f", arguments="{", index=0, code="invalid_json", message="not JSON"
-        ... )
-        >>> print(complaint(call))
-        invalid_json: not JSON
-        You sent: {
-    """
+    """Return what is wrong with a call, for the model that made it to read."""
     place = f" at {call.path}" if call.path else ""
     return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
 
 
 def result_text(value: Any) -> str:
-    """Return a result's value as text: text as it is, anything else as compact JSON.
-
-    Example:
-        >>> result_text({"ok": True}), result_text("fine")
-        ('{"ok":true}', 'fine')
-    """
+    """Return a result's value as text: text as it is, anything else as compact JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -144,35 +125,16 @@ def result_text(value: Any) -> str:
 
 
 def text_of_result(result: ToolResult) -> str:
-    r"""Return a result as text; images, files and audio are named in their places, as in `[image 1]`.
-
-    Example:
-        >>> import dspy
-        >>> shot = dspy.Image("data:image/png;base64,aGk=")
-        >>> text_of_result(ToolResult(call_id="c", name="f", value=["A shot:", shot]))
-        'A shot:\n[image 1]'
-    """
+    """Return a result as text; images, files and audio are named in their places, as in `[image 1]`."""
     return text_of(result.value) if result.is_content else result_text(result.value)
 
 
 def result_object(result: ToolResult) -> Json:
-    """Return a result as a JSON object, for providers that accept only an object.
-
-    | result | object |
-    |---|---|
-    | a failure | `{"error": ...}` |
-    | the content of an MCP result | `{"output": ...}` |
-    | a dict, a pydantic model, a dataclass | itself |
-    | anything else | `{"result": ...}` |
-
-    Source: Gemini's `FunctionResponse`, in which the keys `output` and `error` have a meaning.
-
-    Example:
-        >>> result_object(ToolResult(call_id="c", name="f", value=[1, 2]))
-        {'result': [1, 2]}
-        >>> result_object(ToolResult(call_id="c", name="f", value={"ok": True}))
-        {'ok': True}
-    """
+    """Return a result as a JSON object, for providers that accept only an object."""
+    # | result | object | |---|---| | a failure | `{"error": ...}` | | the content of an MCP result |
+    # `{"output": ...}` | | a dict, a pydantic model, a dataclass | itself | | anything else | `{"result":
+    # ...}` |
+    # Source: Gemini's `FunctionResponse`, in which the keys `output` and `error` have a meaning.
     if result.is_content:
         value = json_of(result.value)
     elif isinstance(result.value, str):

@@ -23,12 +23,5 @@ WIRES: Mapping[str, Wire] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def wire_at(path: str) -> Wire | None:
-    """Return the wire that serves a path with its query, or None.
-
-    Example:
-        >>> wire_at("/v1/chat/completions").name
-        'openai'
-        >>> wire_at("/v2/chat") is None
-        True
-    """
+    """Return the wire that serves a path with its query, or None."""
     return next((row for row in _ROWS if row.format.PATH.fullmatch(path)), None)

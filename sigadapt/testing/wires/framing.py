@@ -15,33 +15,18 @@ JSON_LINES: str = "application/x-ndjson"
 
 
 def sse(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Write server-sent events that have only data.
-
-    Example:
-        >>> list(sse([{"a": 1}]))
-        [b'data: {"a":1}\n\n']
-    """
+    """Write server-sent events that have only data."""
     for event in events:
         yield f"data: {dumps(event)}\n\n".encode()
 
 
 def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Write server-sent events that are named by the event's `type`.
-
-    Example:
-        >>> list(named_sse([{"type": "ping"}]))
-        [b'event: ping\ndata: {"type":"ping"}\n\n']
-    """
+    """Write server-sent events that are named by the event's `type`."""
     for event in events:
         yield f"event: {event['type']}\ndata: {dumps(event)}\n\n".encode()
 
 
 def json_lines(events: Iterable[Event]) -> Iterator[bytes]:
-    r"""Write one JSON object on each line.
-
-    Example:
-        >>> list(json_lines([{"done": True}]))
-        [b'{"done":true}\n']
-    """
+    """Write one JSON object on each line."""
     for event in events:
         yield f"{dumps(event)}\n".encode()

@@ -1,4 +1,4 @@
-"""Tool names under an alias: reversible, unique and the same everywhere (rule 10)."""
+"""Tool names under an alias: reversible, unique and the same everywhere (names travel)."""
 
 import re
 from typing import Any

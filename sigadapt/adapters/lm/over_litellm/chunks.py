@@ -31,12 +31,7 @@ _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
 def shown_of(chunk: Json) -> Json:
-    """Return the chunk with only those fields in its deltas that lm15 has events for.
-
-    Example:
-        >>> shown_of({"choices": [{"delta": {"content": "Hm.", "thinking_blocks": []}}]})
-        {'choices': [{'delta': {'content': 'Hm.'}}]}
-    """
+    """Return the chunk with only those fields in its deltas that lm15 has events for."""
     choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
     return {**chunk, "choices": choices}
 
@@ -49,17 +44,8 @@ def _shown(delta: Any) -> Json:
 
 
 def just_ended(error: Exception) -> bool:
-    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on.
-
-    Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
-
-    Example:
-        >>> (
-        ...     just_ended(RuntimeError("Stream ended before a finish_reason was received")),
-        ...     just_ended(OSError()),
-        ... )
-        (True, False)
-    """
+    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on."""
+    # Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
     return "Stream ended before a finish_reason" in str(error)
 
 
@@ -80,10 +66,8 @@ class Chunks:
         self._lines: list[str] = []
 
     def heard(self, source: Any) -> Any:
-        """Return LiteLLM's stream, of which the provider's own lines are kept where LiteLLM reads lines.
-
-        LiteLLM opens some streams only when the first chunk is asked for, with `make_call`.
-        """
+        """Return LiteLLM's stream, of which the provider's own lines are kept where LiteLLM reads lines."""
+        # LiteLLM opens some streams only when the first chunk is asked for, with `make_call`.
         opened = getattr(source, "completion_stream", None)
         if opened is not None:
             self._listen(opened)
@@ -156,13 +140,11 @@ class Chunks:
         return objects(an_object(choice.get("message")).get("tool_calls"))
 
     def _came_to_its_end(self, source: Any) -> bool:
-        """Return whether the provider said why the answer ended.
-
-        For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks
-        like a provider's. LiteLLM's stream object keeps the finish reasons that the provider sent (measured
-        on litellm 1.106). For some providers LiteLLM itself gives each chunk the reason `stop`. Then the
-        provider's own lines are read. A stream of another type is believed.
-        """
+        """Return whether the provider said why the answer ended."""
+        # For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks
+        # like a provider's. LiteLLM's stream object keeps the finish reasons that the provider sent (measured
+        # on litellm 1.106). For some providers LiteLLM itself gives each chunk the reason `stop`. Then the
+        # provider's own lines are read. A stream of another type is believed.
         if getattr(source, "received_finish_reason", None) is not None:
             return True
         kept = getattr(source, "intermittent_finish_reason", _UNKNOWN)

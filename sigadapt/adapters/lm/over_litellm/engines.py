@@ -43,12 +43,7 @@ from sigadapt.schemas.json_values import Json, compact
 
 
 def fields_of(row: Json, route: Route) -> ChatFields | None:
-    """Return the provider state to add to a message; None if its turn has no state for this route.
-
-    Args:
-        row: a message of a canonical Request.
-        route: the Request's route.
-    """
+    """Return the provider state to add to a message; None if its turn has no state for this route."""
     turn = row.get("turn")
     if turn is None or turn.state is None or turn.state["dialect"] not in route.takes:
         return None
@@ -60,25 +55,13 @@ def fields_of(row: Json, route: Route) -> ChatFields | None:
 
 
 def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) -> str:
-    """Return a short hash of what lm15's request lacks, for the key of DSPy's cache.
-
-    Example:
-        >>> fingerprint([None]) == fingerprint([ChatFields({"reasoning_content": "Hm."}, {})])
-        False
-    """
+    """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
     plain = [[each and (each.message, each.calls) for each in fields], [*words]]
     return hashlib.sha256(compact(plain).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
-    """Return a copy of the model for one request, whose engines are these, and which shares its history.
-
-    Args:
-        lm: the language model.
-        request: the request to be sent, by which DSPy selects the connection settings.
-        sent: what to add to the request.
-        is_async: whether the model will be awaited.
-    """
+    """Return a copy of the model for one request, whose engines are these, and which shares its history."""
     options = known_of(lm, NOTHING).also("litellm engine", lambda: _options(lm, request, is_async=is_async))
     if options is None:
         return lm  # a model class of the user's own
@@ -108,10 +91,8 @@ def _made(engine: Any) -> dict[str, Any]:
 
 
 def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
-    """Return a response with the output items of a Responses body as they were sent.
-
-    LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the items go back.
-    """
+    """Return a response with the output items of a Responses body as they were sent."""
+    # LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the items go back.
     body: Json = response.provider_data or {}
     if "output" not in body or not isinstance(raw, pydantic.BaseModel):
         return response

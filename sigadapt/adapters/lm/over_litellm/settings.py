@@ -22,15 +22,7 @@ _HELD = frozenset(
 
 
 def litellm_only(generation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that only LiteLLM takes.
-
-    Args:
-        generation: generation settings in OpenAI's words.
-
-    Example:
-        >>> litellm_only({"temperature": 0.5, "top_k": 3, "num_ctx": 4096})
-        {'num_ctx': 4096}
-    """
+    """Return the settings that only LiteLLM takes."""
     if generation.keys() <= _HELD:
         return {}
     return {key: value for key, value in generation.items() if key not in _HELD and not _is_held(key, value)}

@@ -4,17 +4,10 @@ from collections.abc import Callable
 
 
 def token_counter() -> tuple[str, Callable[[str], int]]:
-    """Return how tokens are counted, in words, and what counts them.
-
-    LiteLLM ships one encoding of OpenAI's, `cl100k_base`, as a file. Other models cut text otherwise, so it
-    is an estimate for them, and good for comparing the parts of a request. If the encoding cannot be had,
-    tokens are estimated as a quarter of the bytes.
-
-    Example:
-        >>> how, count = token_counter()
-        >>> count("Weather in Paris?")
-        4
-    """
+    """Return how tokens are counted, in words, and what counts them."""
+    # LiteLLM ships one encoding of OpenAI's, `cl100k_base`, as a file. Other models cut text otherwise, so it
+    # is an estimate for them, and good for comparing the parts of a request. If the encoding cannot be had,
+    # tokens are estimated as a quarter of the bytes.
     try:
         from litellm.litellm_core_utils.default_encoding import encoding  # noqa: PLC0415  (a heavy import)
     except Exception:  # noqa: BLE001  (its file may be missing, and it would be downloaded)

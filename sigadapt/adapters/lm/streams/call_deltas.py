@@ -17,16 +17,7 @@ NOT_JSON = "\0 no JSON"
 
 
 class CallDeltas:
-    r"""The deltas of one stream's calls.
-
-    Example:
-        >>> deltas = CallDeltas()
-        >>> delta = lm15.ToolCallDelta(input='{"n":1e999}', part_index=0, id="c1", name="pay")
-        >>> [event.delta.input for event in deltas.taken(lm15.StreamDeltaEvent(delta=delta))]
-        ['{"n":1e999}']
-        >>> [event.delta.input for event in deltas.last()]
-        ['\x00 no JSON']
-    """
+    """The deltas of one stream's calls."""
 
     def __init__(self) -> None:
         self._unnamed: dict[int, list[Any]] = {}

@@ -5,7 +5,7 @@ holds the whole answer, and an event of Gemini may hold a picture, so both are o
 stands before lm15's transport for one request. In the place of a long event, lm15's parser of lines gets a
 short one with a name. The parser of events then asks for the text by that name (`text_of`).
 
-An event of more than 32 MiB is refused (rule 15). DSPy does not ask again after this error, as the answer
+An event of more than 32 MiB is refused (bounded). DSPy does not ask again after this error, as the answer
 would be the same.
 """
 
@@ -64,9 +64,6 @@ def refuse_over(size: int) -> None:
 
     Raises:
         lm15.ProviderError: which DSPy does not ask again after.
-
-    Example:
-        >>> refuse_over(LONGEST)
     """
     if size > LONGEST:
         raise lm15.ProviderError(f"an event of the stream is longer than {LONGEST >> 20} MiB")

@@ -33,15 +33,9 @@ _Parse = Callable[[Any, Any], Iterator[Any]]
 
 
 def with_calls(body: Json, calls: list[Json]) -> Json:
-    """Return the `provider_data` of a streamed answer with the calls of its chunks, if LiteLLM made others.
-
-    LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills in
-    empty arguments.
-
-    Args:
-        body: the chat completion that LiteLLM made.
-        calls: the calls that the fragments make, as the `tool_calls` of a chat message.
-    """
+    """Return a streamed answer's `provider_data`, with the calls of its chunks if LiteLLM changed them."""
+    # LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills
+    # in empty arguments.
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
     if not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
@@ -54,15 +48,12 @@ def with_calls(body: Json, calls: list[Json]) -> Json:
 def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
     """Let the partial Response of a stream that just ended say that it did not end.
 
-    DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any other.
-    `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut off.
-
-    Args:
-        calls: returns the calls that were streamed, as the `tool_calls` of a chat message.
-
     Raises:
         dspy.LMStreamAssemblyError: the same error.
     """
+    # DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any
+    # other. `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut
+    # off.
     try:
         yield
     except LMStreamAssemblyError as error:
@@ -84,6 +75,7 @@ class Recorder:
 
     An event that lm15 cannot read is recorded and passed over. So are the arguments of a call without a
     name (`call_deltas.py`): of a tool that the provider ran itself, of a custom tool, or of a bad call.
+
 
     Args:
         provider: the provider whose stream it is.

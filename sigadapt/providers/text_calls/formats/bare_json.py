@@ -35,12 +35,7 @@ _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
 
 def announces_example(text: str, at: int | None = None) -> bool:
-    """Return whether the words before a place, or before the end, announce an example and no call.
-
-    Example:
-        >>> announces_example("For example: {}", 13), announces_example("I will look: {}", 13)
-        (True, False)
-    """
+    """Return whether the words before a place, or before the end, announce an example and no call."""
     at = len(text) if at is None else at
     before = text[max(0, at - _BEFORE) : at].rstrip()
     return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))

@@ -50,12 +50,7 @@ class Message(NamedTuple):
 
 
 def is_harmony(text: str) -> bool:
-    """Return whether a text consists of such messages.
-
-    Example:
-        >>> is_harmony("<|channel|>final<|message|>Yes."), is_harmony("analysis of assistantcommentary")
-        (True, False)
-    """
+    """Return whether a text consists of such messages."""
     return bool(_BEGUN.match(text) or _STRIPPED.match(text) or _INSIDE.search(text))
 
 

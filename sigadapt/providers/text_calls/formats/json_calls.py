@@ -28,15 +28,7 @@ _LONGEST = 1_000_000  # characters of JSON that are searched for its end
 
 
 def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Found | None:
-    """Read the calls behind a marker.
-
-    Args:
-        scan: the text.
-        at: where the marker begins.
-        tools: the declared tools.
-        marker: the marker.
-        keyed: whether a tool's name is the key of its arguments.
-    """
+    """Read the calls behind a marker."""
     found = marker.match(scan.text, at)
     if found is None:
         return None
@@ -90,15 +82,7 @@ def _behind(scan: Scan, end: int) -> tuple[int, int]:
 def call_of(
     scan: Scan, members: Members, tools: Tools, *, keyed: bool = False, whole: bool = False
 ) -> TextCall | None:
-    """Return the call that a JSON object is; None if it is none, or of no declared tool.
-
-    Args:
-        scan: the text.
-        members: the object's members.
-        tools: the declared tools.
-        keyed: whether a tool's name is the key of its arguments.
-        whole: whether the object must be a call and nothing else, since no marker says so.
-    """
+    """Return the call that a JSON object is; None if it is none, or of no declared tool."""
     fields = members.fields
     if keyed:
         return _keyed(scan, fields, tools)
@@ -182,12 +166,10 @@ def undeclared(members: Members) -> str | None:
 def broken_call(
     scan: Scan, at: int, members: Members, tools: Tools, stops: Sequence[str], *, keyed: bool = False
 ) -> tuple[TextCall, int] | None:
-    """Return a call whose object is broken or cut off, and the place behind it.
-
-    The name must have been read, unless markup of prompted calling says that this is a call. The arguments
-    are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
-    the call was cut off.
-    """
+    """Return a call whose object is broken or cut off, and the place behind it."""
+    # The name must have been read, unless markup of prompted calling says that this is a call. The arguments
+    # are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
+    # the call was cut off.
     if members.broken and members.broken[0] == "function" and scan.text.startswith("{", members.broken[1]):
         members = scan.members_at(members.broken[1])
     call = call_of(scan, members, tools) or _nameless(scan, members, tools)
@@ -231,12 +213,7 @@ def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
 
 
 def _without_closers(raw: str) -> str:
-    """Return broken arguments without the braces at their end that close what is around them.
-
-    Example:
-        >>> _without_closers("not json}]"), _without_closers('{"city": [}')
-        ('not json', '{"city": [}')
-    """
+    """Return broken arguments without the braces at their end that close what is around them."""
     level = 0
     for token in _STRINGS.finditer(raw, 0, _LONGEST):
         if token[0][0] != '"':
@@ -248,12 +225,7 @@ def _without_closers(raw: str) -> str:
 
 
 def open_ended(text: str, at: int) -> bool:
-    """Return whether the JSON that begins at a place is still open where the text ends.
-
-    Example:
-        >>> open_ended('{"a": [1, {"b": "}', 0), open_ended('{"a": 1} x', 0)
-        (True, False)
-    """
+    """Return whether the JSON that begins at a place is still open where the text ends."""
     level = 0
     for token in _STRINGS.finditer(text, at, min(len(text), at + _LONGEST)):
         word = token[0]
@@ -283,12 +255,7 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
 
 
 def said(name: str, args: Json, *, arguments: str = "arguments") -> str:
-    """Return a call as a JSON object.
-
-    Example:
-        >>> said("now", {"zone": "CET"})
-        '{"name":"now","arguments":{"zone":"CET"}}'
-    """
+    """Return a call as a JSON object."""
     return compact({"name": name, arguments: args})
 
 

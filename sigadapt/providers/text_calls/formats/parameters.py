@@ -67,15 +67,7 @@ def _goes_on(opener: str) -> re.Pattern[str]:
 def read(
     scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]
 ) -> Found | None:
-    """Read one call.
-
-    Args:
-        scan: the text.
-        at: where the call's opening tag begins.
-        tools: the declared tools.
-        tags: returns the tags that go with the opening one.
-        head: the opening tag.
-    """
+    """Read one call."""
     found = head.match(scan.text, at)
     name = tools.name_of(found["name"]) if found else None
     if found is None or name is None:
@@ -120,10 +112,8 @@ def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
 
 
 def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
-    """Read parameters, and return them with the place behind and whether the last was closed.
-
-    The last value is None if the text ends in a parameter.
-    """
+    """Read parameters, and return them with the place behind and whether the last was closed."""
+    # The last value is None if the text ends in a parameter.
     raw: list[tuple[str, str, str]] = []
     place, closed = scan.space(at), True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
@@ -152,10 +142,8 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
 
 
 def _closed(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
-    """Return where the closing tag stands behind which markup goes on, and the place behind it.
-
-    One that stands twice closes once. Where markup goes on behind none, the first closes.
-    """
+    """Return where the closing tag stands behind which markup goes on, and the place behind it."""
+    # One that stands twice closes once. Where markup goes on behind none, the first closes.
     place = first
     while place >= 0:
         last = place
@@ -246,12 +234,7 @@ def _invoke(prefix: str) -> Tags:
 
 
 def parameter_tags(prefix: str) -> Tags:
-    """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere.
-
-    Example:
-        >>> parameters_at(Scan('<rfl:parameter name="n">7</rfl:parameter>'), 0, {}, parameter_tags("rfl:"))[0]
-        {'n': '7'}
-    """
+    """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere."""
     return replace(_invoke(prefix), call_end="", call=None)
 
 

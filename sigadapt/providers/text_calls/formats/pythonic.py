@@ -1,9 +1,9 @@
 """Calls as Python writes them: `[get_weather(city="Paris"), now()]`, of Llama 4, LFM2, Olmo 3, Gemma 3.
 
-Nothing is evaluated (rule 1). A call is a declared name and keyword arguments whose values are literals
-(`written_values.literal_at`); positional arguments, variables, nested calls and operators are code and stay
-text. Names may hold dots and dashes. Without markers it counts only as a list at the beginning of a line, or
-as the whole answer.
+Nothing is evaluated (nothing is executed). A call is a declared name and keyword arguments whose values are
+literals (`written_values.literal_at`); positional arguments, variables, nested calls and operators are code
+and stay text. Names may hold dots and dashes. Without markers it counts only as a list at the beginning of a
+line, or as the whole answer.
 """
 
 import json
