@@ -20,8 +20,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         use_native_function_calling: as in DSPy, where False is the default. False prompts models that
             `tool_calling="auto"` would send tools natively; None leaves it to `tool_calling`.
         native_response_types: as in DSPy.
-        use_json_adapter_fallback: as in DSPy, if text does not parse; never because of a bad call (one bad
-        call). parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
+        use_json_adapter_fallback: as in DSPy, if text does not parse; never because of a bad call.
+        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
         tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
             the prompt and reads the calls from the text. `auto` decides for each model. A mapping from model
             names to these decides by name, and leaves other models to `auto`.

@@ -277,9 +277,9 @@ def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
 
     Example:
         >>> call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-        >>> put_texts({"messages": [{"role": "assistant", "tool_calls": [call]}]}, {"c1": "1 + 1"})
-        {'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'c1', 'type': 'custom', 'custom': {'name':
-        'run', 'input': '1 + 1'}}]}]}
+        >>> body = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
+        >>> put_texts(body, {"c1": "1 + 1"})["messages"][0]["tool_calls"]
+        [{'id': 'c1', 'type': 'custom', 'custom': {'name': 'run', 'input': '1 + 1'}}]
     """
     messages = [
         {**message, "tool_calls": [_with_text(call, texts) for call in message["tool_calls"]]}
