@@ -24,8 +24,6 @@ from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, re
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_forms import native_values
-from sigadapt.adapters.lm.dspy_internals import has_listeners
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.lm.traces import reported, watches
@@ -56,6 +54,8 @@ from sigadapt.adapters.response.typed_calls import (
 )
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.dspy_boundary.forms import native_values
+from sigadapt.dspy_boundary.internals import has_listeners
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
