@@ -23,6 +23,7 @@ FLOORS = (
     "dspy_boundary",
     "errors",
     "schemas",
+    "text",
     "signatures",
     "providers",
     "adapters",
@@ -171,12 +172,12 @@ def test_what_changes_in_dspy_3_5_is_behind_a_seam(path: Path) -> None:
 
 
 PROVIDER_NAMES = re.compile(r"anthropic|claude|gemini|ollama|bedrock|cohere|deepseek|moonshot", re.IGNORECASE)
-MAY_NAME_PROVIDERS = ("providers", "testing", "signatures/sources/dicts.py")
+MAY_NAME_PROVIDERS = ("providers", "testing", "text", "signatures/sources/dicts.py")
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_a_provider_is_known_in_its_own_file(path: Path) -> None:
-    """No text in the code, docstrings aside, names a provider outside of `providers/` and `testing/`."""
+    """Only the places of MAY_NAME_PROVIDERS name a provider in code, docstrings aside."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]

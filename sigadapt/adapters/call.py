@@ -63,7 +63,7 @@ from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
 
 if TYPE_CHECKING:
-    from sigadapt.adapters.calling.text_gate import TextGate
+    from sigadapt.text.gate import TextGate
 
 Outputs: TypeAlias = list[dict[str, Any]]
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
@@ -215,7 +215,7 @@ class Prepared(NamedTuple):
         """Return what holds back text that may be a call; None if nobody listens or text is no call."""
         if not (self.calling.reads_text and has_listeners()):
             return None
-        from sigadapt.adapters.calling.text_gate import TextGate  # noqa: PLC0415  (see text_choice.py)
+        from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
         fields = tuple(self.signature.output_fields)
         return TextGate(schemas_of(self.setup.decls), fields, **self.calling.reads)

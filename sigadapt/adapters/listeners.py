@@ -32,7 +32,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 
 if TYPE_CHECKING:
-    from sigadapt.adapters.calling.text_gate import TextGate
+    from sigadapt.text.gate import TextGate
 
 AnyCall = ToolCall | InvalidToolCall
 
