@@ -12,8 +12,8 @@ from typing_extensions import Never
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
+from sigadapt.adapters.plan import rest_of
 from sigadapt.adapters.tool_adapter import ToolAdapter
-from sigadapt.schemas.caches import WeakCache
 
 
 class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
@@ -109,7 +109,9 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         """
         if "response_format" not in lm.supported_params:
             return None
-        schema = _schema_of(rest) if lm.supports_response_schema else None
+        schema = None
+        if lm.supports_response_schema:
+            schema = rest_of(rest).once("json schema", lambda: _schema_of(rest))
         if schema is None:
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
@@ -119,15 +121,8 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
 ToolAdapter.fallback = JSONAdapter
 JSONAdapter.fallback = None
 
-_SCHEMAS: WeakCache[dict[str, Any] | None] = WeakCache()
-"""The JSON Schema of a signature's text outputs, by signature."""
-
 
 def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
-    return _SCHEMAS.of(rest, lambda: _made_schema(rest))
-
-
-def _made_schema(rest: type[Signature]) -> dict[str, Any] | None:
     """Return the JSON Schema of the outputs; None if one is a dict, whose open schema providers refuse."""
     fields: Any = {name: (field.annotation, ...) for name, field in rest.output_fields.items()}
     if any(get_origin(annotation) is dict for annotation, _ in fields.values()):
