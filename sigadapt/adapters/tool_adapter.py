@@ -5,7 +5,7 @@ from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its te
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -20,7 +20,7 @@ from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.lm.traces import wrapper_of
-from sigadapt.adapters.options import Options, refuse_unknown
+from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
@@ -78,9 +78,16 @@ class ToolAdapter:
             if name in vars(cls):
                 setattr(cls, name, callback.with_callbacks(vars(cls)[name]))
 
-    def _configure(self, unknown: Mapping[str, Any], **options: Any) -> None:
-        refuse_unknown(type(self).__name__, unknown, list(options))
-        self.options = Options(**options)
+    def _configure(
+        self,
+        options: ToolOptions,
+        use_native_function_calling: bool | None,
+        parallel_tool_calls: bool | None,
+    ) -> None:
+        refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
+        if use_native_function_calling is False and options.get("tool_calling", "auto") == "auto":
+            options["tool_calling"] = "prompted"
+        self.options = Options(**options, parallel_tool_calls=parallel_tool_calls)
         check_form(self.options.call_format)
         check_hooks(self.options.hooks)
 

@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 
 from sigadapt.adapters.plan import Turns, rest_of
 from sigadapt.adapters.text_format import TextFormat
-from sigadapt.schemas.caches import WeakCache
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
@@ -59,11 +58,8 @@ class Prompt(NamedTuple):
 
 def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
-    prompts: WeakCache[tuple[Any, Prompt]] = rest_of(rest).once("prompts", WeakCache)
-    kind, own = (
-        type(adapter),
-        vars(adapter),
-    )  # methods can be replaced in place, on the class and on the object
+    prompts = rest_of(rest).prompts
+    kind, own = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
     words = tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
     entry = prompts.get(adapter)
     if entry is not None and entry[0] == words:
