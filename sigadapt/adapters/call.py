@@ -33,9 +33,11 @@ from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import (
     Parse,
     accepted,
+    is_unfinished,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
+    refuse_unfinished,
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan, reduced, without
@@ -309,6 +311,7 @@ def finish(
     """Turn one candidate's Choice into output values.
 
     Raises:
+        UnusableAnswer: for a turn that ended without an answer.
         ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
         MissingToolCalls: if the signature requires a call and there is none (required is required).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
@@ -339,6 +342,7 @@ def _values(
     adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
 ) -> Steps[dict[str, Any]]:
     choice = candidate.choice
+    refuse_unfinished(choice, prepared.plan)
     if choice.tool_calls is not None and choice.tool_calls.invalid:
         choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
     if prepared.calling.mode == "prompted":
@@ -398,7 +402,7 @@ def _settled(prepared: Prepared, choice: Choice, response: Any) -> Steps[Candida
     before = 0
     for _ in range(options.max_reasks):
         calls = choice.tool_calls
-        if calls is None or not calls.invalid:
+        if calls is None or not calls.invalid or is_unfinished(choice):
             break
         prepared = prepared.again(calls)
         try:

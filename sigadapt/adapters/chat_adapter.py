@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import dspy
+from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
 from typing_extensions import Never
 
@@ -97,3 +98,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             call_format=call_format,
             max_tool_bytes=max_tool_bytes,
         )
+
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether the text has the mark that ends the fields."""
+        return CHAT_MARKER.format("completed") in text

@@ -40,6 +40,7 @@ from sigadapt.providers.reading import (
     called,
     calls_of,
     cut_last,
+    details_in,
     is_text,
     joined,
     json_text,
@@ -124,20 +125,26 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
         parts = parts_of(text)
         text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
         holds_more = holds_more or thinking
-    if message.get("refusal"):
-        text = joined([text, message["refusal"]])
+    # LiteLLM puts the refusal in `provider_specific_fields`.
+    refusal = message.get("refusal") or an_object(message.get("provider_specific_fields")).get("refusal")
+    if is_text(refusal):
+        text = joined([text, refusal])
     text = text or None if isinstance(text, str) else None
-    finish = choice.get("finish_reason")
+    finish, why = choice.get("finish_reason"), None
     if finish.__class__ is not str or finish not in _USUAL:
         finish = word(finish, _FINISH)
         calls = cut_last(calls, finish)
+    if is_text(refusal) and not calls:
+        finish = "refusal"
+    if choice.get("error"):
+        # OpenRouter, when a provider fails in the middle: {"error": {"code": 502, "message": "..."}}
+        # https://openrouter.ai/docs/api-reference/errors
+        finish, why = "error", details_in(choice["error"])
     if not holds_more and _MORE.isdisjoint(message):
-        return Reading(text, thinking, calls, finish)
+        return Reading(text, thinking, calls, finish, None, why)
     calls = [call for call in calls if not ran_itself(call[0])]
-    refusal = an_object(message.get("provider_specific_fields")).get("refusal")
-    if is_text(refusal) and not message.get("refusal"):  # where LiteLLM puts it
-        text = joined([text, refusal])
-    return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
+    thinking = _reasoning(message) or thinking
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why)
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:

@@ -30,7 +30,9 @@ def if_whole(reading: Reading, response: lm15.Response) -> Reading | None:
     if read != names and not _is_part_of(_without_own(parts), read):
         return None
     text = _text(parts) if len(names) < len(parts) else None
-    return _cut(reading, text) if text is None or text in (reading.text or "") else None
+    if text is not None and _squeezed(text) not in _squeezed(_all_text(reading)):
+        return None
+    return _cut(reading, text)
 
 
 def _without_own(parts: Sequence[Any]) -> list[str]:
@@ -52,6 +54,15 @@ def as_shown(reading: Reading, response: lm15.Response) -> Reading:
 
 def _cut(reading: Reading, text: str | None) -> Reading:
     return reading._replace(text=text) if text and (reading.text or "").startswith(text) else reading
+
+
+def _all_text(reading: Reading) -> str:
+    return f"{reading.commentary or ''}{reading.text or ''}"
+
+
+def _squeezed(text: str) -> str:
+    """Return a text without white space: lm15 joins blocks without the blank line that a Reading has."""
+    return "".join(text.split())
 
 
 def body_of_parts(response: lm15.Response, finish: str | None) -> Json:
