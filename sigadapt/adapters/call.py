@@ -24,8 +24,6 @@ from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, re
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_forms import native_values
-from sigadapt.adapters.lm.dspy_internals import has_listeners
 from sigadapt.adapters.lm.routes import Known, route_of
 from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
 from sigadapt.adapters.lm.traces import reported, watches
@@ -58,6 +56,8 @@ from sigadapt.adapters.response.typed_calls import (
 )
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.dspy_boundary.forms import native_values
+from sigadapt.dspy_boundary.internals import has_listeners
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -65,7 +65,7 @@ from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
 
 if TYPE_CHECKING:
-    from sigadapt.adapters.calling.text_gate import TextGate
+    from sigadapt.text.gate import TextGate
 
 Outputs: TypeAlias = list[dict[str, Any]]
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
@@ -217,7 +217,7 @@ class Prepared(NamedTuple):
         """Return what holds back text that may be a call; None if nobody listens or text is no call."""
         if not (self.calling.reads_text and has_listeners()):
             return None
-        from sigadapt.adapters.calling.text_gate import TextGate  # noqa: PLC0415  (see text_choice.py)
+        from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
         fields = tuple(self.signature.output_fields)
         return TextGate(schemas_of(self.setup.decls), fields, **self.calling.reads)

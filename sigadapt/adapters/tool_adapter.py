@@ -17,7 +17,6 @@ from dspy.utils.exceptions import AdapterParseError
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
-from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
 from sigadapt.adapters.lm.routes import known_of, route_of
 from sigadapt.adapters.lm.traces import wrapper_of
 from sigadapt.adapters.options import Options, refuse_unknown
@@ -25,6 +24,7 @@ from sigadapt.adapters.plan import Plan, plan_of, turns_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
 from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 

@@ -105,7 +105,8 @@ def _candidate(candidate: Json) -> Reading:
     if ends_in(parts, _is_call):
         calls = cut_last(calls, finish)
     why = message if is_text(message) else word(reason, {}) if finish in ("content_filter", "error") else None
-    if finish in _MALFORMED:
+    # A call that Gemini did not expect may be there as well: it is judged like any other.
+    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
         calls.append((None, None, Malformed(why or finish)))
     text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
     thinking = joined(part.get("text") for part in parts if part.get("thought"))

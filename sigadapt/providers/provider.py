@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, spelled
 from sigadapt.schemas.strict import StrictRules
 
@@ -70,12 +71,6 @@ class Reading(NamedTuple):
     def is_empty(self) -> bool:
         """Whether the candidate holds neither text nor reasoning nor calls."""
         return not (self.text or self.reasoning or self.calls or self.commentary)
-
-
-class CutOff(NamedTuple):
-    """Arguments that may be incomplete: the part that was sent, as text or as a decoded value."""
-
-    sent: Any
 
 
 class Malformed(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any, cast
 import dspy
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.settings import model_of
+from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dspy import BaseLM
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
+from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import InvalidOption
 
 _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})

@@ -21,10 +21,10 @@ from typing import Any, cast
 import dspy
 from dspy.utils import callback
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
 from sigadapt.adapters.lm.history import chat_messages
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import readings_of
+from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import CutOff, Reading
 from sigadapt.signatures.awaiting import Steps

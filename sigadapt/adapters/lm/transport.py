@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
-from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.history import complete
 from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
@@ -21,6 +20,7 @@ from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import shown
 from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 

@@ -18,8 +18,8 @@ from support import ENGINES, May, Must, lm_of
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError
 from sigadapt.adapters.calling.prompted import sayable
-from sigadapt.providers.text_calls import FORMATS
 from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.text import FORMATS
 
 FORMS = sayable()
 _SAY: dict[str, Any] = {each.name: each.say for each in FORMATS}

@@ -22,7 +22,13 @@ import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.dspy_internals import (
+from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
+from sigadapt.adapters.lm.routes import NOTHING, known_of
+from sigadapt.adapters.lm.settings import model_of
+from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.response.response_bodies import body_of
+from sigadapt.dspy_boundary.internals import (
     aclosing,
     closing,
     engine_over_litellm,
@@ -31,12 +37,6 @@ from sigadapt.adapters.lm.dspy_internals import (
     plain,
     with_engine,
 )
-from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
-from sigadapt.adapters.lm.routes import NOTHING, known_of
-from sigadapt.adapters.lm.settings import model_of
-from sigadapt.adapters.request.states import replaying
-from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.schemas.json_values import Json, compact
