@@ -76,6 +76,9 @@ _UNFINISHED: dict[str | None, tuple[AnswerCode, str]] = {
 _STOPPED: dict[str | None, tuple[AnswerCode, str]] = {
     "length": ("cut_off", "the answer was cut off"),
     "content_filter": ("filtered", "the provider filtered the answer"),
+    "incomplete": ("cut_off", "the answer is incomplete"),
+    "in_progress": ("cut_off", "the provider has not finished the answer"),
+    "queued": ("cut_off", "the provider has not begun the answer"),
 }
 _FIXES: dict[AnswerCode, str] = {
     "cut_off": "Raise max_tokens, or ask for less.",
@@ -113,7 +116,7 @@ def _refuse_stopped(adapter: TextFormat, plan: Plan, choice: Choice) -> None:
     """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
     if choice.finish_reason in _STOPPED:
-        if choice.finish_reason != "length" or not adapter.is_complete(plan.rest, choice.text or ""):
+        if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
             raise _unusable(choice, plan, *_STOPPED[choice.finish_reason])
     elif not choice.text and choice.reasoning:
         raise _unusable(choice, plan, "empty", "the answer is empty; all of it is in the reasoning")

@@ -51,6 +51,7 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
+    "malformed_model_output": "error",
 }
 # Converse reports a call that it could not parse as a stop reason, without the call's text.
 # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html

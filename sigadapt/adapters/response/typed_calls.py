@@ -71,7 +71,9 @@ def typed_calls(
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
         ids, renumbered = unique_ids(ids, taken, answered)
-    has_turn = reading.text or reading.commentary or reading.reasoning or reading.state
+    has_turn = any(
+        part is not None for part in (reading.text, reading.reasoning, reading.state, reading.commentary)
+    )
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
@@ -105,7 +107,7 @@ def _invalid_call(name: Any, args: "Flaw | Json", values: Json) -> InvalidToolCa
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else _with_ids(reading.state, ids)
-    text = in_paragraphs([reading.commentary, None, reading.text])
+    text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     return trusted(Turn, values)
 
