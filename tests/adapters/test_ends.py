@@ -48,7 +48,13 @@ def message(text: str, phase: str | None = None) -> Json:
 
 
 CRASH = {"code": "server_error", "message": "The model crashed."}
-CALL: Json = {"type": "function_call", "id": "f", "call_id": "c1", "name": "get_weather", "arguments": "{}"}
+CALL: Json = {
+    "type": "function_call",
+    "id": "f",
+    "call_id": "c1",
+    "name": "get_weather",
+    "arguments": '{"city": "Rome"}',
+}
 REFUSAL: Json = {**message(""), "content": [{"type": "refusal", "refusal": "I cannot."}]}
 
 ENDS: dict[str, tuple[str, Json, str, str]] = {
@@ -151,7 +157,6 @@ def test_a_gateway_hides_no_end(name: str) -> None:
     wire, body, code, _ = ENDS[name]
     error, requests = ask(wire, body, engine="litellm")
     assert (type(error), requests) == (sigadapt.UnusableAnswer, 1)
-    # LiteLLM does not know DeepSeek's word and passes it on as "stop".
     assert error.code == code
 
 
@@ -188,8 +193,9 @@ def test_calls_before_the_limit_stay_good() -> None:
 def test_a_complete_answer_at_its_limit_is_an_answer(adapter: Any, text: str) -> None:
     """tool-call-outputs: A complete answer at its limit is an answer."""
     with LoopbackProvider(lambda _: json.dumps(chat({"content": text}, "length")).encode()) as provider:
+        program = dspy.Predict(May)
         with dspy.context(lm=lm_of(provider, cache=False), adapter=adapter(tool_calling="native")):
-            out: Any = dspy.Predict(May)(question="weather?", tools=[get_weather])
+            out: Any = program(question="weather?", tools=[get_weather])
     assert out.answer == "Sunny."
 
 
@@ -230,10 +236,9 @@ def test_the_final_message_is_the_answer(text: str) -> None:
 
 def test_commentary_beside_a_call_is_its_text() -> None:
     """response-choice: Commentary is told from the answer."""
-    call = {**CALL, "arguments": '{"city": "Rome"}'}
-    out, _ = ask("responses", responses(message("I look it up.", "commentary"), call))
+    out, _ = ask("responses", responses(message("I look it up.", "commentary"), CALL))
     assert out.calls.text == "I look it up."
-    both = responses(message("I look.", "commentary"), message("Here.", "final_answer"), call)
+    both = responses(message("I look.", "commentary"), message("Here.", "final_answer"), CALL)
     out, _ = ask("responses", both)
     assert out.calls.text == "I look.\n\nHere."
 

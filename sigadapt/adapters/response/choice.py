@@ -13,7 +13,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
  d. If an answer has calls and the provider's finish reason means `stop`, the finish reason is `tool_calls`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -161,9 +161,12 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 
 
 def choice_of(
-    reading: Reading, raw: Any, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading,
+    raw: Any,
+    taken: Callable[[], Collection[str]] = tuple,
+    answered: Collection[str] = (),
 ) -> Choice:
-    """Return the Choice of one Reading."""
+    """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)

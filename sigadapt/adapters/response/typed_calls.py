@@ -16,7 +16,7 @@ an answer makes again is dropped, and the first one is marked.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from sigadapt.providers.provider import CutOff, FreeText, Malformed, Reading
@@ -60,7 +60,7 @@ def arguments_of(sent: Any) -> Arguments:
 
 
 def typed_calls(
-    reading: Reading, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading, taken: Callable[[], Collection[str]] = tuple, answered: Collection[str] = ()
 ) -> ToolCalls | None:
     """Return the typed calls of one candidate."""
     if not reading.calls:
@@ -70,7 +70,7 @@ def typed_calls(
     ids: list[Any] = [call[0] for call in reading.calls]
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, renumbered = unique_ids(ids, taken, answered)
+        ids, renumbered = unique_ids(ids, taken(), answered)
     has_turn = any(
         part is not None for part in (reading.text, reading.reasoning, reading.state, reading.commentary)
     )
@@ -96,13 +96,13 @@ def typed_calls(
     return trusted(ToolCalls, values)
 
 
-def _invalid_call(name: Any, args: "Flaw | Json", values: Json) -> InvalidToolCall:
-    is_named = isinstance(name, str) and name != ""
+def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall:
+    name = name if isinstance(name, str) and name else None
     flaw = args
-    if not is_named and not (isinstance(args, Flaw) and args.code == "malformed_call"):
+    if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         sent = cut(values["arguments"])
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {sent}")
-    return trusted(InvalidToolCall, {**values, "name": name if is_named else None, **flaw._asdict()})
+    return trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
