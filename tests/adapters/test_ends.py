@@ -130,7 +130,7 @@ def ask(
     answers = iter(bodies)
     with LoopbackProvider(lambda _: json.dumps(next(answers, bodies[-1])).encode()) as provider:
         lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
-        adapter = sigadapt.ChatAdapter(**{"tool_calling": "native", **options})
+        adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
         with dspy.context(lm=lm, adapter=adapter):
             try:
                 out: Any = dspy.Predict(signature)(question="weather?", tools=[get_weather])
@@ -245,7 +245,7 @@ def test_commentary_beside_a_call_is_its_text() -> None:
 
 def test_separate_texts_are_paragraphs() -> None:
     """response-choice: Separate texts are paragraphs."""
-    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    search: Json = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     texts = [{"type": "text", "text": text} for text in ("Let me look:", "It is ", "sunny.")]
     choice = sigadapt.choice_from_response(anthropic(texts[0], search, texts[1], texts[2], stop="end_turn"))
     assert choice.text == "Let me look:\n\nIt is sunny."
