@@ -104,13 +104,14 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         decls = yield from declared(plan, call.signature, call.inputs, call.settings)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
+    route = route_of(call.lm, call.settings, generation, call.facts)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
-    request = build_request(model_of(call.lm), messages, decls, options, generation)
-    route = route_of(call.lm, call.settings, generation, call.facts)
+    request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
     prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent)
     if options.hooks:
