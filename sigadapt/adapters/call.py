@@ -29,9 +29,11 @@ from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
     accepted,
+    is_unfinished,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
+    refuse_unfinished,
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan
@@ -165,7 +167,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
         calls = choice.tool_calls
-        if calls is None or not calls.invalid:
+        if calls is None or not calls.invalid or is_unfinished(choice):
             break
         prepared = prepared.with_reask(calls)
         try:
@@ -203,6 +205,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     call, plan, choice = prepared.call, prepared.plan, candidate.choice
     is_prompted = prepared.calling.mode == "prompted"
     try:
+        refuse_unfinished(choice, plan)
         if choice.tool_calls is not None and choice.tool_calls.invalid:
             choice = accepted(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import dspy
+from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
 from typing_extensions import Unpack
 
@@ -70,3 +71,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             parallel_tool_calls,
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
+
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether the text has the mark that ends the fields."""
+        return CHAT_MARKER.format("completed") in text

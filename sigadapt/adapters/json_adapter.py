@@ -48,6 +48,10 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
 
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether the text ends the object that it begins."""
+        return text.rstrip().removesuffix("```").rstrip().endswith("}")
+
     def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for: a JSON Schema, JSON mode, or None.
 

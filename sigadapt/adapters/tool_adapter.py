@@ -242,6 +242,10 @@ class ToolAdapter:
             return any(line.strip().startswith(markers) for line in text.splitlines())
         return any(marker in text for marker in markers)
 
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether a text shows that nothing of it is missing; by default, no text does."""
+        return False
+
     def plain(self, text: str) -> str:
         """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
         return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
