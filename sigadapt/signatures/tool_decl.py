@@ -17,7 +17,7 @@ import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking.schema import (
+from sigadapt.schemas.checking import (
     Checked,
     check,
     check_json,
@@ -31,7 +31,7 @@ from sigadapt.signatures.pickling import by_value, loaded
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
-from sigadapt.signatures.sources.fingerprint import FunctionCache
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
 
@@ -393,17 +393,17 @@ def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
     return copy
 
 
-_DECLARED: FunctionCache[dict[str, Any]] = FunctionCache()
-"""The fields of the declaration of a function, without the function."""
+_DECLARED: DeclaredCache[dict[str, Any]] = DeclaredCache()
+"""The fields of the declaration of a function or MCP tool, without the function."""
 
 
 def declared_before(source: object) -> ToolDecl | None:
-    """Return a new declaration of a function that was declared before and has not changed since."""
+    """Return a new declaration of a function or MCP tool that has not changed since it was declared."""
     fields = _DECLARED.get(source)
     if fields is None:
         return None
     decl = object.__new__(ToolDecl)
-    decl.__dict__.update(fields, func=source)
+    decl.__dict__.update(fields, func=source if callable(source) else None)
     return decl
 
 
@@ -417,7 +417,7 @@ def declared(source: object) -> list[ToolDecl] | None:
     if raw is None:
         return None
     decls = list(map(declare, raw))
-    if callable(source):
+    if len(decls) == 1:
         _DECLARED.put(source, {key: value for key, value in decls[0].__dict__.items() if key != "func"})
     return decls
 

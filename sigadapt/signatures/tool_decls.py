@@ -317,7 +317,7 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
 
 
 def known_decls(sources: object) -> ToolDecls | None:
-    """Return the current declarations of a list of functions that was declared before."""
+    """Return the current declarations of a list of functions or MCP tools that was declared before."""
     decls = _before(sources)
     canonical = None if decls is None else _canonical(decls)
     if canonical is None:

@@ -19,7 +19,7 @@ import dspy
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
-from sigadapt.signatures.sources.fingerprint import FunctionCache
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said
 
@@ -126,7 +126,7 @@ def _described(args: _Args, described: dict[str, str]) -> _Args:
     }
 
 
-_BY_DSPY: FunctionCache[_Default] = FunctionCache()
+_BY_DSPY: DeclaredCache[_Default] = DeclaredCache()
 
 
 def _by_dspy(func: Callable[..., Any]) -> _Default:

@@ -1,8 +1,9 @@
-"""The fingerprint of a function, which shows that its declaration is still current (one snapshot).
+"""The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
 `%autoreload` and notebooks change functions in place. While a function's code, docstring, defaults and
 annotations are the objects that they were, its declaration is too. That needs types which cannot change, so
-only a function that mentions Python's own types has a fingerprint. Every other source is read each time.
+only a function that mentions Python's own types has a fingerprint. An MCP tool is plain data, and has its
+data for one. Every other source is read each time.
 """
 
 import builtins
@@ -13,6 +14,7 @@ from types import FunctionType, GenericAlias, MethodType, NoneType, UnionType
 from typing import Any, Generic, Literal, Optional, TypeVar, Union, get_args, get_origin
 
 from sigadapt.schemas.caches import WeakCache
+from sigadapt.signatures.sources import mcp
 
 _V = TypeVar("_V")
 
@@ -24,33 +26,40 @@ _NAMES = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"[\w\s\[\],|]*")  # names, brackets and bars alone
 
 
-class FunctionCache(Generic[_V]):
-    """A value for each function, until its fingerprint changes or the function is deleted."""
+class DeclaredCache(Generic[_V]):
+    """A value for each function or MCP tool, until its fingerprint changes or it is deleted."""
 
     def __init__(self) -> None:
-        self._kept: WeakCache[tuple[tuple[Any, ...], _V]] = WeakCache()
+        self._kept: WeakCache[tuple[Any, _V]] = WeakCache()
 
     def get(self, source: object) -> _V | None:
-        """Return the value of a function or bound method; None without one or if the function has changed."""
-        function = source.__func__ if type(source) is MethodType else source
-        known = self._kept.get(function)
-        if known is None:
-            return None
-        now = _fingerprint(function, is_bound=function is not source)
-        return known[1] if len(now) == len(known[0]) and all(map(is_, now, known[0])) else None
+        """Return the value of a source; None without one or if the source has changed."""
+        known = self._kept.get(source.__func__ if type(source) is MethodType else source)
+        return known[1] if known is not None and _is_same(known[0], _fingerprint(source)) else None
 
     def put(self, source: object, value: _V) -> None:
-        """Keep a value, which must not refer to the function; nothing for a source without fingerprint."""
+        """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
         function = source.__func__ if type(source) is MethodType else source
-        if type(function) is FunctionType and _is_fixed(function, is_bound=function is not source):
-            self._kept.put(function, (_fingerprint(function, is_bound=function is not source), value))
+        if type(function) is not FunctionType or _is_fixed(function, is_bound=function is not source):
+            fingerprint = _fingerprint(source)
+            if fingerprint is not None:
+                self._kept.put(function, (fingerprint, value))
 
 
-def _fingerprint(function: Any, *, is_bound: bool) -> tuple[Any, ...]:
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is bytes:
+        return one == other
+    return type(other) is tuple and len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
+
+
+def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:
+    function: Any = source.__func__ if type(source) is MethodType else source
+    if type(function) is not FunctionType:
+        return mcp.data_of(source)
     keywords: dict[str, Any] = function.__kwdefaults__ or {}
     annotations: dict[str, Any] = function.__annotations__
     return (
-        is_bound,
+        function is source,
         function.__code__,
         function.__name__,
         function.__doc__,

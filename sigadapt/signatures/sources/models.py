@@ -7,7 +7,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check
+from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.raw_decl import RawDecl

@@ -20,7 +20,7 @@ import dspy
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check
+from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from sigadapt import ToolDecls
-from sigadapt.signatures.sources.fingerprint import FunctionCache
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 
 
 class Item(pydantic.BaseModel):
@@ -33,8 +33,8 @@ def set_part(name: str, value: Any) -> Callable[[Any], None]:
     return lambda function: setattr(function, name, value)
 
 
-def kept(function: Any) -> FunctionCache[str]:
-    cache = FunctionCache[str]()
+def kept(function: Any) -> DeclaredCache[str]:
+    cache = DeclaredCache[str]()
     cache.put(function, "value")
     return cache
 
