@@ -1,14 +1,14 @@
 """Write docs/text_formats.md from the table of text formats: what each looks like, and who writes it.
 
-`tests/test_docs.py` checks that the page is what this writes, and `tests/providers/text_calls/` that each
+`tests/test_docs.py` checks that the page is what this writes, and `tests/text/` that each
 example is read. Run this with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sigadapt.providers.text_calls import FORMATS
-from sigadapt.providers.text_calls.contract import TextFormat
+from sigadapt.text import FORMATS
+from sigadapt.text.contract import TextFormat
 
 PAGE = Path(__file__).with_name("text_formats.md")
 HEAD = """# Calls written as text

@@ -35,6 +35,12 @@ _ALL_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MANY_DIGITS = b"0" * 200
 
 
+class CutOff(NamedTuple):
+    """Arguments that may be incomplete: the part that was sent, as text or as a decoded value."""
+
+    sent: Any
+
+
 class Flaw(NamedTuple):
     """Why arguments cannot be used.
 

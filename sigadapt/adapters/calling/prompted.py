@@ -2,7 +2,7 @@
 
 The system text gets the tools and the form in which to call them. An assistant turn says its calls in that
 form, behind its text. The results of a turn are one user message. The form is a row of
-`providers/text_calls/`.
+`text/`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, closest, compact
 
 if TYPE_CHECKING:
-    from sigadapt.providers.text_calls.contract import TextFormat
+    from sigadapt.text.contract import TextFormat
 
 DEFAULT_FORM = "hermes"
 """The text format to ask for unless `call_format` names another."""
@@ -33,7 +33,7 @@ _EXAMPLE = [("tool_name", {"argument": "value"})]
 
 
 def _formats() -> "tuple[TextFormat, ...]":
-    from sigadapt.providers.text_calls import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
+    from sigadapt.text import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
 
     return FORMATS
 

@@ -1,6 +1,6 @@
 """Text -> Reading -> Choice: calls that a model wrote into its text.
 
-`providers/text_calls/` reads the text; what comes out passes through `choice_of` like any answer, so ids,
+`text/` reads the text; what comes out passes through `choice_of` like any answer, so ids,
 codes and turns are the same. Each call, good or bad, is marked `recovered`. The table of formats is imported
 when a text is first read: it takes a fifth of the import, and most programs never read calls from text.
 """
@@ -17,7 +17,7 @@ from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
 if TYPE_CHECKING:
-    from sigadapt.providers.text_calls.reader import TextReading
+    from sigadapt.text.reader import TextReading
 
 _CUTTING = frozenset(("length", "content_filter", "error"))
 RECOVERED = "recovered"
@@ -73,8 +73,8 @@ def text_read(
     Raises:
         InvalidOption: for an unknown format.
     """
-    from sigadapt.providers.text_calls import FORMATS, named  # noqa: PLC0415  (the first lines say why)
-    from sigadapt.providers.text_calls.reader import read_text  # noqa: PLC0415
+    from sigadapt.text import FORMATS, named  # noqa: PLC0415  (the first lines say why)
+    from sigadapt.text.reader import read_text  # noqa: PLC0415
 
     chosen = FORMATS if formats is None else named(formats)
     return read_text(text, schemas, chosen, asked=formats is not None, **how)

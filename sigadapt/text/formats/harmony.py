@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import TextCall, Tools
-from sigadapt.providers.text_calls.formats.json_calls import open_ended
-from sigadapt.providers.text_calls.formats.parameters import parameter_tags, parameters_at
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
+from sigadapt.text.contract import TextCall, Tools
+from sigadapt.text.formats.json_calls import open_ended
+from sigadapt.text.formats.parameters import parameter_tags, parameters_at
+from sigadapt.text.scan import Scan
 
 NAME = "harmony"
 _MESSAGE = "<|message|>"

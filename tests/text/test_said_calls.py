@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import json_values
 
 from sigadapt import Choice, choice_from_text
-from sigadapt.providers.text_calls import FORMATS, named
 from sigadapt.schemas.json_values import compact
+from sigadapt.text import FORMATS, named
 
 Json = dict[str, Any]
 SAYING = [each.name for each in FORMATS if each.say]

@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.formats.json_calls import read_body
-from sigadapt.providers.text_calls.formats.json_calls import said as said_as_json
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import property_of, typed, written
+from sigadapt.text.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.formats.json_calls import read_body
+from sigadapt.text.formats.json_calls import said as said_as_json
+from sigadapt.text.scan import Scan
 
 _ATTRIBUTE = re.compile(r"\s+([\w.-]{1,100})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
 

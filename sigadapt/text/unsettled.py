@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 import jiter
 
-from sigadapt.providers.text_calls.openers import WORDS, Grammar, opened
+from sigadapt.text.openers import WORDS, Grammar, opened
 
 _LONGEST = 64
 """No opener is longer, up to the first character that settles it."""

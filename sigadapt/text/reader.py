@@ -12,13 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.providers.text_calls import thinking
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.expected import read_expected
-from sigadapt.providers.text_calls.formats import harmony
-from sigadapt.providers.text_calls.formats.bare_json import announces_example
-from sigadapt.providers.text_calls.openers import Grammar, grammar_of, opened
-from sigadapt.providers.text_calls.scan import Scan, Spent
+from sigadapt.text import thinking
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.text.expected import read_expected
+from sigadapt.text.formats import harmony
+from sigadapt.text.formats.bare_json import announces_example
+from sigadapt.text.openers import Grammar, grammar_of, opened
+from sigadapt.text.scan import Scan, Spent
 
 _MOST_TRIED = 10_000
 """At how many openers a call is looked for. What stands behind them stays text."""

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.scan import Members, Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.schemas.written_values import literal_at
+from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.scan import Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from sigadapt.providers.text_calls import thinking
-from sigadapt.providers.text_calls.contract import TextFormat
-from sigadapt.providers.text_calls.formats import harmony
 from sigadapt.schemas.caches import BoundedCache
+from sigadapt.text import thinking
+from sigadapt.text.contract import TextFormat
+from sigadapt.text.formats import harmony
 
 
 class Grammar(NamedTuple):

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.formats.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys
 from sigadapt.schemas.written_values import literal_at
+from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.formats.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
+from sigadapt.text.scan import Scan
 
 _HEAD = re.compile(r"(?P<name>\w[\w.-]{0,127})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d][\w-]{0,127})\s*=(?!=)")

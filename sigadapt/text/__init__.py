@@ -8,8 +8,9 @@ row here.
 from collections.abc import Iterable
 
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.text_calls.contract import TextFormat
-from sigadapt.providers.text_calls.formats import (
+from sigadapt.schemas.json_values import closest
+from sigadapt.text.contract import TextFormat
+from sigadapt.text.formats import (
     arg_pairs,
     bare_json,
     gemma,
@@ -20,7 +21,6 @@ from sigadapt.providers.text_calls.formats import (
     parameters,
     pythonic,
 )
-from sigadapt.schemas.json_values import closest
 
 _HARMONY = TextFormat(
     harmony.NAME,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.providers.text_calls.scan import Scan
 from sigadapt.schemas.json_values import Json
+from sigadapt.text.scan import Scan
 
 MOST_CALLS = 1_000
 """How many calls of one text are read (bounded). The markup of any further ones stays text."""

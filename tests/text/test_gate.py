@@ -16,9 +16,9 @@ from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.calling.text_gate import TextGate
 from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.text.gate import TextGate
 
 CORPUS = os.environ.get("SIGADAPT_CORPUS")
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.formats.bare_json import announces_example
-from sigadapt.providers.text_calls.formats.json_calls import open_ended
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
+from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.formats.bare_json import announces_example
+from sigadapt.text.formats.json_calls import open_ended
+from sigadapt.text.scan import Scan
 
 _BAR, _LOW = "[｜|]", "▁"
 

@@ -8,11 +8,11 @@ the answer. The formats' own `read` goes first. A format that is not here reads 
 import re
 from collections.abc import Callable
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, Tools
-from sigadapt.providers.text_calls.formats.json_calls import ARGUMENTS, read_body
-from sigadapt.providers.text_calls.formats.pythonic import call_at
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, Tools
+from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
+from sigadapt.text.formats.pythonic import call_at
+from sigadapt.text.scan import Scan
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
 _FENCE_END = re.compile(r"\s*```")

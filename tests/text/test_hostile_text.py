@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sigadapt import choice_from_text
-from sigadapt.providers.text_calls import FORMATS
-from sigadapt.providers.text_calls.contract import MOST_CALLS
-from sigadapt.providers.text_calls.scan import Scan, Spent
+from sigadapt.text import FORMATS
+from sigadapt.text.contract import MOST_CALLS
+from sigadapt.text.scan import Scan, Spent
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}

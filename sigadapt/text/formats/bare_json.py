@@ -13,11 +13,11 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 import re
 from collections.abc import Mapping
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.formats.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
-from sigadapt.providers.text_calls.scan import Members, Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
+from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
+from sigadapt.text.scan import Members, Scan
 
 _EXAMPLES = re.compile(
     r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?"

@@ -7,16 +7,13 @@ finished reading has it.
 """
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sigadapt.adapters.response.text_choice import text_read
-from sigadapt.providers.text_calls import FORMATS
-from sigadapt.providers.text_calls.openers import grammar_of
-from sigadapt.providers.text_calls.unsettled import begins_as_text, is_half_json, next_opener, unsettled
 from sigadapt.schemas.json_values import Json
-
-if TYPE_CHECKING:
-    from sigadapt.providers.text_calls.reader import TextReading
+from sigadapt.text import FORMATS
+from sigadapt.text.openers import grammar_of
+from sigadapt.text.reader import TextReading, read_text
+from sigadapt.text.unsettled import begins_as_text, is_half_json, next_opener, unsettled
 
 _ENDS = frozenset("\n>]}▷")
 """Characters that end a line, a tag or a value."""
@@ -114,5 +111,5 @@ class TextGate:
         cut = max(place - _SEEN, 0)
         self._near, self._settled = self._near[cut:], place - cut
 
-    def _read(self, text: str) -> "TextReading":
-        return text_read(text, self._schemas, **self._how)
+    def _read(self, text: str) -> TextReading:
+        return read_text(text, self._schemas, FORMATS, **self._how)

@@ -9,11 +9,11 @@ elements are lists (of `item`), and text beside elements goes under `$text`, as 
 import re
 from typing import Any, cast
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import Found, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.written_values import property_of, typed, types_of
+from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.text.scan import Scan
 
 _TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
 _T = re.escape(_TOKEN)

@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import (
+from sigadapt.schemas.arguments import CutOff
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact
+from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
+from sigadapt.text.contract import (
     MOST_PARAMETERS,
     Found,
     Said,
@@ -22,9 +24,7 @@ from sigadapt.providers.text_calls.contract import (
     TextFormat,
     Tools,
 )
-from sigadapt.providers.text_calls.scan import Scan
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact
-from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
+from sigadapt.text.scan import Scan
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""

@@ -8,11 +8,11 @@ too, typed by the declared schema, and a string whose marker was never closed en
 import re
 from typing import Any, NamedTuple
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.text_calls.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
-from sigadapt.providers.text_calls.scan import Scan
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.text.scan import Scan
 
 _LEVELS = 60
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
