@@ -5,6 +5,7 @@ the docstring of `ChatAdapter` says what each is for.
 """
 
 import inspect
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
@@ -12,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
-from sigadapt.signatures.pickling import by_value, loaded
+from sigadapt.signatures.tool_decl import by_value
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
@@ -104,7 +105,7 @@ def _pickled(name: str, value: object) -> bytes:
 
 
 def _unpickled(values: dict[str, bytes]) -> Options:
-    return Options(**{name: loaded(value) for name, value in values.items()})
+    return Options(**{name: pickle.loads(value) for name, value in values.items()})  # noqa: S301  (inside a pickle)
 
 
 def _check_word(option: str, value: object, words: tuple[str, ...]) -> None:

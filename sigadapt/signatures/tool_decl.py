@@ -6,6 +6,7 @@ that text, so neither changes when somebody edits the author's schema, `paramete
 returned.
 """
 
+import pickle
 import weakref
 from collections.abc import Callable
 from copy import deepcopy
@@ -27,7 +28,6 @@ from sigadapt.schemas.checking import (
     misfitting,
 )
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
-from sigadapt.signatures.pickling import by_value, loaded
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
@@ -351,6 +351,17 @@ class LostFunction:
         raise self.refusal()
 
 
+def by_value(value: object) -> bytes:
+    """Pickle a value as DSPy saves programs, also lambdas and what was made in a function, which pickle refuses.
+
+    Raises:
+        Exception: whatever the value's own classes raise, as a lock or a live session does.
+    """
+    import cloudpickle  # noqa: PLC0415  (only who pickles needs it)
+
+    return cloudpickle.dumps(value)
+
+
 def _pickled(tool: str, field: str, function: Any) -> bytes:
     try:
         return by_value(function)
@@ -359,7 +370,7 @@ def _pickled(tool: str, field: str, function: Any) -> bytes:
 
 
 def _unpickled(source: Json, functions: dict[str, bytes]) -> ToolDecl:
-    fields = {key: loaded(each) for key, each in functions.items()}
+    fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
     return altered(ToolDecl.of(source), **fields)
 
 

@@ -5,6 +5,7 @@ return a new toolset, which changes the tools of the old one; `combined` joins s
 generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
 """
 
+import pickle
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,10 +20,9 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
-from sigadapt.signatures.pickling import by_value, loaded
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.signatures.tool_decl import ToolDecl, altered, by_value
 from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, is_iterable
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -293,7 +293,7 @@ class Toolset(SeveralTools):
 
 
 def _unpickled(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
-    return Toolset(name, loaded(source), tuple(map(loaded, transforms)))
+    return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
 
 
 def _filtered(

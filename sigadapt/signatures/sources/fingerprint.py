@@ -45,11 +45,14 @@ class DeclaredCache(Generic[_V]):
             if fingerprint is not None:
                 self._kept.put(function, (fingerprint, value))
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
 
 def _is_same(one: Any, other: Any) -> bool:
-    if type(one) is bytes:
+    if other is None or type(one) is bytes:
         return one == other
-    return type(other) is tuple and len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
+    return len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
 
 
 def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:
