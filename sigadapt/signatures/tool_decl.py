@@ -352,7 +352,7 @@ class LostFunction:
 
 
 def by_value(value: object) -> bytes:
-    """Pickle a value as DSPy saves programs, also lambdas and what was made in a function, which pickle refuses.
+    """Pickle a value with cloudpickle, which also takes lambdas and what was made in a function.
 
     Raises:
         Exception: whatever the value's own classes raise, as a lock or a live session does.
