@@ -4,6 +4,7 @@ The messages do not describe the tool fields, because the Request has the tools 
 own. `prompt.py` makes the words that stay the same from call to call.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any, TypeVar, cast
@@ -308,9 +309,10 @@ def assistant_message(
 
 def _accepted(call: ToolCall | InvalidToolCall | Repeat) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
-    if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
-        return compact(call.args)
-    return call.arguments
+    if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
+        return call.arguments
+    # Keys sorted: what was repaired has no text of its own, and storage may have changed their order.
+    return json.dumps(call.args, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def result_message(result: ToolResult) -> Message:
