@@ -18,11 +18,11 @@ from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut, equal_json
-from sigadapt.schemas.key_order import order_of
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.key_order import order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 if TYPE_CHECKING:

@@ -33,12 +33,12 @@ class Change(NamedTuple):
 
     Args:
         where: a JSON Pointer into the canonical Request.
-        what: `renamed`, `lowered` (the same intent by other means) or `dropped`.
+        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
         why: the reason, and what is sent instead.
     """
 
     where: str
-    what: Literal["renamed", "lowered", "dropped"]
+    what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
 
 

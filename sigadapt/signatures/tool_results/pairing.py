@@ -18,9 +18,9 @@ import dspy
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, listed
-from sigadapt.schemas.key_order import in_order_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.content import is_content
+from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -82,7 +82,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give one, or use ToolResult.unanswered(call).",
+        fix="Give one, or use ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
     )
 
 

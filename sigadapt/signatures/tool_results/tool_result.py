@@ -5,9 +5,9 @@ from typing import Any, Protocol, cast
 import pydantic
 
 from sigadapt.schemas.half_pairs import restored, savable
-from sigadapt.schemas.key_order import in_order_of, order_of
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 
 
 class _Named(Protocol):
