@@ -97,16 +97,11 @@ def _invalid_call(name: Any, args: Any, values: Json) -> InvalidToolCall:
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
-    state = None if reading.state is None else _with_ids(reading.state, ids)
+    state = (
+        None if reading.state is None else {**reading.state, "ids": ids}
+    )  # the next turn finds calls by id
     values = {"text": reading.text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     return trusted(Turn, values)
-
-
-def _with_ids(state: Json, ids: list[str]) -> Json:
-    """Return the provider state with the id of each call added to its item, so the next turn can find it."""
-    named = iter(ids)
-    items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
-    return {**state, "items": items}
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:

@@ -48,8 +48,8 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
 
 def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
     dialect, door, mark = told
-    marks = {route.server} if route.door == "lm15" else route.prefixes or {""}
-    return (route.dialect, route.door) == (dialect, door) and mark in marks
+    marks = {route.server} if route.client == "lm15" else route.prefixes or {""}
+    return (route.dialect, route.client) == (dialect, door) and mark in marks
 
 
 @pytest.mark.parametrize(
