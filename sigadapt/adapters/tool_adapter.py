@@ -17,14 +17,14 @@ from dspy.utils.exceptions import AdapterParseError
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
-from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
-from sigadapt.adapters.lm.routes import known_of, route_of
+from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.lm.traces import wrapper_of
 from sigadapt.adapters.options import Options, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, turns_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
 from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
@@ -107,7 +107,7 @@ class ToolAdapter:
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> Outputs:
-        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
+        call = self._adapter_call(lm, lm_kwargs, signature, demos, inputs)
         if self._asks_capabilities(call):
             return self._planned(lm, lm_kwargs, call)
         return self._run(lm, lm_kwargs, call)
@@ -136,10 +136,21 @@ class ToolAdapter:
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> Outputs:
-        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
+        call = self._adapter_call(lm, lm_kwargs, signature, demos, inputs)
         if self._asks_capabilities(call):
             return await self._aplanned(lm, lm_kwargs, call)
         return await self._arun(lm, lm_kwargs, call)
+
+    def _adapter_call(
+        self,
+        lm: BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: type[Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> AdapterCall:
+        settings, plan = dict(lm_kwargs), cast("Plan", plan_of(signature))
+        return AdapterCall(self, lm, settings, signature, plan, demos, inputs, facts_of(lm, settings))
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
         """Return whether this call asks DSPy what its model can do, which costs async calls a thread.
@@ -147,11 +158,11 @@ class ToolAdapter:
         Raises:
             InvalidOption: `missing_extra`, before DSPy asks LiteLLM where that is not installed.
         """
-        asks = self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None
+        asks = self.options.tool_calling not in ("native", "prompted") and call.facts.calls_functions is None
         if not asks and call.plan.texts:
             asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
         if asks:
-            route_of(call.lm, call.settings, known=call.known)
+            route_of(call.lm, call.settings, facts=call.facts)
         return asks
 
     @planned
@@ -165,7 +176,7 @@ class ToolAdapter:
     def _run(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
         with shown_scope() as progress:
             try:
-                return run(steps(self, call))
+                return run(steps(call))
             except AdapterParseError as error:
                 fallback = self._fallback(error, call.plan, emitted=progress.emitted)
                 if fallback is None:
@@ -175,7 +186,7 @@ class ToolAdapter:
     async def _arun(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
         with shown_scope() as progress:
             try:
-                return await arun(steps(self, call))
+                return await arun(steps(call))
             except AdapterParseError as error:
                 fallback = self._fallback(error, call.plan, emitted=progress.emitted)
                 if fallback is None:
@@ -252,18 +263,6 @@ class ToolAdapter:
 
 
 _END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")
-
-
-def _adapter_call(
-    lm: BaseLM,
-    lm_kwargs: dict[str, Any],
-    signature: type[Signature],
-    demos: list[dict[str, Any]],
-    inputs: dict[str, Any],
-) -> AdapterCall:
-    settings = dict(lm_kwargs)
-    plan = cast("Plan", plan_of(signature))
-    return AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
 
 
 def _aside(words: str) -> str:

@@ -91,7 +91,7 @@ class GeminiInteractions(Provider):
         return body.get("object") == "interaction" or ("steps" in body and "status" in body)
 
     # {"object": "interaction", "status": "requires_action", "steps": [
-    #   {"type": "thought", "signature": "CiQB...", "summary": [{"type": "text", "text": "They want Paris."}]},
+    #   {"type": "thought", "signature": "CiQB...", "summary": [{"type": "text", "text": "Paris."}]},
     #   {"type": "model_output", "content": [{"type": "text", "text": "Let me look."}]},
     #   {"type": "function_call", "id": "c1", "name": "get_weather", "arguments": {"city": "Paris"}}]}
     # https://ai.google.dev/gemini-api/docs/interactions

@@ -18,8 +18,8 @@ import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.adapters import plan
 from sigadapt.adapters.lm import routes
-from sigadapt.adapters.lm.dspy_internals import select_backend as dspys_select_backend
 from sigadapt.adapters.request import prompt
+from sigadapt.dspy_boundary.internals import select_backend as dspys_select_backend
 from sigadapt.signatures import tool_decl
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 

@@ -24,20 +24,19 @@ import jiter
 import orjson
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import (
-    copy_of,
+from sigadapt.adapters.lm.native_rows import NativeRows
+from sigadapt.adapters.lm.streams.stream_recorder import Recorder
+from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.dspy_boundary.internals import (
     engines_of,
     has_static_credential,
-    inner_of,
     native_engine,
     stream_now,
     target_of,
     with_engines_from,
+    with_methods,
     write_request,
 )
-from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.streams.stream_recorder import Recorder
-from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.schemas.deep_json import without_depths
@@ -139,15 +138,10 @@ class _Wrapped:
 
     def _tapped(self, provider: Any) -> Any:
         """Return a copy of lm15's provider that sends the native rows and believes the body."""
-        copied = copy_of(provider)
-        inner = inner_of(provider)
-        if inner is not None:
-            copied._inner = self._tapped(inner)  # noqa: SLF001
-            return copied
+        wrappers: dict[str, Callable[[Any], Any]] = {"parse_response": self._believing}
         if self._native:
-            copied._emit = self._splicing(provider._emit)  # noqa: SLF001
-        copied.parse_response = self._believing(provider.parse_response)
-        return copied
+            wrappers["_emit"] = self._splicing
+        return with_methods(provider, wrappers)
 
     def _splicing(self, emit: Callable[..., Any]) -> Callable[..., Any]:
         def splice(*, payload: Any = None, **rest: Any) -> Any:

@@ -13,18 +13,19 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
  d. If an answer has calls and the provider's finish reason means `stop`, the finish reason is `tool_calls`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.lm.from_lm15 import as_shown, body_of_parts, if_whole, is_lm15
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
-from sigadapt.adapters.response.response_bodies import body_of, chat_body
+from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
+from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
 from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.reading import ran_itself
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.calls import ToolCalls
 
@@ -155,9 +156,12 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 
 
 def choice_of(
-    reading: Reading, raw: Any, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading,
+    raw: Any,
+    taken: Callable[[], Collection[str]] = tuple,
+    answered: Collection[str] = (),
 ) -> Choice:
-    """Return the Choice of one Reading."""
+    """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)
@@ -193,19 +197,48 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
 
 
 def _lm15_reading(response: Any, dialect: str | None) -> Reading:
+    """Return the Reading of an lm15 Response: of the provider's body that it keeps, if that is complete."""
+    # lm15's own parts hold decoded arguments, rewritten if they could not be decoded. They are read only if
+    # there is no body, as in a Response of a custom engine, or of an old cache.
     body: Json = response.provider_data or {}
-    if BODY in body:
-        return as_shown(readings_of(events_of(body[BODY])[0], dialect)[0], response)
-    if EVENTS in body:
-        return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
+    for key, readings_in in ((BODY, _text_readings), (EVENTS, _stream_readings)):
+        if key in body:
+            reading = readings_in(events_of(body[key]), dialect)[0]
+            return _until_stop(reading, text_of_parts(response.message.parts))
     provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
-    whole = if_whole(readings[0], response) if readings else None
+    whole = _if_whole(readings[0], response) if readings else None
     if whole is not None:
         return whole
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
+
+
+def _text_readings(bodies: Sequence[Json], dialect: str | None) -> list[Reading]:
+    return readings_of(bodies[0], dialect)
+
+
+def _if_whole(reading: Reading, response: Any) -> Reading | None:
+    """Return the Reading of `provider_data` if it holds the complete answer, else None."""
+    # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
+    parts = response.message.parts
+    names = [part.name for part in parts if part.type == "tool_call"]
+    read = [name for _, name, _ in reading.calls]
+    if read != names:
+        # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
+        # stand among what was read, in order; calls that the provider ran itself are not read.
+        others = map(str, read)
+        callers = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
+        if not all(part.name in others for part in callers):
+            return None
+    text = text_of_parts(parts) if len(names) < len(parts) else None
+    return _until_stop(reading, text) if text is None or text in (reading.text or "") else None
+
+
+def _until_stop(reading: Reading, text: str | None) -> Reading:
+    """Return a Reading with its text cut where DSPy applied a stop sequence."""
+    return reading._replace(text=text) if text and (reading.text or "").startswith(text) else reading
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:

@@ -15,7 +15,7 @@ an answer makes again is dropped, and the first one is marked.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from sigadapt.providers.provider import CutOff, FreeText, Reading
@@ -55,7 +55,7 @@ def arguments_of(sent: Any) -> Arguments:
 
 
 def typed_calls(
-    reading: Reading, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading, taken: Callable[[], Collection[str]] = tuple, answered: Collection[str] = ()
 ) -> ToolCalls | None:
     """Return the typed calls of one candidate."""
     if not reading.calls:
@@ -65,7 +65,7 @@ def typed_calls(
     ids: list[Any] = [call[0] for call in reading.calls]
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, renumbered = unique_ids(ids, taken, answered)
+        ids, renumbered = unique_ids(ids, taken(), answered)
     has_turn = reading.text is not None or reading.reasoning is not None or reading.state is not None
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):

@@ -11,7 +11,7 @@ from support import PARIS, May, get_weather, lm_of
 import sigadapt
 from sigadapt import ToolDecls
 from sigadapt.adapters.calling.modes import Call, calling_of, refuses_tools
-from sigadapt.adapters.lm.routes import known_of
+from sigadapt.adapters.lm.routes import facts_of
 from sigadapt.adapters.options import Options, with_switch
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
@@ -46,10 +46,10 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    return calling_of(Call(lm, {}, "calls", "", known_of(lm, {})), Options(**options)).mode
+    return calling_of(Call(lm, {}, "calls", "", facts_of(lm, {})), Options(**options)).mode
 
 
-def test_auto_decides_by_what_is_known_of_a_model() -> None:
+def test_auto_decides_by_what_is_facts_of_a_model() -> None:
     """prompted-calling: The mode of a model."""
     assert mode_of("openai/gpt-4o-mini") == "native"
     assert mode_of("openai/nobody-knows-this") == "native"

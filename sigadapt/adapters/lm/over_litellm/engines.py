@@ -20,7 +20,12 @@ import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.dspy_internals import (
+from sigadapt.adapters.lm.exchange import provider_in, response_with_raw_body
+from sigadapt.adapters.lm.native_rows import NativeRows
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
+from sigadapt.adapters.lm.routes import NOTHING, facts_of
+from sigadapt.adapters.response.response_bodies import body_of
+from sigadapt.dspy_boundary.internals import (
     aclosing,
     closing,
     engine_over_litellm,
@@ -29,18 +34,13 @@ from sigadapt.adapters.lm.dspy_internals import (
     plain,
     with_engine,
 )
-from sigadapt.adapters.lm.exchange import provider_in, response_with_raw_body
-from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
-from sigadapt.adapters.lm.routes import NOTHING, known_of
-from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import Json
 
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
-    options = known_of(lm, NOTHING).also("litellm engine", lambda: _options(lm, request, is_async=is_async))
+    options = facts_of(lm, NOTHING).cached("litellm engine", lambda: _options(lm, request, is_async=is_async))
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine
