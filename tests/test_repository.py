@@ -39,7 +39,7 @@ PUBLIC = {
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),
-    *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall"),
+    *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall", "UnusableAnswer"),
 }
 
 

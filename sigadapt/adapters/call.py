@@ -28,9 +28,11 @@ from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
     accepted,
+    is_unfinished,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
+    refuse_unfinished,
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan
@@ -102,13 +104,14 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         decls = yield from declared(plan, call.signature, call.inputs, call.settings)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
+    route = route_of(call.lm, call.settings, generation, call.facts)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
     messages = adapter.format(plan.rest, call.demos, call.inputs)
-    request = build_request(model_of(call.lm), messages, decls, options, generation)
-    route = route_of(call.lm, call.settings, generation, call.facts)
+    request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
     prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent)
     if options.hooks:
@@ -163,7 +166,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
         calls = choice.tool_calls
-        if calls is None or not calls.invalid:
+        if calls is None or not calls.invalid or is_unfinished(choice):
             break
         prepared = prepared.with_reask(calls)
         try:
@@ -200,6 +203,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     call, plan, choice = prepared.call, prepared.plan, candidate.choice
     is_prompted = prepared.calling.mode == "prompted"
     try:
+        refuse_unfinished(choice, plan)
         if choice.tool_calls is not None and choice.tool_calls.invalid:
             choice = accepted(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:

@@ -34,8 +34,10 @@ from sigadapt.providers.reading import (
     an_object,
     arguments_in,
     content_parts,
+    details_in,
     ends_in,
     finish_word,
+    in_paragraphs,
     is_text,
     joined,
     json_text,
@@ -61,7 +63,7 @@ _FINISH = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
+    "pause_turn": "pause",
 }
 _EVENTS = {
     "message_start", "message_delta", "message_stop",
@@ -177,11 +179,14 @@ class Anthropic(Provider):
         calls = [(use.get("id"), use.get("name"), arguments_in(use, "input")) for use in uses]
         if ends_in(blocks, self.is_call):
             calls = mark_last_cut_off(calls, finish)
-        text = joined(block.get("text") for block in blocks if block.get("type") == "text")
+        text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
         thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
         fields = _container(body["container"], uses) if body.get("container") else None
         described = (_described(block) for block in blocks if block.get("type") != _UNKNOWN)
-        return [Reading(text, thinking, calls, finish, state(NAME, described, fields))]
+        # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
+        # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
+        why = details_in(body.get("stop_details"))
+        return [Reading(text, thinking, calls, finish, state(NAME, described, fields), why)]
 
     def without_calls(self, body: Json) -> Json:
         """Return a Message without its calls."""

@@ -26,6 +26,7 @@ from sigadapt.providers.provider import (
     ANY,
     NO_SUBSET,
     CutOff,
+    Malformed,
     Provider,
     RawCall,
     Reading,
@@ -39,6 +40,7 @@ from sigadapt.providers.reading import (
     content_parts,
     ends_in,
     finish_word,
+    in_paragraphs,
     is_text,
     joined,
     mark_last_cut_off,
@@ -66,10 +68,14 @@ _FINISH = {
     "CONTINUATION": "length",
     **dict.fromkeys(
         ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR",
-         "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION"),
+         "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "LANGUAGE"),
         "content_filter",
     ),
+    **dict.fromkeys(("OTHER", "IMAGE_OTHER", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"), "error"),
 }  # fmt: skip
+# Gemini withholds such a call and describes it in `finishMessage`: "Malformed function call: print(...".
+# https://ai.google.dev/api/generate-content#FinishReason
+_MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
 _SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`content_parts`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
@@ -83,13 +89,19 @@ def _is_call(part: Json) -> bool:
 
 def _candidate(candidate: Json) -> Reading:
     parts = _parts(candidate)
-    finish = finish_word(candidate.get("finishReason"), _FINISH)
+    reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+    finish = finish_word(reason, _FINISH)
     calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
     if ends_in(parts, _is_call):
         calls = mark_last_cut_off(calls, finish)
-    text = joined(part.get("text") for part in parts if not part.get("thought"))
+    says_no_more = finish in ("content_filter", "error")
+    why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
+    # A call that Gemini did not expect may be there as well: it is judged like any other.
+    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
+        calls.append((None, None, Malformed(why or finish)))
+    text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish, state(NAME, map(_described, parts)))
+    return Reading(text, thinking, calls, finish, state(NAME, map(_described, parts)), why)
 
 
 def _parts(candidate: Json) -> list[Json]:
@@ -201,8 +213,10 @@ class Gemini(Provider):
     def read(self, body: Json) -> list[Reading]:
         """Return one Reading per candidate."""
         readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
-        if not readings and is_text(an_object(body.get("promptFeedback")).get("blockReason")):
-            return [Reading(None, None, [], "content_filter")]
+        feedback = an_object(body.get("promptFeedback"))
+        if not readings and is_text(feedback.get("blockReason")):
+            why = f"the prompt was blocked: {feedback.get('blockReasonMessage') or feedback['blockReason']}"
+            return [Reading(None, None, [], "content_filter", finish_message=why)]
         return readings
 
     def without_calls(self, body: Json) -> Json:

@@ -36,8 +36,10 @@ from sigadapt.providers.reading import (
     Described,
     an_object,
     content_parts,
+    details_in,
     ends_in,
     finish_word,
+    in_paragraphs,
     joined,
     json_text,
     kind_of,
@@ -63,6 +65,7 @@ NAME = "openai-responses"
 _FINISH = {
     "completed": "stop",
     "failed": "error",
+    "cancelled": "error",
     "max_output_tokens": "length",
 }
 _UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
@@ -80,6 +83,31 @@ _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+
+
+def _texts(items: list[Json]) -> tuple[str | None, str | None]:
+    """Return the answer and the commentary.
+
+    Without a final message, commentary is all that the model said, and so it is the answer.
+    """
+    # Newer models give a message a `phase`, "commentary" or "final_answer".
+    # https://platform.openai.com/docs/api-reference/responses/object
+    texts = [(_phase(item), _text(item) if kind_of(item) == "message" else None) for item in items]
+    commentary = in_paragraphs(text if phase == "commentary" else None for phase, text in texts)
+    answer = in_paragraphs(text if phase != "commentary" else None for phase, text in texts)
+    return (answer, commentary) if answer else (commentary, None)
+
+
+def _phase(item: Json) -> Any:
+    return item.get("phase")
+
+
+def _text(item: Json) -> str | None:
+    return joined(part.get("text") or part.get("refusal") for part in content_parts(item.get("content")))
+
+
+def _refuses(item: Json) -> bool:
+    return any(part.get("type") == "refusal" for part in content_parts(item.get("content")))
 
 
 def _item(item: Json) -> Json:
@@ -216,13 +244,13 @@ class OpenAIResponses(Provider):
         if ends_in(items, self.is_call):
             unended = finish_word(body.get("status"), {}) in _UNENDED
             calls = mark_last_cut_off(calls, "length" if unended else finish)
-        messages = (item for item in items if item.get("type") == "message")
-        parts = [part for item in messages for part in content_parts(item.get("content"))]
-        text = joined(
-            part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
-        )
+        if not calls and any(map(_refuses, items)):
+            finish = "refusal"
+        failed = finish_word(body.get("status"), {}) if finish == "error" else None
+        why = details_in(body.get("error")) or failed
+        text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, items)))]
+        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, items)), why, commentary)]
 
     def without_calls(self, body: Json) -> Json:
         """Return a response object without its calls."""

@@ -41,9 +41,12 @@ class Choice:
         text: what the model said to the user, refusals included; None if it said nothing.
         tool_calls: the calls that it made, good and bad; None if it made none.
         reasoning: the thinking that the provider showed; None if it showed none.
-        finish_reason: `stop`, `tool_calls`, `length`, `content_filter` or `error`, else the provider's own
-            word; None if it gave none.
+        finish_reason: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, `pause` or `error`, else
+            the provider's own word; None if it gave none.
         raw: what was read, unchanged; the list of events if an iterator of events was read.
+        finish_message: what the provider said about the end, such as the category of a refusal or the message
+            of an error; None if it said nothing.
+        commentary: what the model said beside the answer, where the provider marks that; else None.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -55,6 +58,8 @@ class Choice:
     reasoning: str | None = None
     finish_reason: str | None = None
     raw: Any = field(default=None, repr=False, compare=False)
+    finish_message: str | None = None
+    commentary: str | None = None
 
     def rendered(self, error: Exception | None = None) -> "Rendered":
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
@@ -76,7 +81,7 @@ class Choice:
 
 _new = object.__new__
 # The setters of the slots; the `__init__` of a frozen dataclass looks each up by name, on every answer.
-_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw = (
+_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw, _put_message, _put_commentary = (
     vars(Choice)[each.name].__set__ for each in fields(Choice)
 )
 
@@ -170,6 +175,8 @@ def choice_of(
     _put_reasoning(choice, reading.reasoning)
     _put_finish(choice, finish)
     _put_raw(choice, raw)
+    _put_message(choice, reading.finish_message)
+    _put_commentary(choice, reading.commentary)
     return choice
 
 
@@ -191,9 +198,14 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
             return CHAT.read(chat_body(body))
         raise _unreadable(body, dialect)
     readings = provider.read(body)
-    if not readings or ("error" in body and body["error"] and not _says_something(readings)):
+    error = body.get("error")
+    if not readings or (error and not _says_something(readings)):
         raise _unreadable(body, dialect)
-    return readings
+    return [_failed(reading, error_in(body)) for reading in readings] if error else readings
+
+
+def _failed(reading: Reading, error: str | None) -> Reading:
+    return reading._replace(finish="error", finish_message=error or reading.finish_message)
 
 
 def _lm15_reading(response: Any, dialect: str | None) -> Reading:
@@ -233,12 +245,28 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
         if not all(part.name in others for part in callers):
             return None
     text = text_of_parts(parts) if len(names) < len(parts) else None
-    return _until_stop(reading, text) if text is None or text in (reading.text or "") else None
+    whole = f"{reading.commentary or ''}{reading.text or ''}"
+    if text is not None and text not in whole and _squeezed(text) not in _squeezed(whole):
+        return None
+    return _until_stop(reading, text)
 
 
 def _until_stop(reading: Reading, text: str | None) -> Reading:
     """Return a Reading with its text cut where DSPy applied a stop sequence."""
-    return reading._replace(text=text) if text and (reading.text or "").startswith(text) else reading
+    whole = reading.text or ""
+    if not text or whole.startswith(text):
+        return reading._replace(text=text or whole or None)
+    if reading.commentary or not _squeezed(whole).startswith(_squeezed(text)):
+        return reading
+    # lm15 joins blocks without the blank line that a Reading puts between them.
+    end = len(text)
+    while len(_squeezed(whole[:end])) < len(_squeezed(text)):
+        end += 1
+    return reading._replace(text=whole[:end])
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
@@ -252,7 +280,7 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
     readings, error = provider.read(body), error or error_in(body)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
-    return [reading._replace(finish="error") for reading in readings] if error else readings
+    return [_failed(reading, error) for reading in readings] if error else readings
 
 
 def _says_something(readings: list[Reading]) -> bool:

@@ -12,7 +12,7 @@ import sigadapt
 from sigadapt import ToolDecls
 from sigadapt.adapters.calling.modes import Call, calling_of, refuses_tools
 from sigadapt.adapters.lm.routes import facts_of
-from sigadapt.adapters.options import Options, with_switch
+from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
 
@@ -75,7 +75,6 @@ def test_an_engine_says_itself_whether_it_calls_functions() -> None:
 
 def test_dspys_own_switch_is_honoured() -> None:
     """prompted-calling: The mode of a model."""
-    assert with_switch("auto", False) == "prompted"
     assert sigadapt.ChatAdapter(use_native_function_calling=False).options.tool_calling == "prompted"
     assert sigadapt.JSONAdapter().options.tool_calling == "auto"
     explicit = sigadapt.ChatAdapter(use_native_function_calling=False, tool_calling="native")
