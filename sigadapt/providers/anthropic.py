@@ -94,7 +94,8 @@ def _described(block: Json) -> Described:
         more = "" if block.keys() <= _CALL_FIELDS else more_than(block, _CALL_FIELDS)
         return Described("call", more, {key: block[key] for key in block if key != "input"}, {"type": kind})
     if kind in _THINKING:
-        return Described(kind, "reasoning" if _is_signed(block) else "", block)
+        name = "reasoning" if block.get("thinking") else kind
+        return Described(kind, name if _is_signed(block) else "", block)
     if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
         block = {**block, "input": parse_arguments(block["input"])}
     return Described(kind, kind or "a block without a type", block)

@@ -195,6 +195,14 @@ def result_block(part: Json, model: str) -> Json | None:
     return chat_block(part, model) if has_place else None
 
 
+def _caveat(request: Json) -> str:
+    """Return that LiteLLM reads Claude's redacted thinking and does not write it (measured on 1.106)."""
+    states = (message["turn"].state for message in request["messages"] if message.get("turn") is not None)
+    blocks = (block for state in states if state is not None for block in state["blocks"])
+    has_redacted = any(block.get("type") == "redacted_thinking" for block in blocks)
+    return "LiteLLM leaves out redacted_thinking on the way to Bedrock" if has_redacted else ""
+
+
 PROVIDER = BedrockConverse(
     Route(
         NAME,
@@ -202,6 +210,7 @@ PROVIDER = BedrockConverse(
         prefixes=frozenset({"bedrock"}),
         as_chat=True,
         takes=frozenset({anthropic.NAME}),
+        caveat=_caveat,
         choices=NO_SUBSET - {"none"},
         parallel=False,
         forces_with_thinking=False,

@@ -420,11 +420,10 @@ class OpenAIChat(Provider):
 
     def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the fields that only the server of this message takes."""
-        if not in_chat:
-            for block in state["blocks"]:
-                fields = ("reasoning" if key in _REASONING else key for key in block if key != "tool_calls")
-                yield from fields
-                yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
+        for block in state["blocks"]:
+            held = (key for key in block if key != "tool_calls" and not (in_chat and key in _REASONING))
+            yield from ("reasoning" if key in _REASONING else key for key in held)
+            yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
     def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001

@@ -74,9 +74,6 @@ def lowered(request: Request, route: Route) -> Lowered:
     if not plain:
         request = _sendable(request, route, changes)
         request = _strict(request, route, changes)
-    caveat = route.caveat(dict(request)) if route.caveat is not None else ""
-    if caveat:
-        changes.append(Change("", "lowered", caveat))
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
     if table or _has_turns(request):
@@ -93,6 +90,9 @@ def lowered(request: Request, route: Route) -> Lowered:
             request = _signed(request, route, changes)
     if not plain:
         request = _without_searches(request, route, changes)
+    caveat = route.caveat(dict(request)) if route.caveat is not None else ""
+    if caveat:
+        changes.append(Change("", "lowered", caveat))
     return Lowered(request, table, tuple(changes))
 
 

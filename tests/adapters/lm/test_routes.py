@@ -36,7 +36,7 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
     (("openai-chat", "lm15", "ollama"), {"model": "ollama/llama3.1"}),
     (("openai-chat", "lm15", "ollama"), {"model": "ollama_chat/llama3.1"}),
     (("ollama", "litellm", "ollama"), {"model": "ollama/llama3.1", "engine": "litellm"}),
-    (("ollama", "litellm", "ollama"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
+    (("ollama", "litellm", "ollama_chat"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
     (
         ("bedrock-converse", "litellm", "bedrock"),
         {"model": "bedrock/anthropic.claude-sonnet-4-6"},
@@ -89,4 +89,4 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
 def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.replays_reasoning
-    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning=True)
+    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning="reasoning_content")

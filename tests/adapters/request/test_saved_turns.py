@@ -225,10 +225,9 @@ def test_a_state_that_is_none_is_refused(state: Any, route: Route):
 
 def test_a_state_with_the_wrong_content_is_refused():
     """conversations: A saved turn is read, or refused with the reason."""
-    state: dict[str, Any] = {"dialect": "gemini", "blocks": [{"functionCall": 5, "thought": 1}, {}]}
+    state: dict[str, Any] = {"dialect": "anthropic", "blocks": [{}], "ids": ["c"]}
     calls = ToolCalls([ToolCall(id="c", name="get_weather", args={}, turn=Turn(state=state))])
+    results = ToolResults.of(calls, ["x"])
     with pytest.raises(InvalidHistory) as caught:
-        sent_over(
-            LITELLM["gemini"], {"question": "q", "calls": calls, "results": ToolResults.of(calls, ["x"])}
-        )
+        sent_over(NATIVE["anthropic"], {"question": "q", "calls": calls, "results": results})
     assert caught.value.code == "unreadable_state"
