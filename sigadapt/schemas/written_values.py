@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.schemas.references import target_of
+from sigadapt.schemas.subschemas import target_of
 
 _LEVELS = 100
 _MOST_DIGITS = 4_000
