@@ -18,7 +18,9 @@ from sigadapt.providers.reading import (
     an_object,
     arguments_in,
     content_parts,
+    details_in,
     finish_word,
+    in_paragraphs,
     is_text,
     joined,
     json_text,
@@ -40,9 +42,9 @@ _FINISH = {
     "incomplete": "length",
     "budget_exceeded": "length",
     "failed": "error",
+    "cancelled": "error",
 }
-_UNENDED = frozenset(("in_progress", "queued", "cancelled"))
-_ENDS = frozenset(_FINISH) | {"cancelled"}
+_UNENDED = frozenset(("in_progress", "queued"))
 
 
 class _Step:
@@ -98,7 +100,7 @@ class GeminiInteractions(Provider):
     def read(self, body: Json) -> list[Reading]:
         """Return the one Reading of an interaction."""
         steps = objects(body.get("steps"))
-        answered = {step.get("call_id") for step in steps if kind_of(step) == "function_result"}
+        answered = [step.get("call_id") for step in steps if kind_of(step) == "function_result"]
         waiting = [step for step in steps if self.is_call(step) and step.get("id") not in answered]
         finish = finish_word(body.get("status"), _FINISH)
         calls: list[RawCall] = [
@@ -106,9 +108,12 @@ class GeminiInteractions(Provider):
         ]
         if waiting and steps[-1] is waiting[-1]:
             calls = mark_last_cut_off(calls, "length" if finish in _UNENDED else finish)
-        text = joined(text_of(step.get("content")) for step in steps if kind_of(step) == "model_output")
+        text = in_paragraphs(
+            text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps
+        )
         thinking = joined(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, steps)))]
+        why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
+        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, steps)), why)]
 
     def without_calls(self, body: Json) -> Json:
         """Return an interaction without its calls."""
@@ -139,7 +144,7 @@ class GeminiInteractions(Provider):
             else:  # the interaction itself, or its status
                 body.update(an_object(event.get("interaction")))
                 body["status"] = event.get("status") or body["status"]
-        ended = body["status"] in _ENDS
+        ended = body["status"] in _FINISH
         if not (ended and objects(body.get("steps"))):
             body["steps"] = [step.whole(ended=ended) for step in steps.all]
         return body if ended else {**body, "status": None}
