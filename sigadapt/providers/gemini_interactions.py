@@ -144,7 +144,7 @@ class GeminiInteractions(Provider):
             else:  # the interaction itself, or its status
                 body.update(an_object(event.get("interaction")))
                 body["status"] = event.get("status") or body["status"]
-        ended = body["status"] in _FINISH
+        ended = str(body["status"]) in _FINISH
         if not (ended and objects(body.get("steps"))):
             body["steps"] = [step.whole(ended=ended) for step in steps.all]
         return body if ended else {**body, "status": None}
