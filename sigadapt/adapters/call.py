@@ -61,6 +61,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.text.layout import Layout
 
 if TYPE_CHECKING:
     from sigadapt.text.gate import TextGate
@@ -268,7 +269,9 @@ def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     options = adapter.options
-    asked = Call(call.lm, call.settings, call.plan.calls, adapter.field_marker, call.known)
+    others = tuple(name for name in call.plan.outputs if name != call.plan.calls)
+    layout = Layout(call.plan.calls, adapter.field_marker, others)
+    asked = Call(call.lm, call.settings, layout, call.known)
     calling = calling_of(asked, options)
     decls = declared_before(call.plan, call.inputs)
     if decls is None:

@@ -33,7 +33,7 @@ _EXAMPLE = [("tool_name", {"argument": "value"})]
 
 
 def _formats() -> "tuple[TextFormat, ...]":
-    from sigadapt.text import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
+    from sigadapt.text.formats import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
 
     return FORMATS
 

@@ -18,8 +18,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import CutOff, FreeText, Reading
-from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
+from sigadapt.providers.provider import FreeText, Reading
+from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -46,6 +46,8 @@ def arguments_of(sent: Any) -> Arguments:
         return str(sent), {"input": str(sent)}
     if isinstance(sent, str):
         return str(sent), parse_arguments(sent)  # str() makes a JsonText a plain str
+    if type(sent) is Unread:
+        return sent
     if type(sent) is not CutOff:
         return check_decoded(sent)
     if isinstance(sent.sent, str) and type(sent.sent) is not FreeText:
@@ -84,15 +86,19 @@ def typed_calls(
             good.append(trusted(ToolCall, values))
         else:
             values = {"id": ids[index], "arguments": text, "index": index, "altered": altered}
-            bad.append(_invalid_call(name, args, values))
+            bad.append(_invalid_call(name, args, values, was_read=type(sent) is not Unread))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return trusted(ToolCalls, values)
 
 
-def _invalid_call(name: Any, args: Any, values: Json) -> InvalidToolCall:
+def _invalid_call(name: Any, args: Any, values: Json, *, was_read: bool) -> InvalidToolCall:
     is_named = isinstance(name, str) and name != ""
     sent = cut(values["arguments"])
-    flaw = args if is_named else Flaw("missing_name", f"the call has no name; its arguments: {sent}")
+    flaw = (
+        args
+        if is_named or not was_read
+        else Flaw("missing_name", f"the call has no name; its arguments: {sent}")
+    )
     return trusted(InvalidToolCall, {**values, "name": name if is_named else None, **flaw._asdict()})
 
 
