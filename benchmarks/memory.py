@@ -11,7 +11,6 @@ from benchmarks.measure import Table, resident
 from benchmarks.subjects import Floor, Ours, predicting, tool
 from sigadapt import ToolDecls
 from sigadapt.adapters import plan
-from sigadapt.adapters.request import prompt
 
 HELD = 1_000
 DISTINCT = 100_000
@@ -80,7 +79,7 @@ def left(count: int) -> Table:
         for each in range(number):
             predicting(adapter, distinct(each), question="q", tools=decls)()
         grown = settled() - start
-        known = len(plan._PLANS) + len(plan._RESTS) + len(prompt._PROMPTS)  # noqa: SLF001
+        known = len(plan._PLANS) + len(plan._RESTS)  # noqa: SLF001
         rows.append(
             [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
         )

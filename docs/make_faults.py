@@ -134,6 +134,101 @@ CASES = (
 )  # fmt: skip
 
 
+class Ending(NamedTuple):
+    """An answer of any wire that ended without being one; `text` is what the model had said before."""
+
+    name: str
+    wire: str
+    answer: dict[str, Any]
+    text: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        """Return the answer as its provider sends it."""
+        return self.answer
+
+
+def chat(message: dict[str, Any], finish: str = "stop", **more: Any) -> dict[str, Any]:
+    """Return a chat completion."""
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}, **more}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def response(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
+    """Return a response object."""
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": status}
+    return {**head, "output": list(items), **more}
+
+
+def anthropic(text: str, stop: str, **more: Any) -> dict[str, Any]:
+    """Return a Message."""
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": stop}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    return {**head, "content": [{"type": "text", "text": text}], "usage": usage, **more}
+
+
+def gemini(*parts: dict[str, Any], finish: str, **more: Any) -> dict[str, Any]:
+    """Return a generateContent response."""
+    content = {"role": "model", "parts": list(parts)}
+    return {"candidates": [{"content": content, "finishReason": finish, **more}]}
+
+
+def message(*parts: dict[str, Any], phase: str = "final_answer") -> dict[str, Any]:
+    """Return a message item of a response object."""
+    head = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "phase": phase}
+    return {**head, "content": list(parts)}
+
+
+HALF = "It is su"
+CRASH = {"code": "server_error", "message": "The model crashed."}
+SAYS = {"type": "output_text", "text": HALF, "annotations": []}
+CALLS = {"type": "function_call", "id": "f", "call_id": "c", "name": "get_weather", "status": "completed"}
+ENDINGS = (
+    Ending("text cut by its limit", "openai", chat({"content": HALF}, "length"), HALF),
+    Ending("nothing before the limit", "openai", chat({"content": ""}, "length")),
+    Ending("filtered text", "openai", chat({"content": HALF}, "content_filter"), HALF),
+    Ending("a refusal", "openai", chat({"content": None, "refusal": "I cannot."}), "I cannot."),
+    Ending(
+        "an answer that its router gave up",
+        "openai",
+        chat({"content": HALF}, "error", error={"code": 502, "message": "The upstream died."}),
+        HALF,
+    ),
+    Ending("nothing but reasoning", "openai", chat({"content": "", "reasoning_content": "It is sunny."})),
+    Ending(
+        "a refusal",
+        "responses",
+        response(message({"type": "refusal", "refusal": "I cannot."})),
+        "I cannot.",
+    ),
+    Ending(
+        "a failed response with text",
+        "responses",
+        response(message(SAYS), status="failed", error=CRASH),
+        HALF,
+    ),
+    Ending(
+        "a cancelled response with a call",
+        "responses",
+        response({**CALLS, "arguments": '{"city":"Paris"}'}, status="cancelled"),
+    ),
+    Ending(
+        "an incomplete response",
+        "responses",
+        response(message(SAYS), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        HALF,
+    ),
+    Ending("a refusal", "anthropic", anthropic(HALF, "refusal", stop_details={"category": "cyber"}), HALF),
+    Ending("text cut by its limit", "anthropic", anthropic(HALF, "max_tokens"), HALF),
+    Ending("text stopped for safety", "gemini", gemini({"text": HALF}, finish="SAFETY"), HALF),
+    Ending("text stopped for another reason", "gemini", gemini({"text": HALF}, finish="OTHER"), HALF),
+    Ending(
+        "a call that Gemini could not read",
+        "gemini",
+        gemini(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: get_weather("),
+    ),
+)
+
+
 class Outcome(NamedTuple):
     """What a program gets for an answer, and whether it got it without an error."""
 
@@ -141,24 +236,25 @@ class Outcome(NamedTuple):
     accepted: bool
 
 
-def ours(case: Case, engine: str) -> Outcome:
+def ours(case: Case | Ending, engine: str) -> Outcome:
     """Return the outcome with sigadapt."""
-    signature = OursOptional if case.optional else Ours
+    signature = OursOptional if isinstance(case, Ending) or case.optional else Ours
     return outcome(case, engine, sigadapt.ChatAdapter(), signature, [get_weather, now])
 
 
-def theirs(case: Case, engine: str) -> Outcome:
+def theirs(case: Case | Ending, engine: str) -> Outcome:
     """Return the outcome with DSPy's adapter, native function calling on."""
     adapter = dspy.ChatAdapter(use_native_function_calling=True)
-    signature = TheirsOptional if case.optional else Theirs
+    signature = TheirsOptional if isinstance(case, Ending) or case.optional else Theirs
     return outcome(case, engine, adapter, signature, [dspy.Tool(get_weather), dspy.Tool(now)])
 
 
-def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]) -> Outcome:
+def outcome(case: Case | Ending, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]) -> Outcome:
     """Ask once over real HTTP and describe what the program gets."""
     answers: list[Reply] = [case.body()]
     with LoopbackProvider(answers) as provider:
-        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        wire = case.wire if isinstance(case, Ending) else "openai"
+        lm = dspy.LM(**provider.lm_options(wire, engine=engine))
         with dspy.context(lm=lm, adapter=adapter), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # DSPy's own adapter uses what DSPy deprecates
             try:
@@ -173,6 +269,9 @@ def outcome(case: Case, engine: str, adapter: Any, signature: Any, tools: Sequen
 
 def raised(error: Exception) -> str:
     """Describe an error by its class; one of sigadapt by the codes and the good calls that it holds."""
+    if isinstance(error, sigadapt.UnusableAnswer):
+        text = f", the text in it: {kept(error.choice.text)}" if error.choice.text else ""
+        return f"error {code(error.code)}{text}"
     if not isinstance(error, sigadapt.ToolCallParseError):
         kind = "LMError" if isinstance(error, dspy.utils.exceptions.LMError) else type(error).__name__
         return f"{code(kind)}, without the calls or the text"
@@ -183,7 +282,7 @@ def raised(error: Exception) -> str:
     return f"error {bad}" + (f", the good calls in it: {listed(calls)}" if calls else "")
 
 
-def returned(case: Case, given: Any) -> str:
+def returned(case: Case | Ending, given: Any) -> str:
     """Describe the calls of a prediction, and whether the text was kept."""
     calls: list[Any] = given.calls.tool_calls if given.calls is not None else []
     result = listed(calls) if calls else "no call"
@@ -233,17 +332,35 @@ def rows() -> list[list[str]]:
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
+def endings() -> list[list[str]]:
+    """Return the cells of the second table: answer, sigadapt, DSPy's adapter; then the sums."""
+    table: list[list[str]] = []
+    wrongly = [0, 0]
+    for ending in ENDINGS:
+        found = [way(ending, "auto") for way in (ours, theirs)]
+        wrongly = [count + each.accepted for count, each in zip(wrongly, found, strict=True)]
+        table.append([f"{ending.name} ({ending.wire})", *(each.result for each in found)])
+    sums = [f"endings passed on as good answers, of {len(ENDINGS)}", *map(str, wrongly)]
+    return [*table, [f"**{cell}**" for cell in sums]]
+
+
 def versions() -> str:
     """Return the versions that were measured."""
     return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
 
 
-def page(table: Sequence[Sequence[str]], measured: str) -> str:
+def page(table: Sequence[Sequence[str]], ends: Sequence[Sequence[str]], measured: str) -> str:
     """Return the whole page."""
     head = ["what arrives", "sigadapt, on both engines", *(f"DSPy's adapter, {name}" for name in ENGINES)]
+    calls = markdown(head, table) + NOTES
+    second = markdown(["how it ends", "sigadapt", "DSPy's adapter"], ends)
+    return f"{INTRODUCTION.format(versions=measured)}\n{calls}{ENDS}\n{second}"
+
+
+def markdown(head: list[str], table: Sequence[Sequence[str]]) -> str:
+    """Write a table."""
     lines = [head, ["---"] * len(head), *table]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return INTRODUCTION.format(versions=measured) + f"\n{body}\n" + NOTES
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 INTRODUCTION = """\
@@ -271,10 +388,19 @@ NOTES = """
 """
 
 
+ENDS = """
+## Answers that ended without being one
+
+The calls field is optional here, and both adapters run on DSPy's native engine. An error with a code is an
+`UnusableAnswer`, or a `ToolCallParseError` for `malformed_call`. sigadapt sends one request for each of them;
+where DSPy's adapter sends a second one, the cell says so.
+"""
+
+
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page."""
     logging.getLogger("dspy").setLevel(logging.ERROR)  # DSPy warns of answers that were cut off
-    write(page(rows(), versions()))
+    write(page(rows(), endings(), versions()))
 
 
 if __name__ == "__main__":

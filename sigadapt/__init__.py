@@ -31,6 +31,7 @@ from sigadapt.errors import (
     ToolCallParseError,
     UnboundToolCall,
     UnreadableResponse,
+    UnusableAnswer,
 )
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
@@ -74,6 +75,7 @@ __all__ = [
     "TwoStepAdapter",
     "UnboundToolCall",
     "UnreadableResponse",
+    "UnusableAnswer",
     "XMLAdapter",
     "choice_from_response",
     "choice_from_stream",

@@ -8,6 +8,7 @@ The tree:
      +- InvalidHistory        calls without results, or results without calls; before any request
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
      +- UnreadableResponse    the value to read is not a model response
+     +- UnusableAnswer        a turn that ended without an answer; says why, carries the `choice`
      +- UnboundToolCall       a call that `ToolCall.bind` found unusable; carries it as an invalid `call`
      +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
          +- MissingToolCalls  a required calls field got no call
@@ -31,8 +32,16 @@ CallCode: TypeAlias = Literal[
     "unknown_tool",
     "schema_mismatch",
     "missing_tool_calls",
+    "malformed_call",
 ]
-"""What can be wrong with a call. `truncated`: the answer was cut off inside the arguments."""
+"""What can be wrong with a call.
+
+`truncated`: the answer was cut off inside the arguments. `malformed_call`: the provider itself reports a call
+that it could not read; its message is the call's text.
+"""
+
+AnswerCode: TypeAlias = Literal["refused", "cut_off", "filtered", "failed", "paused", "empty"]
+"""Why a turn ended without an answer."""
 
 
 class SigadaptError(Exception):
@@ -152,6 +161,43 @@ class UnreadableResponse(SigadaptError):
     """
 
     code = "unreadable_response"
+
+
+class UnusableAnswer(SigadaptError):
+    """A turn that ended without an answer: refused, cut off, filtered, failed, paused or empty.
+
+    It is not an `AdapterParseError`, so DSPy does not pay for a second request: the same question would most
+    likely end in the same way.
+
+    Args:
+        reason: what happened, with the provider's own words.
+        code: one of `AnswerCode`.
+        choice: all that the turn did bring: text, calls, reasoning, finish reason.
+        field: the calls field of the signature.
+        fix: what to do about it.
+
+    Example:
+        >>> from sigadapt import choice_from_response
+        >>> message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+        >>> choice = choice_from_response({"choices": [{"message": message, "finish_reason": "stop"}]})
+        >>> error = UnusableAnswer("the model refused", code="refused", choice=choice)
+        >>> error.code, error.choice.text
+        ('refused', 'I cannot help with that.')
+    """
+
+    code = "unusable_answer"
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        code: AnswerCode,
+        choice: "AnyChoice",
+        field: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        super().__init__(reason, code=code, field=field, fix=fix)
+        self.choice = choice
 
 
 class AnyInvalidCall(Protocol):

@@ -10,39 +10,36 @@ All three are generators. They yield what takes time, such as a request or an as
 `arun` in `signatures/awaiting.py` can drive the same code, one without and one with `await`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
-from dspy.adapters.types.citation import Citations
-from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.calling import NATIVE, Calling
+from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
-from sigadapt.adapters.lm.dspy_forms import native_values
-from sigadapt.adapters.lm.dspy_internals import has_listeners
-from sigadapt.adapters.lm.routes import Known, route_of
-from sigadapt.adapters.lm.settings import Controls, controls_of, model_of
+from sigadapt.adapters.lm.native_types import native_values, without_native_fields
+from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
 from sigadapt.adapters.lm.traces import reported, watches
-from sigadapt.adapters.options import Options
 from sigadapt.adapters.outputs import (
     Parse,
     accepted,
+    is_unfinished,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
+    refuse_unfinished,
     sole_text_field,
 )
-from sigadapt.adapters.plan import Plan, reduced, without
+from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declared, declared_before
+from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
@@ -56,180 +53,179 @@ from sigadapt.adapters.response.typed_calls import (
 )
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.dspy_boundary.internals import has_listeners
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.salvage import repair, unwrap
-from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.text.layout import Layout
 
-if TYPE_CHECKING:
-    from sigadapt.text.gate import TextGate
-
 Outputs: TypeAlias = list[dict[str, Any]]
-_DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
 
 class AdapterCall(NamedTuple):
     """The arguments of one adapter call, the Plan of its signature, and what is known of its model."""
 
+    adapter: TextFormat
     lm: BaseLM
     settings: dict[str, Any]
     signature: type[Signature]
     plan: Plan
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
-    known: Known
+    facts: ModelFacts
 
 
-class CallSetup(NamedTuple):
-    """Settings shared by every request of one adapter call.
+def steps(call: AdapterCall) -> Steps[Outputs]:
+    """Run the whole flow of a call and return one dict of output values per candidate."""
+    prepared = yield from prepare(call)
+    # DSPy keeps the inputs in its trace, and makes demonstrations of it. With functions in them, these could
+    # neither be pickled nor saved as JSON, so the tools become their declarations.
+    if call.inputs.get(call.plan.tools) is not None:
+        call.inputs[call.plan.tools] = prepared.decls
+    candidates = yield from _send_and_read(prepared)
+    outputs: Outputs = []
+    for candidate in candidates:
+        outputs.append((yield from finish(prepared, candidate)))
+    return outputs
 
-    Args:
-        lm: the language model.
-        options: the adapter's options.
-        decls: the declared tools.
-        route: the Route of its requests.
-        controls: how they are sent.
-        streamed_field: the calls field, if a listener may be waiting for its calls; else None.
-        field_marker: the text that marks an output field in an answer, with `{}` for its name.
+
+def prepare(call: AdapterCall) -> "Steps[Prepared]":
+    """Make the Request of a call, without sending it.
+
+    Raises:
+        SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
+    adapter, options, plan = call.adapter, call.adapter.options, call.plan
+    others = tuple(name for name in plan.outputs if name != plan.calls)
+    layout = Layout(plan.calls, adapter.field_marker, others)
+    calling = calling_of(Call(call.lm, call.settings, layout, call.facts), options)
+    given = call.inputs.get(plan.tools)
+    decls = given if type(given) is ToolDecls else known_decls(given)
+    if decls is None or not decls.tools:
+        decls = yield from declared(plan, call.signature, call.inputs, call.settings)
+    if plan.typed:
+        plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    model = model_of(call.lm)
+    controls, generation = controls_of(call.lm, call.settings)
+    route = route_of(call.lm, call.settings, generation, call.facts)
+    form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
+    if form is not None:
+        generation.setdefault("response_format", form)
+    messages = adapter.format(plan.rest, call.demos, call.inputs)
+    request = build_request(model, messages, decls, options, generation)
+    unsent = Lowered(request, {}, ())
+    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent)
+    if options.hooks:
+        request_or_choice = yield from before_request(options.hooks, request, prepared.context)
+        if isinstance(request_or_choice, Choice):
+            return prepared._replace(replacement=prepared.checked(request_or_choice))
+        request = request_or_choice
+    prepared = prepared.with_request(request, calling)
+    if options.max_tool_bytes is not None:
+        refuse_large(request, prepared.lowered, options.max_tool_bytes, plan.tools)
+    return prepared
 
-    lm: BaseLM
-    options: Options
-    decls: ToolDecls
-    route: Route
-    controls: Controls
-    streamed_field: str | None
-    field_marker: str = ""
 
-    def checked(self, calls: ToolCalls | None) -> ToolCalls | None:
-        """Return the calls, repaired, unwrapped and checked as the options say."""
-        if calls is None:
-            return None
-        if self.options.repair:
-            calls = repair(calls)
-        if self.options.unwrap:
-            calls = unwrap(calls, self.decls)
-        return calls.validated(self.decls) if self.options.validate_args else calls
+def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
+    """Send the request and return every candidate's answer, as the hooks changed it."""
+    options = prepared.call.adapter.options
+    if prepared.replacement is not None:
+        return [Candidate(prepared.replacement, prepared)]
+    candidates: list[Candidate] = []
+    try:
+        try:
+            responses = yield prepared
+        except Exception as error:
+            if not (prepared.calling.is_tentative and refuses_tools(error)):
+                raise
+            prepared = prepared.as_prompted(error)
+            responses = yield prepared
+        for number, response in enumerate(responses):
+            sent = prepared.for_candidate(number)
+            choice = sent.read_choice(readings_of(response)[0], response)
+            candidate = Candidate(choice, sent, response)
+            if options.on_invalid == "reask":
+                candidate = yield from _reask_until_valid(candidate, options.max_reasks)
+            candidates.append(candidate)
+    except Exception as error:
+        replacement = (yield from on_error(options.hooks, error, prepared.context)) if options.hooks else None
+        if replacement is None:
+            raise
+        candidates = [Candidate(prepared.checked(replacement), prepared)]
+    if options.hooks:
+        for number, candidate in enumerate(candidates):
+            choice = yield from after_choice(options.hooks, candidate.choice, candidate.prepared.context)
+            candidates[number] = candidate._replace(choice=prepared.checked(choice, candidate.choice))
+    return candidates
 
-    def checked_choice(self, choice: Choice, given: Choice | None = None) -> Choice:
-        """Return a Choice that a hook made, with its calls checked like the model's."""
-        if given is not None and choice.tool_calls is given.tool_calls:
-            return choice
-        calls = self.checked(choice.tool_calls)
-        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candidate]":
+    """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
+    choice, prepared, response = candidate.choice, candidate.prepared, candidate.response
+    failure: Exception | None = None
+    good: list[ToolCall] = []  # of the answers before the last one
+    count = 0  # of the calls of these answers, bad ones too
+    for _ in range(max_reasks):
+        calls = choice.tool_calls
+        if calls is None or not calls.invalid or is_unfinished(choice):
+            break
+        prepared = prepared.with_reask(calls)
+        try:
+            (response,) = yield prepared
+        except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
+            failure = error
+            break
+        good, latest = with_later_calls(good, calls, count)
+        good += latest
+        count = len(prepared.answered)
+        choice = prepared.read_choice(readings_of(response)[0], response)
+    if good:
+        turn = Turn(text=choice.text, reasoning=choice.reasoning)
+        choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
+    return Candidate(choice, prepared, response, failure)
 
 
-class Prepared(NamedTuple):
-    """A Request that is ready to be sent, and everything that is needed to read its Response.
+def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]]:
+    """Turn one candidate's Choice into output values.
 
-    Args:
-        setup: the settings that it shares with the other requests of the call.
-        plan: the signature's Plan, without the fields that the provider fills natively.
-        signature: the signature that was called.
-        request: the canonical Request, as the hooks changed it.
-        lowered: the same Request, made fit for its route.
-        calling: how it offers tools.
-        instead: a hook's Choice that replaces the model's answer; None if no hook gave one.
-        answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
-        accepted: the `identity` of each good call of those answers, which no listener gets again.
+    Raises:
+        ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
+        MissingToolCalls: if the signature requires a call and there is none (required is required).
+        dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
     """
+    call = prepared.call
+    outputs = _outputs(prepared, candidate, call.adapter.options.hooks)
+    if not watches(call.adapter):
+        return outputs
+    return reported(call.adapter, call.signature, candidate.choice.text, outputs, Parse)
 
-    setup: CallSetup
-    plan: Plan
-    signature: type[Signature]
-    request: Request
-    lowered: Lowered
-    calling: Calling = NATIVE
-    instead: Choice | None = None
-    answered: Collection[str] = ()
-    accepted: Collection[str] = ()
 
-    @property
-    def context(self) -> HookContext:
-        """What the hooks are given."""
-        setup = self.setup
-        return HookContext(model_of(setup.lm), self.signature, setup.decls, self.lowered.changes)
-
-    def again(self, calls: ToolCalls) -> "Prepared":
-        """Return the request that asks again after an answer with bad calls (one bad call)."""
-        request = asking_again(self.request, calls)
-        answered = {*self.answered, *(call.id for call in calls.in_order())}
-        accepted = {*self.accepted, *map(identity, calls)}
-        sent = _fit(request, self.calling, self.setup.route)
-        return self._replace(request=request, lowered=sent, answered=answered, accepted=accepted)
-
-    def prompted(self, error: BaseException) -> "Prepared":
-        """Return the same request in words, after an endpoint refused tools."""
-        calling = prompted_after(self.calling, self.setup.lm, error)
-        return self._replace(calling=calling, lowered=_fit(self.request, calling, self.setup.route))
-
-    def candidate(self, number: int) -> "Prepared":
-        """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
-        setup = self.setup
-        if setup.controls.candidates == 1:
-            return self
-        field = setup.streamed_field if number == 0 else None
-        controls = setup.controls.candidate(number)
-        return self._replace(setup=setup._replace(controls=controls, streamed_field=field))
-
-    def finished(self, reading: Reading, raw: Any) -> Choice:
-        """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
-        from_text = False
-        if self.calling.reads_text:
-            reading, from_text = self.calling.take(reading, lambda: schemas_of(self.setup.decls))
-        choice = choice_of(reading, raw, ids_in(self.request), self.answered)
-        if choice.tool_calls is None:
-            return choice
-        made = with_declared_names(choice.tool_calls, self.lowered.names)
-        calls = self.setup.checked(recovered(made) if from_text else made)
-        if self.calling.mode == "prompted" and calls is not None:
-            calls = of_chosen_tools(calls, self.request.get("tool_choice"))
-        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
-
-    def hint(self, text: str) -> str:
-        """Return what would read a call in a text in which none was looked for; empty if it holds none."""
-        found = None if self.calling.reads_text else looks_like(text, self.setup.decls)
-        if found is None:
-            return ""
-        return f"The text holds what looks like a {found[0]} call of {found[1]!r}; recover=True reads it."
-
-    def _news(self, reading: Reading, raw: Any) -> Choice:
-        """The same without the calls that were accepted before."""
-        choice = self.finished(reading, raw)
-        if not self.accepted or choice.tool_calls is None:
-            return choice
-        news = [call for call in choice.tool_calls if identity(call) not in self.accepted]
-        return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": news}))
-
-    def subscribe(self) -> CallSubscription | None:
-        """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
-        field = self.setup.streamed_field
-        if field is None:
-            return None
-        sole = sole_text_field(self.plan.rest)
-        texts = TextSubscription(sole, self.setup.field_marker) if sole else None
-        return CallSubscription(field, self._news, self.lowered.names, texts, self._gate())
-
-    def _gate(self) -> "TextGate | None":
-        """Return what holds back text that may be a call; None if nobody listens or text is no call."""
-        if not (self.calling.reads_text and has_listeners()):
-            return None
-        from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
-
-        fields = tuple(self.signature.output_fields)
-        return TextGate(schemas_of(self.setup.decls), fields, **self.calling.reads)
-
-    def now(self) -> list[Any]:
-        """Send the request and return one Response per candidate."""
-        setup = self.setup
-        return transport.send(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
-
-    async def later(self) -> list[Any]:
-        """Send the request as `now` does, but await the answers."""
-        setup = self.setup
-        return await transport.asend(setup.lm, self.lowered, setup.route, setup.controls, self.subscribe)
+def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any]) -> Steps[dict[str, Any]]:
+    call, plan, choice = prepared.call, prepared.plan, candidate.choice
+    is_prompted = prepared.calling.mode == "prompted"
+    try:
+        refuse_unfinished(choice, plan)
+        if choice.tool_calls is not None and choice.tool_calls.invalid:
+            choice = accepted(choice, call.adapter.options, plan, call.signature, candidate.failure)
+        if is_prompted:
+            refuse_disobedience(choice, plan, call.signature, prepared.request)
+        values = outputs_beside_calls(call.adapter, plan, choice)
+        if values is None:
+            values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
+        if is_prompted and plan.empty_calls and values[plan.calls] is None:
+            values = {**values, plan.calls: ToolCalls(tool_calls=[])}
+        if not (plan.typed or getattr(candidate.response, "logprobs", None)):
+            return values
+        native_types = call.adapter.native_response_types
+        return values | native_values(plan, native_types, candidate.response, choice.reasoning)
+    except Exception as error:
+        replacement = (yield from on_error(hooks, error, candidate.prepared.context)) if hooks else None
+        if replacement is None:
+            raise
+        replaced = Candidate(prepared.checked(replacement), candidate.prepared)
+        return (yield from _outputs(prepared, replaced, ()))
 
 
 class Candidate(NamedTuple):
@@ -243,212 +239,138 @@ class Candidate(NamedTuple):
     """
 
     choice: Choice
-    prepared: Prepared
+    prepared: "Prepared"
     response: Any = None
     failure: Exception | None = None
 
 
-def steps(adapter: TextFormat, call: AdapterCall) -> Steps[Outputs]:
-    """Run the whole flow of a call and return one dict of output values per candidate."""
-    # In the inputs, which DSPy keeps in its trace, the tools become their declarations. A demonstration that
-    # is made from the trace could neither be pickled nor saved as JSON with a function in it.
-    prepared = yield from prepare(adapter, call)
-    if call.inputs.get(call.plan.tools) is not None:
-        call.inputs[call.plan.tools] = prepared.setup.decls
-    candidates = yield from _ask(prepared)
-    outputs: Outputs = []
-    for candidate in candidates:
-        outputs.append((yield from finish(adapter, call, prepared, candidate)))
-    return outputs
+class Prepared(NamedTuple):
+    """A Request that is ready to be sent, and everything that is needed to read its Response.
 
-
-def prepare(adapter: TextFormat, call: AdapterCall) -> Steps[Prepared]:
-    """Make the Request of a call, without sending it.
-
-    Raises:
-        SigadaptError: for an error in the model's settings, the declarations, the options or the history.
+    Args:
+        call: the adapter call that it is made for.
+        plan: the signature's Plan, without the fields that the provider fills natively.
+        decls: the declared tools.
+        route: the Route of its requests.
+        controls: how they are sent.
+        streamed_field: the calls field, if a listener may be waiting for its calls; else None.
+        calling: how it offers tools.
+        request: the canonical Request, as the hooks changed it.
+        lowered: the same Request, made fit for its route.
+        replacement: a hook's Choice that replaces the model's answer; None if no hook gave one.
+        answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
+        accepted: the `identity` of each good call of those answers, which no listener gets again.
     """
-    options = adapter.options
-    others = tuple(name for name in call.plan.outputs if name != call.plan.calls)
-    layout = Layout(call.plan.calls, adapter.field_marker, others)
-    asked = Call(call.lm, call.settings, layout, call.known)
-    calling = calling_of(asked, options)
-    decls = declared_before(call.plan, call.inputs)
-    if decls is None:
-        decls = yield from declared(call.plan, call.signature, call.inputs, call.settings)
-    plan = _without_native_fields(adapter, call)
-    controls, generation = controls_of(call.lm, call.settings)
-    form = adapter.response_format(call.lm, plan.rest) if plan.texts else None
-    if form is not None:
-        generation.setdefault("response_format", form)
-    messages = adapter.format(plan.rest, call.demos, call.inputs)
-    request = build_request(model_of(call.lm), messages, decls, options, generation)
-    route = route_of(call.lm, call.settings, generation, call.known)
-    setup = CallSetup(call.lm, options, decls, route, controls, call.plan.calls, adapter.field_marker)
-    if options.hooks:
-        nothing = Prepared(setup, plan, call.signature, request, Lowered(request, {}, ()))
-        asked = yield from before_request(options.hooks, request, nothing.context)
-        if isinstance(asked, Choice):
-            return nothing._replace(instead=setup.checked_choice(asked))
-        request = asked
-    sent = _fit(request, calling, route)
-    if options.max_tool_bytes is not None:
-        refuse_large(request, sent, options.max_tool_bytes, plan.tools)
-    return Prepared(setup, plan, call.signature, request, sent, calling)
 
+    call: AdapterCall
+    plan: Plan
+    decls: ToolDecls
+    route: Route
+    controls: Controls
+    streamed_field: str | None
+    calling: Calling
+    request: Request
+    lowered: Lowered
+    replacement: Choice | None = None
+    answered: Collection[str] = ()
+    accepted: Collection[str] = ()
 
-def _fit(request: Request, calling: Calling, route: Route) -> Lowered:
-    """Return the request as it offers tools and as its route takes it, with the record of both."""
-    if calling.mode == "native":
-        return lowered(request, route)
-    worded, changes = calling.put(request)
-    sent = lowered(worded, route)
-    return sent._replace(changes=(*changes, *sent.changes))
+    @property
+    def context(self) -> HookContext:
+        """What the hooks are given."""
+        call = self.call
+        return HookContext(model_of(call.lm), call.signature, self.decls, self.lowered.changes)
 
+    def with_request(self, request: Request, calling: Calling) -> "Prepared":
+        """Return this with another request, as it offers tools and as its route takes it."""
+        if calling.mode == "native":
+            return self._replace(request=request, calling=calling, lowered=lowered(request, self.route))
+        worded, changes = calling.put(request)
+        sent = lowered(worded, self.route)
+        sent = sent._replace(changes=(*changes, *sent.changes))
+        return self._replace(request=request, calling=calling, lowered=sent)
 
-def finish(
-    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
-) -> Steps[dict[str, Any]]:
-    """Turn one candidate's Choice into output values.
+    def with_reask(self, calls: ToolCalls) -> "Prepared":
+        """Return the request that asks again after an answer with bad calls (one bad call)."""
+        again = self.with_request(asking_again(self.request, calls), self.calling)
+        answered = {*self.answered, *(call.id for call in calls.in_order())}
+        return again._replace(answered=answered, accepted={*self.accepted, *map(identity, calls)})
 
-    Raises:
-        ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
-        MissingToolCalls: if the signature requires a call and there is none (required is required).
-        dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
-    """
-    values = _finished(adapter, call, prepared, candidate)
-    if not watches(adapter):
-        return values
-    return reported(adapter, call.signature, candidate.choice.text, values, Parse)
+    def as_prompted(self, error: BaseException) -> "Prepared":
+        """Return the same request in words, after an endpoint refused tools."""
+        return self.with_request(self.request, prompted_after(self.calling, self.call.lm, error))
 
+    def for_candidate(self, number: int) -> "Prepared":
+        """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
+        if self.controls.candidates == 1:
+            return self
+        field = self.streamed_field if number == 0 else None
+        return self._replace(controls=self.controls.candidate(number), streamed_field=field)
 
-def _finished(
-    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
-) -> Steps[dict[str, Any]]:
-    hooks = prepared.setup.options.hooks
-    if not hooks:
-        return (yield from _values(adapter, call, prepared, candidate))
-    try:
-        return (yield from _values(adapter, call, prepared, candidate))
-    except Exception as error:
-        instead = yield from on_error(prepared.setup.options.hooks, error, candidate.prepared.context)
-        if instead is None:
-            raise
-    candidate = Candidate(prepared.setup.checked_choice(instead), candidate.prepared)
-    return (yield from _values(adapter, call, prepared, candidate))
-
-
-def _values(
-    adapter: TextFormat, call: AdapterCall, prepared: Prepared, candidate: Candidate
-) -> Steps[dict[str, Any]]:
-    choice = candidate.choice
-    if choice.tool_calls is not None and choice.tool_calls.invalid:
-        choice = accepted(choice, prepared.setup.options, prepared.plan, call.signature, candidate.failure)
-    if prepared.calling.mode == "prompted":
-        refuse_disobedience(choice, prepared.plan, call.signature, prepared.request)
-    values = outputs_beside_calls(adapter, prepared.plan, choice)
-    if values is None:
-        values = yield from outputs_of(adapter, prepared.plan, call.signature, choice, prepared.hint)
-    asked = prepared.plan.calls
-    if prepared.calling.mode == "prompted" and prepared.plan.empty_calls and values[asked] is None:
-        values = {**values, asked: ToolCalls(tool_calls=[])}
-    return values | _native_values(adapter, call, candidate)
-
-
-def _ask(prepared: Prepared) -> Steps[list[Candidate]]:
-    """Send the request and return every candidate's answer, as the hooks changed it."""
-    if prepared.instead is not None:
-        return [Candidate(prepared.instead, prepared)]
-    hooks = prepared.setup.options.hooks
-    candidates: list[Candidate] = []
-    try:
-        prepared, responses = yield from _responses(prepared)
-        for number, response in enumerate(responses):
-            sent = prepared.candidate(number)
-            choice = sent.finished(readings_of(response)[0], response)
-            if prepared.setup.options.on_invalid == "reask":
-                candidates.append((yield from _settled(sent, choice, response)))
-            else:
-                candidates.append(Candidate(choice, sent, response))
-    except Exception as error:
-        instead = (yield from on_error(hooks, error, prepared.context)) if hooks else None
-        if instead is None:
-            raise
-        candidates = [Candidate(prepared.setup.checked_choice(instead), prepared)]
-    if hooks:
-        for number, candidate in enumerate(candidates):
-            choice = yield from after_choice(hooks, candidate.choice, candidate.prepared.context)
-            checked = prepared.setup.checked_choice(choice, candidate.choice)
-            candidates[number] = candidate._replace(choice=checked)
-    return candidates
-
-
-def _responses(prepared: Prepared) -> Steps[tuple[Prepared, list[Any]]]:
-    """Return the responses, and the request that they answer: in words if the endpoint refuses tools."""
-    try:
-        return prepared, (yield prepared)
-    except Exception as error:
-        if not (prepared.calling.is_tentative and refuses_tools(error)):
-            raise
-        prepared = prepared.prompted(error)
-    return prepared, (yield prepared)
-
-
-def _settled(prepared: Prepared, choice: Choice, response: Any) -> Steps[Candidate]:
-    """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
-    options = prepared.setup.options
-    kept: list[ToolCall] = []
-    before = 0
-    for _ in range(options.max_reasks):
+    def read_choice(self, reading: Reading, raw: Any) -> Choice:
+        """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
+        from_text = False
+        if self.calling.reads_text:
+            reading, from_text = self.calling.take(reading, lambda: schemas_of(self.decls))
+        choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
+        if choice.tool_calls is None:
+            return choice
         calls = choice.tool_calls
-        if calls is None or not calls.invalid:
-            break
-        prepared = prepared.again(calls)
-        try:
-            (response,) = yield prepared
-        except Exception as error:  # noqa: BLE001  (raised later, with the calls that came)
-            return Candidate(_with_earlier(kept, choice, before), prepared, response, error)
-        kept, made = with_later_calls(kept, calls, before)
-        kept += made
-        before = len(prepared.answered)
-        choice = prepared.finished(readings_of(response)[0], response)
-    return Candidate(_with_earlier(kept, choice, before), prepared, response)
+        if self.lowered.names:
+            calls = with_declared_names(calls, self.lowered.names)
+        calls = self._checked_calls(recovered(calls) if from_text else calls)
+        if self.calling.mode == "prompted":
+            calls = of_chosen_tools(calls, self.request.get("tool_choice"))
+        return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
+    def checked(self, choice: Choice, before: Choice | None = None) -> Choice:
+        """Return a Choice that a hook made, with its calls checked unless they are those from before it."""
+        calls = choice.tool_calls
+        if calls is None or (before is not None and calls is before.tool_calls):
+            return choice
+        return replace(choice, tool_calls=self._checked_calls(calls))
 
-def _with_earlier(kept: list[ToolCall], choice: Choice, before: int) -> Choice:
-    """Return the last answer's Choice together with the good calls of the answers before it."""
-    if not kept:
-        return choice
-    turn = Turn(text=choice.text, reasoning=choice.reasoning)
-    return replace(choice, tool_calls=with_earlier_calls(kept, choice.tool_calls, turn, before))
+    def _checked_calls(self, calls: ToolCalls) -> ToolCalls:
+        options = self.call.adapter.options
+        if options.repair:
+            calls = repair(calls)
+        if options.unwrap:
+            calls = unwrap(calls, self.decls)
+        return calls.validated(self.decls) if options.validate_args else calls
 
+    def recover_hint(self, text: str) -> str:
+        """Return what would read a call in a text in which none was looked for; empty if it holds none."""
+        call = None if self.calling.reads_text else looks_like(text, self.decls)
+        if call is None:
+            return ""
+        return f"The text holds what looks like a {call[0]} call of {call[1]!r}; recover=True reads it."
 
-class _CachedDelete(NamedTuple):
-    """Stands in for a signature whose only used method is `delete`, and builds each smaller one only once."""
+    def subscribe(self) -> CallSubscription | None:
+        """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
+        if self.streamed_field is None:
+            return None
+        sole = sole_text_field(self.plan.rest)
+        texts = TextSubscription(sole, self.call.adapter.field_marker) if sole else None
+        gate = None
+        if self.calling.reads_text and has_listeners():
+            from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
-    rest: type[Signature]
+            fields = tuple(self.call.signature.output_fields)
+            gate = TextGate(schemas_of(self.decls), fields, **self.calling.reads)
+        return CallSubscription(self.streamed_field, self._read_new_calls, self.lowered.names, texts, gate)
 
-    def delete(self, name: str) -> "_CachedDelete":
-        return _CachedDelete(without(self.rest, name))
+    def _read_new_calls(self, reading: Reading, raw: Any) -> Choice:
+        """Return what `read_choice` does, without the calls that were accepted before."""
+        choice = self.read_choice(reading, raw)
+        if not self.accepted or choice.tool_calls is None:
+            return choice
+        calls = [call for call in choice.tool_calls if identity(call) not in self.accepted]
+        return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": calls}))
 
+    def now(self) -> list[Any]:
+        """Send the request and return one Response per candidate."""
+        return transport.send(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
 
-def _without_native_fields(adapter: TextFormat, call: AdapterCall) -> Plan:
-    """Return the Plan without the fields that the provider fills natively (reasoning, citations)."""
-    rest: type[Signature] = call.plan.rest
-    for name, kind in call.plan.typed:
-        if kind not in adapter.native_response_types:
-            continue
-        asked: Any = _CachedDelete(rest) if kind in _DSPYS_OWN else rest
-        left: Any = kind.adapt_to_native_lm_feature(asked, name, call.lm, call.settings)
-        rest = left.rest if type(left) is _CachedDelete else left
-    return call.plan if rest is call.plan.rest else reduced(call.plan, rest)
-
-
-def _native_values(adapter: TextFormat, call: AdapterCall, candidate: Candidate) -> dict[str, Any]:
-    """Return the values that native types read from the Response, and log probabilities if asked for."""
-    response = candidate.response
-    logprobs = getattr(response, "logprobs", None)  # the answer of a text-completion model is a text
-    if response is None or isinstance(response, (str, dict)) or not (call.plan.typed or logprobs):
-        return {}
-    native = {name: kind for name, kind in call.plan.typed if kind in adapter.native_response_types}
-    return native_values(native, response, candidate.choice.reasoning)
+    async def later(self) -> list[Any]:
+        """Send the request as `now` does, but await the answers."""
+        return await transport.asend(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)

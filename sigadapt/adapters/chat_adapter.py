@@ -1,13 +1,13 @@
 """DSPy's ChatAdapter plus tool calling that loses nothing; text fields stand under `[[ ## name ## ]]`."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import dspy
+from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
-from typing_extensions import Never
+from typing_extensions import Unpack
 
-from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
+from sigadapt.adapters.options import ToolOptions, lists_options
 from sigadapt.adapters.text_format import CHAT_MARKER
 from sigadapt.adapters.tool_adapter import ToolAdapter
 
@@ -25,7 +25,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
             the prompt and reads the calls from the text. `auto` decides for each model. A mapping from model
             names to these decides by name, and leaves other models to `auto`.
-        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
+        tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
+            documents it; None leaves it to the model. A tool that the provider runs has its name or its type.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
             the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
@@ -51,27 +52,15 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
 
     field_marker: ClassVar[str] = CHAT_MARKER
 
+    @lists_options
     def __init__(
         self,
         callbacks: list[BaseCallback] | None = None,
-        use_native_function_calling: bool | None = None,  # noqa: FBT001  (DSPy's own parameter list)
+        use_native_function_calling: bool | None = None,
         native_response_types: list[Any] | None = None,
-        use_json_adapter_fallback: bool = True,  # noqa: FBT001, FBT002
-        parallel_tool_calls: bool | None = None,  # noqa: FBT001
-        *,
-        tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto",
-        tool_choice: ToolChoice | None = None,
-        on_invalid: OnInvalid | None = None,
-        max_reasks: int = 1,
-        validate_args: bool = True,
-        repair: bool = False,
-        unwrap: bool = False,
-        strict: bool = False,
-        hooks: Sequence[Any] = (),
-        recover: bool = False,
-        call_format: str = "hermes",
-        max_tool_bytes: int | None = None,
-        **unknown: Never,
+        use_json_adapter_fallback: bool = True,
+        parallel_tool_calls: bool | None = None,
+        **options: Unpack[ToolOptions],
     ) -> None:
         dspy.ChatAdapter.__init__(
             self,
@@ -81,19 +70,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             use_json_adapter_fallback,
             parallel_tool_calls,
         )
-        self._configure(
-            unknown,
-            tool_calling=with_switch(tool_calling, use_native_function_calling),
-            tool_choice=tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            on_invalid=on_invalid,
-            max_reasks=max_reasks,
-            validate_args=validate_args,
-            repair=repair,
-            unwrap=unwrap,
-            strict=strict,
-            hooks=hooks,
-            recover=recover,
-            call_format=call_format,
-            max_tool_bytes=max_tool_bytes,
-        )
+        self._configure(options, use_native_function_calling, parallel_tool_calls)
+
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether the text has the mark that ends the fields."""
+        return CHAT_MARKER.format("completed") in text

@@ -1,6 +1,5 @@
 """DSPy's JSONAdapter plus tool calling that loses nothing; text fields are one JSON object."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_origin
 
 import dspy
@@ -8,12 +7,12 @@ import pydantic
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
-from typing_extensions import Never
+from typing_extensions import Unpack
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.options import OnInvalid, ToolCalling, ToolChoice, with_switch
+from sigadapt.adapters.options import ToolOptions, lists_options
+from sigadapt.adapters.plan import rest_of
 from sigadapt.adapters.tool_adapter import ToolAdapter
-from sigadapt.schemas.caches import WeakCache
 
 
 class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
@@ -24,23 +23,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         use_native_function_calling: as in DSPy, where True is the default. False prompts models that
             `tool_calling="auto"` would send tools natively; None leaves it to `tool_calling`.
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
-        tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
-            the prompt and reads the calls from the text. `auto` decides for each model. A mapping from model
-            names to these decides by name, and leaves other models to `auto`.
-        tool_choice: `auto`, `required`, `none`, a tool's name, or several names; None leaves it to the model.
-        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
-            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
-            the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
-            belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
-        max_reasks: how many times `reask` asks again.
-        validate_args: whether calls are checked against the declarations.
-        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
-        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
-        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
-        hooks: objects called around the model call, in order (`adapters/hooks.py`).
-        recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
-        call_format: the text format in which prompted calls are asked for.
-        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any.
+        options: the options of `ChatAdapter`, which documents them.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.
@@ -52,45 +35,22 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
 
     field_marker: ClassVar[str] = '"{}"'
 
+    @lists_options
     def __init__(
         self,
         callbacks: list[BaseCallback] | None = None,
-        use_native_function_calling: bool | None = None,  # noqa: FBT001  (DSPy's own parameter list)
-        parallel_tool_calls: bool | None = None,  # noqa: FBT001
-        *,
-        tool_calling: ToolCalling | Mapping[str, ToolCalling] = "auto",
-        tool_choice: ToolChoice | None = None,
-        on_invalid: OnInvalid | None = None,
-        max_reasks: int = 1,
-        validate_args: bool = True,
-        repair: bool = False,
-        unwrap: bool = False,
-        strict: bool = False,
-        hooks: Sequence[Any] = (),
-        recover: bool = False,
-        call_format: str = "hermes",
-        max_tool_bytes: int | None = None,
-        **unknown: Never,
+        use_native_function_calling: bool | None = None,
+        parallel_tool_calls: bool | None = None,
+        **options: Unpack[ToolOptions],
     ) -> None:
         dspy.JSONAdapter.__init__(
             self, callbacks, use_native_function_calling is not False, parallel_tool_calls
         )
-        self._configure(
-            unknown,
-            tool_calling=with_switch(tool_calling, use_native_function_calling),
-            tool_choice=tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            on_invalid=on_invalid,
-            max_reasks=max_reasks,
-            validate_args=validate_args,
-            repair=repair,
-            unwrap=unwrap,
-            strict=strict,
-            hooks=hooks,
-            recover=recover,
-            call_format=call_format,
-            max_tool_bytes=max_tool_bytes,
-        )
+        self._configure(options, use_native_function_calling, parallel_tool_calls)
+
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether the text ends the object that it begins."""
+        return text.rstrip().removesuffix("```").rstrip().endswith("}")
 
     def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for: a JSON Schema, JSON mode, or None.
@@ -109,7 +69,9 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         """
         if "response_format" not in lm.supported_params:
             return None
-        schema = _schema_of(rest) if lm.supports_response_schema else None
+        schema = None
+        if lm.supports_response_schema:
+            schema = rest_of(rest).once("json schema", lambda: _schema_of(rest))
         if schema is None:
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
@@ -119,15 +81,8 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
 ToolAdapter.fallback = JSONAdapter
 JSONAdapter.fallback = None
 
-_SCHEMAS: WeakCache[dict[str, Any] | None] = WeakCache()
-"""The JSON Schema of a signature's text outputs, by signature."""
-
 
 def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
-    return _SCHEMAS.of(rest, lambda: _made_schema(rest))
-
-
-def _made_schema(rest: type[Signature]) -> dict[str, Any] | None:
     """Return the JSON Schema of the outputs; None if one is a dict, whose open schema providers refuse."""
     fields: Any = {name: (field.annotation, ...) for name, field in rest.output_fields.items()}
     if any(get_origin(annotation) is dict for annotation, _ in fields.values()):

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from sigadapt.adapters.lm.dspy_internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.adapters.response.choice import Choice, readings_of
 from sigadapt.adapters.text_listeners import TextSubscription, holds_more, texts_in, with_text
+from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold

@@ -1,9 +1,14 @@
-"""The options that sigadapt's adapters add to DSPy's, checked when the adapter is made."""
+"""The options that sigadapt's adapters add to DSPy's, checked when the adapter is made.
 
-from collections.abc import Iterable, Mapping, Sequence
+`ToolOptions` types them for an adapter's `**options`, `Options` has the defaults and checks the values, and
+the docstring of `ChatAdapter` says what each is for.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
@@ -13,37 +18,29 @@ ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
-_WORDS: dict[str, tuple[str, ...]] = {
-    "on_invalid": get_args(OnInvalid),
-}
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+class ToolOptions(TypedDict, total=False):
+    """The keyword arguments that sigadapt's adapters take beyond DSPy's; `ChatAdapter` documents them."""
+
+    tool_calling: ToolCalling | Mapping[str, ToolCalling]
+    tool_choice: ToolChoice | None
+    on_invalid: OnInvalid | None
+    max_reasks: int
+    validate_args: bool
+    repair: bool
+    unwrap: bool
+    strict: bool
+    hooks: Sequence[Any]
+    recover: bool
+    call_format: str
+    max_tool_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of one adapter.
-
-    Args:
-        tool_calling: `native` sends declarations as the provider's own tools. `prompted` describes them in
-            the prompt and reads the calls from the text. `auto` decides for each model (`calling/modes.py`).
-            A mapping from model names to these decides by name, and leaves other models to `auto`.
-        call_format: the text format in which prompted calls are asked for (`docs/text_formats.md`).
-        max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any. A request with
-            more is refused with the largest tools (`request/tool_budget.py`).
-        recover: whether calls are read from the text of a native answer that has none; they are marked
-            `recovered`.
-        tool_choice: `auto`, `required`, `none`, a tool's name, several names, or an object as a provider
-            documents it; None leaves it to the model. A tool that the provider runs has its name or its type.
-        parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
-        on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
-            `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
-            the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
-            belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
-        max_reasks: how many times `reask` asks again.
-        validate_args: whether calls are checked against the declarations.
-        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
-        unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
-        strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
-        hooks: objects called around the model call, in order (`hooks.py`).
+    """The options of one adapter, `parallel_tool_calls` of DSPy's among them.
 
     Raises:
         InvalidOption: for an invalid value; the message names the option and its valid values.
@@ -65,27 +62,22 @@ class Options:
     max_tool_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        for name, words in _WORDS.items():
-            value = getattr(self, name)
-            if value not in words and not (name == "on_invalid" and value is None):
-                raise InvalidOption(f"expected {_either(words)}, got {value!r}", field=name)
+        if self.on_invalid is not None:
+            _check_word("on_invalid", self.on_invalid, get_args(OnInvalid))
         asked = self.tool_calling
         for mode in asked.values() if isinstance(asked, Mapping) else (asked,):
-            if mode not in get_args(ToolCalling):
-                expected = _either(get_args(ToolCalling))
-                raise InvalidOption(f"expected {expected}, got {mode!r}", field="tool_calling")
+            _check_word("tool_calling", mode, get_args(ToolCalling))
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict", "recover"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
         if type(self.max_reasks) is not int or self.max_reasks < 0:
             raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
-
-        if self.max_tool_bytes is not None and (
-            type(self.max_tool_bytes) is not int or self.max_tool_bytes < 1
-        ):
-            reason = f"expected an int of 1 or more, or None, got {self.max_tool_bytes!r}"
-            raise InvalidOption(reason, field="max_tool_bytes")
+        most = self.max_tool_bytes
+        if most is not None and (type(most) is not int or most < 1):
+            raise InvalidOption(
+                f"expected an int of 1 or more, or None, got {most!r}", field="max_tool_bytes"
+            )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
         return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
@@ -116,12 +108,22 @@ def _not_picklable(name: str, value: object, fault: Exception) -> InvalidOption:
     )
 
 
-def with_switch(
-    tool_calling: ToolCalling | Mapping[str, ToolCalling],
-    use_native_function_calling: bool | None,  # noqa: FBT001
-) -> ToolCalling | Mapping[str, ToolCalling]:
-    """Return the option as DSPy's own switch changes it: False turns `auto` into `prompted`."""
-    return "prompted" if tool_calling == "auto" and use_native_function_calling is False else tool_calling
+def _check_word(option: str, value: object, words: tuple[str, ...]) -> None:
+    if value not in words:
+        *others, last = map(repr, words)
+        raise InvalidOption(f"expected {', '.join(others)} or {last}, got {value!r}", field=option)
+
+
+def lists_options(init: _Init) -> _Init:
+    """Make help() list each of an `__init__`'s options with its default, in the place of `**options`."""
+    own = inspect.signature(init)
+    defaults = {each.name: each.default for each in fields(Options)}
+    listed = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+        for name, kind in ToolOptions.__annotations__.items()
+    ]
+    vars(init)["__signature__"] = own.replace(parameters=[*list(own.parameters.values())[:-1], *listed])
+    return init
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -134,8 +136,3 @@ def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> 
         near = closest(name, known)
         fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(known)}."
         raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)
-
-
-def _either(words: tuple[str, ...]) -> str:
-    *others, last = map(repr, words)
-    return f"{', '.join(others)} or {last}"

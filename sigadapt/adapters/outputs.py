@@ -5,6 +5,7 @@ This file enforces "required is required":
  a. A required call that is missing is an error.
  b. On a turn with calls, the other outputs are what the text holds, else None.
  c. Text is never dropped. If it marks no output field, it is the value of the only text output, or an error.
+ d. A turn that ended without an answer is an `UnusableAnswer`, whatever text or calls it left behind.
 """
 
 import logging
@@ -21,10 +22,11 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
-from sigadapt.errors import MissingToolCalls, ToolCallParseError
+from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
+from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.calls import ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, ToolCalls, Turn, refused
 
 _LOG = logging.getLogger("sigadapt")
 _OPTIONAL = "Declare the field as `ToolCalls | None` if a call is optional, or use tool_choice='required'."
@@ -62,6 +64,70 @@ def accepted(
         fix="Read the calls from the error's .choice, or use on_invalid='keep' to get them as outputs.",
         signature=signature,
     ) from failure
+
+
+# How a turn can end that is no answer, whatever it holds.
+_UNFINISHED: dict[str | None, tuple[AnswerCode, str]] = {
+    "refusal": ("refused", "the model refused"),
+    "error": ("failed", "the provider could not finish the answer"),
+    "pause": ("paused", "the turn is paused, and the provider expects it back"),
+}
+# How a turn can end whose calls are good, but whose text is a part of an answer.
+_STOPPED: dict[str | None, tuple[AnswerCode, str]] = {
+    "length": ("cut_off", "the answer was cut off"),
+    "content_filter": ("filtered", "the provider filtered the answer"),
+    "incomplete": ("cut_off", "the answer is incomplete"),
+    "in_progress": ("cut_off", "the provider has not finished the answer"),
+    "queued": ("cut_off", "the provider has not begun the answer"),
+}
+_FIXES: dict[AnswerCode, str] = {
+    "cut_off": "Raise max_tokens, or ask for less.",
+    "paused": "Raise max_pauses, or send the turn back yourself.",
+}
+
+
+def is_unfinished(choice: Choice) -> bool:
+    """Return whether a turn ended in a way that makes none of it an answer."""
+    return choice.finish_reason in _UNFINISHED
+
+
+def refuse_unfinished(choice: Choice, plan: Plan) -> None:
+    """Refuse a turn that was refused, failed or is paused, with its calls as bad ones.
+
+    Raises:
+        UnusableAnswer: it holds the Choice.
+    """
+    if not is_unfinished(choice):
+        return
+    code, what = _UNFINISHED[choice.finish_reason]
+    calls = choice.tool_calls
+    if calls:
+        flaw = Flaw("truncated", f"{what} after this call")
+        bad = [
+            call if isinstance(call, InvalidToolCall) else refused(call, flaw) for call in calls.in_order()
+        ]
+        choice = replace(
+            choice, tool_calls=calls.model_copy(update={"tool_calls": [], "invalid": tuple(bad)})
+        )
+    raise _unusable(choice, plan, code, what)
+
+
+def _refuse_stopped(adapter: TextFormat, plan: Plan, choice: Choice) -> None:
+    """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
+    # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
+    if choice.finish_reason in _STOPPED:
+        if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
+            raise _unusable(choice, plan, *_STOPPED[choice.finish_reason])
+    elif not choice.text and choice.reasoning:
+        raise _unusable(choice, plan, "empty", "the answer is empty; all of it is in the reasoning")
+    elif not choice.text and choice.finish_reason not in (None, "stop", "tool_calls"):
+        raise _unusable(choice, plan, "empty", "the answer is empty")
+
+
+def _unusable(choice: Choice, plan: Plan, code: AnswerCode, what: str) -> UnusableAnswer:
+    words = dict.fromkeys(filter(None, (choice.finish_message, choice.text)))
+    parts = [f"{what} (finish reason {choice.finish_reason!r})", *map(cut, words)]
+    return UnusableAnswer(": ".join(parts), code=code, choice=choice, field=plan.calls, fix=_FIXES.get(code))
 
 
 class Parse(NamedTuple):
@@ -119,11 +185,14 @@ def outputs_of(
 
     Raises:
         MissingToolCalls: if the calls field is required and there is no call (required is required).
+        UnusableAnswer: if a turn without calls was cut off, filtered or left empty.
         AdapterParseError: if a turn without calls has text that does not hold the other outputs.
     """
     # It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a
     # call in a text in which none was looked for.
     calls: Any = choice.tool_calls
+    if calls is None:
+        _refuse_stopped(adapter, plan, choice)
     if calls is not None:
         values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:

@@ -7,7 +7,7 @@ pydantic model, which costs more time than the rest of a call.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import dspy
 from dspy.adapters.types.base_type import Type
@@ -20,6 +20,7 @@ from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
 
+_T = TypeVar("_T")
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
 
@@ -72,35 +73,34 @@ class Plan:
     rest: type[Signature]
 
 
-class _Compiled(NamedTuple):
-    """A Plan, and what it follows from: a signature's instructions and fields can be changed in place."""
+class Rest:
+    """What is worked out once for a signature without its tool fields (`Plan.rest`).
 
-    plan: Plan | None
-    follows_from: tuple[Any, ...]
+    Nothing in it refers to that signature, which would otherwise never be deleted.
+
+    Args:
+        turns: its fields of earlier turns; None for a signature that is not the rest of a Plan.
+        notes: what the author says of the tool fields, which it lacks.
+    """
+
+    def __init__(self, turns: Turns | None = None, notes: str = "") -> None:
+        self.turns = turns
+        self.notes = notes
+        self.prompts: WeakCache[Any] = WeakCache()
+        """What an adapter says of it (`request/prompt.py`)."""
+        self._values: dict[str, Any] = {}
+
+    def once(self, key: str, work_out: Callable[[], _T]) -> _T:
+        """Return the value of a key, worked out the first time."""
+        if key not in self._values:
+            self._values[key] = work_out()
+        return self._values[key]
 
 
-def _follows_from(signature: type[Signature]) -> tuple[Any, ...]:
-    fields: dict[str, Any] = signature.model_fields
-    return (
-        signature.__doc__,
-        *[
-            (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
-            for name, field in fields.items()
-        ],
-    )
+_PLANS: WeakCache[tuple[Plan | None, tuple[Any, ...]]] = WeakCache()
+"""The Plan of a signature, and what it follows from: instructions and fields can be changed in place."""
 
-
-_PLANS: WeakCache[_Compiled] = WeakCache()
-"""The Plan, by signature."""
-
-_RESTS: WeakCache[Turns] = WeakCache()
-"""The fields of earlier turns, by `Plan.rest`."""
-
-_NOTES: WeakCache[str] = WeakCache()
-"""The descriptions of the tool fields, by `Plan.rest`, which lacks those fields."""
-
-_SMALLER: WeakCache[dict[str, type[Signature]]] = WeakCache()
-"""A signature without one more field, by signature and that field's name."""
+_RESTS: WeakCache[Rest] = WeakCache()
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
@@ -110,39 +110,36 @@ def plan_of(signature: type[Signature]) -> Plan | None:
         InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
             two of either. The message names the fields and the fix.
     """
-    known, follows_from = _PLANS.get(signature), _follows_from(signature)
-    if known is not None and known.follows_from == follows_from:
-        return known.plan
+    fields: dict[str, Any] = signature.model_fields
+    follows_from: tuple[Any, ...] = (
+        signature.__doc__,
+        *[
+            (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
+            for name, field in fields.items()
+        ],
+    )
+    entry = _PLANS.get(signature)
+    if entry is not None and entry[1] == follows_from:
+        return entry[0]
     plan = _compile(signature)
-    _PLANS.put(signature, _Compiled(plan, follows_from))
-    if plan is not None:
-        _RESTS.put(plan.rest, plan.turns)
-        _NOTES.put(plan.rest, _notes(signature, plan))
+    _PLANS.put(signature, (plan, follows_from))
     return plan
 
 
-def turns_of(rest: type[Signature]) -> Turns | None:
-    """Return the fields of earlier turns for the `rest` of a Plan; None for any other signature."""
-    return _RESTS.get(rest)
-
-
-def notes_of(rest: type[Signature]) -> str:
-    """Return what the author says of the tool fields, for the `rest` of a Plan; empty if nothing."""
-    return _NOTES.get(rest) or ""
+def rest_of(rest: type[Signature]) -> Rest:
+    """Return what is worked out once for a signature without its tool fields."""
+    return _RESTS.of(rest, Rest)
 
 
 def without(rest: type[Signature], name: str) -> type[Signature]:
-    """Return the signature without one more field; cached, as DSPy's native types need it on every call."""
-    known = _SMALLER.of(rest, dict)
-    if name not in known:
-        known[name] = rest.delete(name)
-    return known[name]
+    """Return the signature without one more field, as DSPy's native types need it on every call."""
+    return rest_of(rest).once(f"without {name}", lambda: rest.delete(name))
 
 
 def reduced(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
-    _RESTS.put(rest, plan.turns)
-    _NOTES.put(rest, notes_of(plan.rest))
+    if rest_of(rest).turns is None:
+        _RESTS.put(rest, Rest(plan.turns, rest_of(plan.rest).notes))
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -156,7 +153,14 @@ def _compile(signature: type[Signature]) -> Plan | None:
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
-    rest = _without(signature, (tools[0], calls[0], *turns))
+    rest, notes = signature, list[str]()
+    for name in filter(None, (tools[0], calls[0], *turns)):
+        rest = rest.delete(name)
+    for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
+        description = cast("Any", signature.model_fields[name].json_schema_extra or {}).get("desc")
+        if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
+            notes.append(f"{title}: {description}")
+    _RESTS.put(rest, Rest(turns, "\n".join(notes)))
     return Plan(
         tools=tools[0],
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
@@ -164,7 +168,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         hands_on=lenient,
         empty_calls=lenient and not optional and field.is_required(),
-        missing_calls=_none if field.is_required() else lambda: field.get_default(call_default_factory=True),
+        missing_calls=lambda: None if field.is_required() else field.get_default(call_default_factory=True),
         turns=turns,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
@@ -176,15 +180,6 @@ def _compile(signature: type[Signature]) -> Plan | None:
         ),
         rest=rest,
     )
-
-
-def _notes(signature: type[Signature], plan: Plan) -> str:
-    told: list[str] = []
-    for what, name in (("Tools", plan.tools), ("Tool calls", plan.calls)):
-        extra = cast("dict[str, Any]", signature.model_fields[name].json_schema_extra or {})
-        if extra.get("desc") not in (None, "", f"${{{name}}}"):
-            told.append(f"{what}: {extra['desc']}")
-    return "\n".join(told)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
@@ -201,12 +196,6 @@ def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
             fix=f"Keep one {kind.__name__} field.",
         )
     return names[0] if names else None
-
-
-def _without(signature: type[Signature], names: tuple[str | None, ...]) -> type[Signature]:
-    for name in names:
-        signature = signature if name is None else signature.delete(name)
-    return signature
 
 
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
@@ -234,22 +223,11 @@ def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
 
 
 def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:
-    return any(member in kinds for member in _members(field.annotation))
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
+    annotation: Any = field.annotation
     if get_origin(annotation) in (Union, types.UnionType):
-        return tuple(arg for arg in get_args(annotation) if arg is not type(None))
-    return (annotation,)
-
-
-def _allows_none(annotation: Any) -> bool:
-    return type(None) in get_args(annotation)
+        return any(member in kinds for member in get_args(annotation))
+    return annotation in kinds
 
 
 def _is_optional(field: FieldInfo) -> bool:
-    return not field.is_required() or _allows_none(field.annotation)
-
-
-def _none() -> None:
-    return None
+    return not field.is_required() or type(None) in get_args(field.annotation)

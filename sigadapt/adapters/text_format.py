@@ -71,6 +71,10 @@ class TextFormat(Protocol):
         """Return whether a text marks any of the output fields in this adapter's form."""
         ...
 
+    def is_complete(self, rest: type[Signature], text: str) -> bool:
+        """Return whether a text shows that nothing of it is missing, by the mark or bracket that ends it."""
+        ...
+
     def plain(self, text: str) -> str:
         """Return a text that marks no field as it is said to the user."""
         ...

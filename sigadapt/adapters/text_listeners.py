@@ -13,8 +13,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any, cast
 
-from sigadapt.adapters.lm.dspy_internals import StreamResponse, listeners_of
 from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.dspy_boundary.internals import StreamResponse, listeners_of
 
 _ENDS = {CHAT_MARKER: CHAT_MARKER.format("completed"), "<{}>": "</{}>"}
 

@@ -5,7 +5,8 @@ from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its te
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dspy import Adapter, BaseLM
@@ -17,14 +18,14 @@ from dspy.utils.exceptions import AdapterParseError
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
-from sigadapt.adapters.lm.dspy_internals import planned, shown_scope
-from sigadapt.adapters.lm.routes import known_of, route_of
+from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.lm.traces import wrapper_of
-from sigadapt.adapters.options import Options, refuse_unknown
-from sigadapt.adapters.plan import Plan, plan_of, turns_of
+from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
+from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
 from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
@@ -77,9 +78,16 @@ class ToolAdapter:
             if name in vars(cls):
                 setattr(cls, name, callback.with_callbacks(vars(cls)[name]))
 
-    def _configure(self, unknown: Mapping[str, Any], **options: Any) -> None:
-        refuse_unknown(type(self).__name__, unknown, list(options))
-        self.options = Options(**options)
+    def _configure(
+        self,
+        options: ToolOptions,
+        use_native_function_calling: bool | None,
+        parallel_tool_calls: bool | None,
+    ) -> None:
+        refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
+        if use_native_function_calling is False and options.get("tool_calling", "auto") == "auto":
+            options["tool_calling"] = "prompted"
+        self.options = Options(**options, parallel_tool_calls=parallel_tool_calls)
         check_form(self.options.call_format)
         check_hooks(self.options.hooks)
 
@@ -94,23 +102,11 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
+        flow = partial(self._call, plan)
         traced = wrapper_of(Adapter.__call__)
         if traced is not None:
-            return traced(self._call, self, (lm, lm_kwargs, signature, demos, inputs), {})
-        return self._call(lm, lm_kwargs, signature, demos, inputs)
-
-    def _call(
-        self,
-        lm: BaseLM,
-        lm_kwargs: dict[str, Any],
-        signature: type[Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> Outputs:
-        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
-        if self._asks_capabilities(call):
-            return self._planned(lm, lm_kwargs, call)
-        return self._run(lm, lm_kwargs, call)
+            return traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        return flow(lm, lm_kwargs, signature, demos, inputs)
 
     async def acall(  # noqa: D102
         self,
@@ -123,23 +119,25 @@ class ToolAdapter:
         plan = plan_of(signature)
         if plan is None:
             return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
+        flow = partial(self._acall, plan)
         traced = wrapper_of(Adapter.acall)
         if traced is not None:
-            return await traced(self._acall, self, (lm, lm_kwargs, signature, demos, inputs), {})
-        return await self._acall(lm, lm_kwargs, signature, demos, inputs)
+            return await traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        return await flow(lm, lm_kwargs, signature, demos, inputs)
 
-    async def _acall(
-        self,
-        lm: BaseLM,
-        lm_kwargs: dict[str, Any],
-        signature: type[Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> Outputs:
-        call = _adapter_call(lm, lm_kwargs, signature, demos, inputs)
-        if self._asks_capabilities(call):
-            return await self._aplanned(lm, lm_kwargs, call)
-        return await self._arun(lm, lm_kwargs, call)
+    def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], given: Any) -> AdapterCall:
+        (signature, demos, inputs), settings = given, dict(lm_kwargs)
+        return AdapterCall(self, lm, settings, signature, plan, demos, inputs, facts_of(lm, settings))
+
+    def _call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *given: Any) -> Outputs:
+        call = self._adapter_call(plan, lm, lm_kwargs, given)
+        run_flow = self._run_planned if self._asks_capabilities(call) else self._run
+        return run_flow(lm, lm_kwargs, call)
+
+    async def _acall(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *given: Any) -> Outputs:
+        call = self._adapter_call(plan, lm, lm_kwargs, given)
+        run_flow = self._arun_planned if self._asks_capabilities(call) else self._arun
+        return await run_flow(lm, lm_kwargs, call)
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
         """Return whether this call asks DSPy what its model can do, which costs async calls a thread.
@@ -147,25 +145,17 @@ class ToolAdapter:
         Raises:
             InvalidOption: `missing_extra`, before DSPy asks LiteLLM where that is not installed.
         """
-        asks = self.options.tool_calling not in ("native", "prompted") and call.known.calls_functions is None
+        asks = self.options.tool_calling not in ("native", "prompted") and call.facts.calls_functions is None
         if not asks and call.plan.texts:
             asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
         if asks:
-            route_of(call.lm, call.settings, known=call.known)
+            route_of(call.lm, call.settings, facts=call.facts)
         return asks
-
-    @planned
-    def _planned(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
-        return self._run(lm, lm_kwargs, call)
-
-    @planned
-    async def _aplanned(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
-        return await self._arun(lm, lm_kwargs, call)
 
     def _run(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
         with shown_scope() as progress:
             try:
-                return run(steps(self, call))
+                return run(steps(call))
             except AdapterParseError as error:
                 fallback = self._fallback(error, call.plan, emitted=progress.emitted)
                 if fallback is None:
@@ -175,12 +165,15 @@ class ToolAdapter:
     async def _arun(self, lm: BaseLM, lm_kwargs: dict[str, Any], call: AdapterCall) -> Outputs:
         with shown_scope() as progress:
             try:
-                return await arun(steps(self, call))
+                return await arun(steps(call))
             except AdapterParseError as error:
                 fallback = self._fallback(error, call.plan, emitted=progress.emitted)
                 if fallback is None:
                     raise
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
+
+    # DSPy's decorator takes the model and the settings from the arguments of these names.
+    _run_planned, _arun_planned = planned(_run), planned(_arun)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """Return the adapter to ask again with; None after a bad call or if there is no fallback."""
@@ -209,9 +202,12 @@ class ToolAdapter:
         Raises:
             InvalidHistory: for a call without a result or a result without a call.
         """
-        rest = _rest_of(signature)
-        if rest is None:
-            return cast("Any", super()).format(signature, demos, inputs)
+        rest = signature
+        if rest_of(signature).turns is None:  # it is not the rest of a Plan
+            plan = plan_of(signature)
+            if plan is None:
+                return cast("Any", super()).format(signature, demos, inputs)
+            rest = plan.rest
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
     def text_description(self, rest: type[Signature]) -> str:
@@ -246,6 +242,10 @@ class ToolAdapter:
             return any(line.strip().startswith(markers) for line in text.splitlines())
         return any(marker in text for marker in markers)
 
+    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+        """Return whether a text shows that nothing of it is missing; by default, no text does."""
+        return False
+
     def plain(self, text: str) -> str:
         """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
         return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
@@ -254,24 +254,5 @@ class ToolAdapter:
 _END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")
 
 
-def _adapter_call(
-    lm: BaseLM,
-    lm_kwargs: dict[str, Any],
-    signature: type[Signature],
-    demos: list[dict[str, Any]],
-    inputs: dict[str, Any],
-) -> AdapterCall:
-    settings = dict(lm_kwargs)
-    plan = cast("Plan", plan_of(signature))
-    return AdapterCall(lm, settings, signature, plan, demos, inputs, known_of(lm, settings))
-
-
 def _aside(words: str) -> str:
     return f"Tool calls aside, {words[:1].lower()}{words[1:]}"
-
-
-def _rest_of(signature: type[Signature]) -> type[Signature] | None:
-    if turns_of(signature) is not None:
-        return signature
-    plan = plan_of(signature)
-    return None if plan is None else plan.rest

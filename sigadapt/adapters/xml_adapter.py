@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import dspy
+from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 
@@ -18,3 +19,7 @@ class XMLAdapter(ChatAdapter, dspy.XMLAdapter):
     """
 
     field_marker: ClassVar[str] = "<{}>"
+
+    def is_complete(self, rest: type[Signature], text: str) -> bool:
+        """Return whether all elements are closed."""
+        return all(f"</{name}>" in text for name in rest.output_fields)

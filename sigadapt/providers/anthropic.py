@@ -35,7 +35,9 @@ from sigadapt.providers.reading import (
     an_object,
     called,
     cut_last,
+    details_in,
     ends_in,
+    in_paragraphs,
     is_text,
     joined,
     json_text,
@@ -66,7 +68,7 @@ _FINISH = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
+    "pause_turn": "pause",
 }
 _EVENTS = {
     "message_start", "message_delta", "message_stop",
@@ -101,10 +103,13 @@ def read(body: Json) -> list[Reading]:
     calls = [(use.get("id"), use.get("name"), member(use, "input")) for use in uses]
     if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
-    text = joined(block.get("text") for block in blocks if block.get("type") == "text")
+    text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
     thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
     fields = _container(body["container"], uses) if body.get("container") else None
-    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks), fields))]
+    # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
+    # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
+    why = details_in(body.get("stop_details"))
+    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks), fields), why)]
 
 
 def _container(container: Any, uses: list[Json]) -> Json | None:

@@ -14,12 +14,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers import anthropic
-from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, CutOff, JsonText, Provider, Reading, Route
+from sigadapt.providers.provider import (
+    NO_SUBSET,
+    SIGNED_ID,
+    CutOff,
+    JsonText,
+    Malformed,
+    Provider,
+    Reading,
+    Route,
+)
 from sigadapt.providers.reading import (
     an_object,
     cut_last,
     decoded,
     ends_in,
+    in_paragraphs,
     is_text,
     joined,
     json_text,
@@ -41,7 +51,11 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
+    "malformed_model_output": "error",
 }
+# Converse reports a call that it could not parse as a stop reason, without the call's text.
+# https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+_MALFORMED = {"malformed_tool_use"}
 _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
 
 
@@ -59,7 +73,9 @@ def read(body: Json) -> list[Reading]:
     calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
     if ends_in(blocks, _is_call):
         calls = cut_last(calls, finish)
-    return [Reading(joined(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
+    if finish in _MALFORMED:
+        calls.append((None, None, Malformed(finish)))
+    return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
 
 
 def _is_call(block: Json) -> bool:

@@ -33,6 +33,8 @@ _FINISH = {
     "MAX_TOKENS": "length",
     "ERROR": "error",
     "TIMEOUT": "error",
+    "ERROR_TOXIC": "content_filter",
+    "ERROR_LIMIT": "length",
 }
 _EVENTS = {
     "message-start", "message-end", "content-start", "content-delta", "content-end",

@@ -29,6 +29,7 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     ChatFields,
     CutOff,
+    Malformed,
     OwnResult,
     OwnTurn,
     Provider,
@@ -41,6 +42,7 @@ from sigadapt.providers.reading import (
     called,
     cut_last,
     ends_in,
+    in_paragraphs,
     is_text,
     joined,
     kept,
@@ -66,10 +68,14 @@ _FINISH = {
     "CONTINUATION": "length",
     **dict.fromkeys(
         ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR",
-         "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION"),
+         "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "LANGUAGE"),
         "content_filter",
     ),
+    **dict.fromkeys(("OTHER", "IMAGE_OTHER", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"), "error"),
 }  # fmt: skip
+# Gemini withholds such a call and describes it in `finishMessage`: "Malformed function call: print(...".
+# https://ai.google.dev/api/generate-content#FinishReason
+_MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
 _SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`parts_of`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
@@ -84,20 +90,27 @@ def is_body(body: Json) -> bool:
 def read(body: Json) -> list[Reading]:
     """Return one Reading per candidate."""
     readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
-    if not readings and is_text(an_object(body.get("promptFeedback")).get("blockReason")):
-        return [Reading(None, None, [], "content_filter")]
+    feedback = an_object(body.get("promptFeedback"))
+    if not readings and is_text(feedback.get("blockReason")):
+        why = f"the prompt was blocked: {feedback.get('blockReasonMessage') or feedback['blockReason']}"
+        return [Reading(None, None, [], "content_filter", finish_message=why)]
     return readings
 
 
 def _candidate(candidate: Json) -> Reading:
     parts = _parts(candidate)
-    finish = word(candidate.get("finishReason"), _FINISH)
+    reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+    finish = word(reason, _FINISH)
     calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
     if ends_in(parts, _is_call):
         calls = cut_last(calls, finish)
-    text = joined(part.get("text") for part in parts if not part.get("thought"))
+    why = message if is_text(message) else word(reason, {}) if finish in ("content_filter", "error") else None
+    # A call that Gemini did not expect may be there as well: it is judged like any other.
+    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
+        calls.append((None, None, Malformed(why or finish)))
+    text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish, state(NAME, map(_item, parts)))
+    return Reading(text, thinking, calls, finish, state(NAME, map(_item, parts)), why)
 
 
 def _parts(candidate: Json) -> list[Json]:

@@ -29,6 +29,7 @@ from sigadapt.providers.provider import (
     CutOff,
     FreeText,
     JsonText,
+    Malformed,
     OwnTurn,
     Provider,
     RawCall,
@@ -40,6 +41,7 @@ from sigadapt.providers.reading import (
     called,
     calls_of,
     cut_last,
+    details_in,
     is_text,
     joined,
     json_text,
@@ -65,6 +67,22 @@ _USUAL = ("tool_calls", "stop")  # canonical words of an answer that was not cut
 _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
+    "insufficient_system_resource": "error",  # DeepSeek
+    "abort": "error",  # vLLM
+    "sensitive": "content_filter",  # Zhipu
+    "network_error": "error",  # Zhipu
+}
+# What providers behind a gateway say, where its finish reason is only "stop".
+_MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "malformed_tool_use"}
+_NATIVE = {
+    **{each: each for each in _MALFORMED},
+    **dict.fromkeys(("MAX_TOKENS", "max_tokens", "max_output_tokens", "length"), "length"),
+    **dict.fromkeys(
+        ("error", "abort", "insufficient_system_resource", "OTHER", "MALFORMED_RESPONSE"), "error"
+    ),
+    **dict.fromkeys(("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "content_filter"), "content_filter"),
+    "pause_turn": "pause",
+    "refusal": "refusal",
 }
 _MORE = frozenset(
     (
@@ -124,20 +142,43 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
         parts = parts_of(text)
         text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
         holds_more = holds_more or thinking
-    if message.get("refusal"):
-        text = joined([text, message["refusal"]])
+    # LiteLLM puts the refusal in `provider_specific_fields`.
+    refusal = message.get("refusal") or an_object(message.get("provider_specific_fields")).get("refusal")
+    if is_text(refusal):
+        text = joined([text, refusal])
     text = text or None if isinstance(text, str) else None
-    finish = choice.get("finish_reason")
+    finish, why = choice.get("finish_reason"), None
     if finish.__class__ is not str or finish not in _USUAL:
         finish = word(finish, _FINISH)
         calls = cut_last(calls, finish)
+    if is_text(refusal) and not calls:
+        finish = "refusal"
+    if "provider_specific_fields" in choice or "native_finish_reason" in choice or "error" in choice:
+        finish, why = _native_end(choice, finish)
+        calls = cut_last(calls, finish)
+        if finish in _MALFORMED:
+            calls.append((None, None, Malformed(why or finish)))
     if not holds_more and _MORE.isdisjoint(message):
-        return Reading(text, thinking, calls, finish)
+        return Reading(text, thinking, calls, finish, None, why)
     calls = [call for call in calls if not ran_itself(call[0])]
-    refusal = an_object(message.get("provider_specific_fields")).get("refusal")
-    if is_text(refusal) and not message.get("refusal"):  # where LiteLLM puts it
-        text = joined([text, refusal])
-    return Reading(text, _reasoning(message) or thinking, calls, finish, _state(message, text, carried))
+    thinking = _reasoning(message) or thinking
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why)
+
+
+def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None]:
+    """Return the finish reason and its details; a gateway's word may hide the provider's."""
+    # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in
+    # `provider_specific_fields.native_finish_reason`.
+    # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
+    # https://openrouter.ai/docs/api-reference/errors
+    beside = an_object(choice.get("provider_specific_fields"))
+    error = choice.get("error") or beside.get("error")
+    native = word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
+    if error:
+        return "error", details_in(error)
+    if native in _NATIVE and finish != "content_filter":
+        return _NATIVE[native], native
+    return finish, None
 
 
 def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:

@@ -37,7 +37,9 @@ from sigadapt.providers.reading import (
     an_object,
     called,
     cut_last,
+    details_in,
     ends_in,
+    in_paragraphs,
     is_text,
     joined,
     json_text,
@@ -61,6 +63,7 @@ NAME = "openai-responses"
 _FINISH = {
     "completed": "stop",
     "failed": "error",
+    "cancelled": "error",
     "max_output_tokens": "length",
 }
 _UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
@@ -92,14 +95,37 @@ def read(body: Json) -> list[Reading]:
     calls = [_call(item) for item in items if _is_call(item)]
     if ends_in(items, _is_call):
         calls = cut_last(calls, "length" if word(body.get("status"), {}) in _UNENDED else finish)
-    parts = [
-        part for item in items if item.get("type") == "message" for part in parts_of(item.get("content"))
-    ]
-    text = joined(
-        part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
-    )
+    if not calls and any(map(_refuses, items)):
+        finish = "refusal"
+    why = details_in(body.get("error")) or (word(body.get("status"), {}) if finish == "error" else None)
+    text, commentary = _texts(items)
     thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-    return [Reading(text, thinking, calls, finish, state(NAME, _items(items)))]
+    return [Reading(text, thinking, calls, finish, state(NAME, _items(items)), why, commentary)]
+
+
+def _texts(items: list[Json]) -> tuple[str | None, str | None]:
+    """Return the answer and the commentary.
+
+    Without a final message, commentary is all that the model said, and so it is the answer.
+    """
+    # Newer models give a message a `phase`, "commentary" or "final_answer".
+    # https://platform.openai.com/docs/api-reference/responses/object
+    texts = [(_phase(item), _text(item) if kind_of(item) == "message" else None) for item in items]
+    commentary = in_paragraphs(text if phase == "commentary" else None for phase, text in texts)
+    answer = in_paragraphs(text if phase != "commentary" else None for phase, text in texts)
+    return (answer, commentary) if answer else (commentary, None)
+
+
+def _phase(item: Json) -> Any:
+    return item.get("phase")
+
+
+def _text(item: Json) -> str | None:
+    return joined(part.get("text") or part.get("refusal") for part in parts_of(item.get("content")))
+
+
+def _refuses(item: Json) -> bool:
+    return any(part.get("type") == "refusal" for part in parts_of(item.get("content")))
 
 
 def _item(item: Json) -> Json:

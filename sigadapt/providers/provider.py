@@ -10,8 +10,10 @@ Every `read` follows these rules:
  a. A call is what the caller is asked to run. `read` leaves out tools that the provider ran itself (server
     tools, MCP calls, code execution) and items that are not function calls (approval requests, computer use).
     They stay in `Choice.raw`.
- b. `text` is everything the model said to the user, refusals included, in order and without separators.
-    `reasoning` is the thinking that the provider showed, joined in the same way.
+ b. `text` is everything the model said to the user, refusals included, in order. Text blocks that other
+    blocks separate are joined by a blank line; neighbours are joined as they are, because citations split a
+    sentence into several. `commentary` is the text that the provider marks as said beside the answer.
+    `reasoning` is the thinking that the provider showed.
  c. Arguments that may be incomplete are wrapped in `CutOff`: those of a call that is the last item of a
     candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
@@ -48,10 +50,13 @@ class Reading(NamedTuple):
         reasoning: the thinking that the provider showed; None if it showed none.
         calls: the calls, in order.
         finish: why the answer ended. A canonical word where there is one (`stop`, `tool_calls`, `length`,
-            `content_filter`), else the provider's own word; `error` if an error ended the answer; None if the
-            answer does not say, for example after a broken stream.
+            `content_filter`, `refusal`, `pause`), else the provider's own word; `error` if an error ended the
+            answer; None if the answer does not say, for example after a broken stream.
         state: what the provider wants back on the next turn, in the form that `reading.py` describes; None
             for nothing.
+        finish_message: what the provider says about the end, such as the category of a refusal; None if it
+            says nothing.
+        commentary: what the model said beside the answer, where the provider marks that; else None.
     """
 
     text: str | None
@@ -59,11 +64,19 @@ class Reading(NamedTuple):
     calls: list[RawCall]
     finish: str | None
     state: Json | None = None
+    finish_message: str | None = None
+    commentary: str | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether the candidate holds neither text nor reasoning nor calls."""
-        return not (self.text or self.reasoning or self.calls)
+        return not (self.text or self.reasoning or self.calls or self.commentary)
+
+
+class Malformed(NamedTuple):
+    """What a provider reports about a call that it could not read itself, in its own words."""
+
+    message: str
 
 
 class JsonText(str):

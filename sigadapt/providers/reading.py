@@ -184,6 +184,22 @@ def joined(pieces: Iterable[Any]) -> str | None:
     return _paired("".join([piece for piece in pieces if isinstance(piece, str)])) or None
 
 
+def in_paragraphs(pieces: Iterable[Any]) -> str | None:
+    r"""Join the texts of a turn, with a blank line where something else (None) stands between two texts.
+
+    Example:
+        >>> in_paragraphs(["Let me ", "look:", None, None, "Sunny."]).split("\n")
+        ['Let me look:', '', 'Sunny.']
+    """
+    paragraphs: list[list[str]] = [[]]
+    for piece in pieces:
+        if is_text(piece):
+            paragraphs[-1].append(piece)
+        elif piece is None and paragraphs[-1]:
+            paragraphs.append([])
+    return joined("\n\n".join("".join(texts) for texts in paragraphs if texts))
+
+
 def json_text(pieces: Iterable[Any]) -> str:
     """Return JSON text that came in pieces.
 
@@ -217,6 +233,19 @@ def word(value: Any, canonical: Mapping[str, str]) -> str | None:
     if isinstance(value, str):
         return canonical.get(value) or value[:] or None  # the slice makes an SDK's enum member a plain str
     return None
+
+
+def details_in(value: Any) -> str | None:
+    """Return what a provider says about the end of a turn: its message, else all that it sent as JSON.
+
+    Example:
+        >>> details_in({"code": 500, "message": "The model crashed."}), details_in({"category": "cyber"})
+        ('The model crashed.', '{"category":"cyber"}')
+    """
+    if is_object(value):
+        message = value.get("message")
+        return message if is_text(message) else compact(value) if value else None
+    return value if is_text(value) else None
 
 
 def decoded(value: Any) -> Any:

@@ -67,12 +67,12 @@ class _TakesSources(ModelMetaclass):
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
-    if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
-        return True
     if isinstance(value, (list, tuple)):
         return levels > 0 and all(
             _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
         )
+    if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
+        return True
     # Not looked inside: that would use up an iterator, and JSON text may be long.
     return is_iterable(value) or is_json_text(value) or isinstance(value, _Resolvable)
 

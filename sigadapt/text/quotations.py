@@ -124,7 +124,7 @@ ENDS = {
     "indented": _indented_end,
     "json": json_end,
 }
-"""By the kind of an opener: what finds the place behind a quotation, given where the opener begins and ends."""
+"""By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
 
 
 def is_open(text: str, at: int) -> bool:

@@ -133,7 +133,7 @@ class _Reader:
                 self.place = self._token(token)
         except Spent as spent:
             self._say(self.place)
-            flaw = Flaw("truncated", str(spent))
+            flaw = Flaw("malformed_call", str(spent))
             self.calls.append(("", TextCall(None, Unread(self.text[self.done :], flaw))))
             self.done = len(self.text)
         self._say(len(self.text))

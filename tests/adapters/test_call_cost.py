@@ -18,8 +18,7 @@ import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.adapters import plan
 from sigadapt.adapters.lm import routes
-from sigadapt.adapters.lm.dspy_internals import select_backend as dspys_select_backend
-from sigadapt.adapters.request import prompt
+from sigadapt.dspy_boundary.internals import select_backend as dspys_select_backend
 from sigadapt.signatures import tool_decl
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
@@ -116,12 +115,12 @@ def called_and_dropped(number: int, kind: Any = Ask) -> Any:
 def test_a_signature_is_forgotten_with_its_last_user() -> None:
     """call-cost: Caches are bounded and weak."""
     collect()
-    before = len(plan._PLANS), len(plan._RESTS), len(prompt._PROMPTS)  # pyright: ignore[reportPrivateUsage]
+    before = len(plan._PLANS), len(plan._RESTS)  # pyright: ignore[reportPrivateUsage]
     with quiet(Engine()):
         known = [called_and_dropped(number) for number in range(50)]
     collect()
     assert [reference for reference in known if reference() is not None] == []
-    after = len(plan._PLANS), len(plan._RESTS), len(prompt._PROMPTS)  # pyright: ignore[reportPrivateUsage]
+    after = len(plan._PLANS), len(plan._RESTS)  # pyright: ignore[reportPrivateUsage]
     assert after == before
 
 

@@ -8,7 +8,7 @@ import pytest
 from support import ADAPTERS
 
 import sigadapt
-from sigadapt.adapters.options import Options
+from sigadapt.adapters.options import Options, ToolOptions
 from sigadapt.errors import InvalidOption
 
 
@@ -50,12 +50,12 @@ def test_an_option_that_cannot_work_is_refused_at_once(
 def test_every_option_stands_in_the_signature(adapter: Any) -> None:
     """adapter-plug-in: Every option is a documented parameter."""
     parameters = inspect.signature(adapter).parameters
-    documented = inspect.getdoc(adapter) or ""
-    if "Args:" not in documented:  # it takes what its base takes, and says so
-        assert "Takes the same arguments as" in documented
-        documented = inspect.getdoc(adapter.__mro__[1]) or ""
+    own, documented = inspect.getdoc(adapter) or "", inspect.getdoc(sigadapt.ChatAdapter) or ""
+    assert "Args:" in own or "Takes the same arguments as" in own
+    assert own == documented or "`ChatAdapter`" in own or "`JSONAdapter`" in own
     for option in dataclasses.fields(Options):
         parameter = parameters[option.name]
         assert parameter.annotation is not parameter.empty
+        assert option.name in ToolOptions.__annotations__ or option.name == "parallel_tool_calls"
         assert parameter.default == option.default
         assert f"    {option.name}: " in documented

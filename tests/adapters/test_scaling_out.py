@@ -194,6 +194,8 @@ def test_every_error_is_pickled(pickler: Any):
             error: Any = kind(choice.tool_calls.invalid[0])
         elif issubclass(kind, ToolCallParseError):
             error = kind("is wrong", choice=choice, signature=local_signature(), **given)
+        elif kind is errors.UnusableAnswer:
+            error = kind("is wrong", choice=choice, code="refused", field="f", fix="Do.")
         else:
             error = kind("is wrong", **given)
         back = pickle.loads(pickler.dumps(error))  # noqa: S301

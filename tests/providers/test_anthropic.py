@@ -238,7 +238,7 @@ CASES = [
         message(text("I"), stop="refusal"),
         stream(text_block(0, "I"), stop="refusal"),
         text="I",
-        finish="content_filter",
+        finish="refusal",
     ),
     Case(
         "a full context", message(text("I"), stop="model_context_window_exceeded"), text="I", finish="length"
@@ -248,7 +248,7 @@ CASES = [
         message(text("I"), stop="pause_turn"),
         stream(text_block(0, "I"), stop="pause_turn"),
         text="I",
-        finish="pause_turn",
+        finish="pause",
     ),
     Case(
         "cut off after a call, which cannot be known to be whole",

@@ -208,9 +208,10 @@ CASES = [
         finish="content_filter",
     ),
     Case(
-        "another word",
+        "a call that the provider could not read",
         body(stop="malformed_tool_use"),
         stream(stop="malformed_tool_use"),
+        bad=("malformed_call",),
         finish="malformed_tool_use",
     ),
     Case(

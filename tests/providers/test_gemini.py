@@ -188,8 +188,9 @@ CASES = [
         finish="content_filter",
     ),
     Case(
-        "a malformed call, which is text to nobody",
+        "a call that the provider could not read",
         body(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call"),
+        bad=("malformed_call",),
         finish="MALFORMED_FUNCTION_CALL",
     ),
     Case(

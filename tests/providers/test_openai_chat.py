@@ -189,7 +189,7 @@ CASES = [
         body({"refusal": "I cannot help with that."}, "stop"),
         chunks({"refusal": "I cannot "}, {"refusal": "help with that."}, finish="stop"),
         text="I cannot help with that.",
-        finish="stop",
+        finish="refusal",
     ),
     Case(
         "DeepSeek's reasoning",
@@ -320,7 +320,7 @@ CASES = [
         "another provider's word",
         body({"content": "x"}, "insufficient_system_resource"),
         text="x",
-        finish="insufficient_system_resource",
+        finish="error",
     ),
     Case(
         "a legacy text completion",

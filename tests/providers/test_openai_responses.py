@@ -246,7 +246,7 @@ CASES = [
         response(message({"type": "refusal", "refusal": "I cannot."})),
         stream(*text_events(0, "I ", "cannot.", kind="refusal", done=False), final=response(), output=[]),
         text="I cannot.",
-        finish="stop",
+        finish="refusal",
     ),
     Case(
         "no arguments",
@@ -453,7 +453,7 @@ UNENDED = [
         bad=("truncated",),
         finish="x",
     ),
-    Case("cancelled", response(call('{"ci'), status="cancelled"), bad=("truncated",), finish="cancelled"),
+    Case("cancelled", response(call('{"ci'), status="cancelled"), bad=("truncated",), finish="error"),
     Case(
         "no details, text",
         response(message(said("It is")), status="incomplete"),

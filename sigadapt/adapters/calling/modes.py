@@ -18,12 +18,12 @@ from dspy import BaseLM
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.lm.routes import (
-    Known,
+    ModelFacts,
     calls_functions,
     is_completion,
     is_known_without_functions,
+    model_of,
 )
-from sigadapt.adapters.lm.settings import model_of
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
@@ -52,13 +52,13 @@ class Call(NamedTuple):
         lm: the language model.
         settings: the call's own settings.
         layout: how the adapter marks output fields in a text.
-        known: what is known of the model.
+        facts: what is known of the model.
     """
 
     lm: BaseLM
     settings: Mapping[str, Any]
     layout: Layout
-    known: Known
+    facts: ModelFacts
 
 
 def calling_of(call: Call, options: Options) -> Calling:
@@ -73,14 +73,14 @@ def calling_of(call: Call, options: Options) -> Calling:
     if asked == "native":
         _refuse_completion(lm)
         return native
-    if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.known):
+    if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.facts):
         return native
     prompted = Calling("prompted", options.call_format, layout=call.layout)
     if asked == "prompted" or is_completion(lm) or _has_refused(lm):
         return prompted
     if not isinstance(getattr(lm, "engine", None), str):
         return prompted
-    if is_known_without_functions(lm, settings, call.known):
+    if is_known_without_functions(lm, settings, call.facts):
         return prompted
     return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
 

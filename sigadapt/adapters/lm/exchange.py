@@ -23,19 +23,18 @@ import jiter
 import orjson
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import (
-    copy_of,
+from sigadapt.adapters.lm.streams.stream_recorder import Recorder
+from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.dspy_boundary.internals import (
     engines_of,
     has_static_credential,
-    inner_of,
     native_engine,
     stream_now,
     target_of,
     with_engines_from,
+    with_methods,
     write_request,
 )
-from sigadapt.adapters.lm.streams.stream_recorder import Recorder
-from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import NO_WORDS, Provider, Route, Words
 from sigadapt.schemas.deep_json import without_depths
@@ -148,15 +147,10 @@ class _Wrapped:
 
     def _tapped(self, provider: Any) -> Any:
         """Return a copy of lm15's provider that writes our words and believes the body."""
-        copied = copy_of(provider)
-        inner = inner_of(provider)
-        if inner is not None:
-            copied._inner = self._tapped(inner)  # noqa: SLF001
-            return copied
+        wrappers: dict[str, Callable[[Any], Any]] = {"parse_response": self._believing}
         if self._words is not NO_WORDS:
-            copied._emit = self._speaking(provider._emit)  # noqa: SLF001
-        copied.parse_response = self._believing(provider.parse_response)
-        return copied
+            wrappers["_emit"] = self._speaking
+        return with_methods(provider, wrappers)
 
     def _speaking(self, emit: Callable[..., Any]) -> Callable[..., Any]:
         def speak(*, payload: Any = None, **rest: Any) -> Any:

@@ -1,22 +1,24 @@
-"""Find the Route of a language model's requests, and whether DSPy knows that it supports function calling.
+"""What a language model's settings decide: its route, its abilities, and how a Request is sent (`Controls`).
 
-DSPy computes both on every call. Here they are cached weakly per model, until something that they depend on
-changes: the model's name, type or engine, its connection settings, or one of the environment variables that
-change a provider's server or its key.
+DSPy works out the route and the abilities on every call. Here they are kept weakly for each model, until
+something that they depend on changes: the model's name, type or engine, its connection settings, or one of
+the environment variables that change a provider's server or its key.
+
+`lm.kwargs` mixes what belongs in a Request with how it is sent, and DSPy does not merge them into a typed
+request. `controls_of` does.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import dspy
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
-from sigadapt.adapters.lm.settings import model_of
+from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
@@ -25,12 +27,12 @@ from sigadapt.schemas.caches import WeakCache
 NOTHING: Mapping[str, Any] = {}
 
 
-class Known:
+class ModelFacts:
     """What is known of a language model with the settings of a call, worked out when it is needed.
 
     Args:
         follows_from: what it follows from.
-        route: the route, if it is known.
+        route: the route, if it is facts.
     """
 
     __slots__ = ("calls_functions", "follows_from", "others", "route")
@@ -41,49 +43,49 @@ class Known:
         self.calls_functions: bool | None = None
         self.others: dict[str, Any] = {}
 
-    def also(self, what: str, work_out: Callable[[], Any]) -> Any:
+    def cached(self, what: str, work_out: Callable[[], Any]) -> Any:
         """Return another part, by its name, worked out once."""
         if what not in self.others:
             self.others[what] = work_out()
         return self.others[what]
 
 
-_KNOWN: WeakCache[Known] = WeakCache()
-"""What is known, by language model."""
+_FACTS: WeakCache[ModelFacts] = WeakCache()
+"""The facts of a language model."""
 
 
-def known_of(lm: BaseLM, settings: Mapping[str, Any]) -> Known:
+def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
     """Return what is known of a language model, as it is now."""
     engine: Any = getattr(lm, "engine", None)
     if not isinstance(engine, str):
-        return Known((), OWN_ENGINE)
+        return ModelFacts((), OWN_ENGINE)
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
-        return Known(())
+        return ModelFacts(())
     follows_from = _follows_from(lm, engine, settings)
-    known = _KNOWN.get(lm)
-    if known is None or known.follows_from != follows_from:
-        known = Known(follows_from)
-        _KNOWN.put(lm, known)
-    return known
+    facts = _FACTS.get(lm)
+    if facts is None or facts.follows_from != follows_from:
+        facts = ModelFacts(follows_from)
+        _FACTS.put(lm, facts)
+    return facts
 
 
 def route_of(
     lm: BaseLM,
     settings: Mapping[str, Any],
     generation: Mapping[str, Any] = NOTHING,
-    known: Known | None = None,
+    facts: ModelFacts | None = None,
 ) -> Route:
     """Return the Route of a language model, from the table of providers.
 
     Raises:
         InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
     """
-    known = known or known_of(lm, settings)
-    route = known.route
+    facts = facts or facts_of(lm, settings)
+    route = facts.route
     if route is None:
-        route = known.route = _route_of(lm, settings)
+        route = facts.route = _route_of(lm, settings)
     if generation and route.door == "lm15" and cast("Any", lm).engine == "auto" and litellm_only(generation):
-        return known.also("over litellm", lambda: _instead(lm, settings, route))
+        return facts.cached("over litellm", lambda: _instead(lm, settings, route))
     return route
 
 
@@ -92,13 +94,13 @@ def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
     return native if select_backend(lm, settings).resolution.declared else _over_litellm(lm)
 
 
-def calls_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
+def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None) -> bool:
     """Return whether DSPy knows that a language model supports function calling."""
     # Takes the same arguments as `route_of`.
-    known = known or known_of(lm, settings)
-    if known.calls_functions is None:
-        known.calls_functions = lm.supports_function_calling
-    return known.calls_functions
+    facts = facts or facts_of(lm, settings)
+    if facts.calls_functions is None:
+        facts.calls_functions = lm.supports_function_calling
+    return facts.calls_functions
 
 
 def is_completion(lm: BaseLM) -> bool:
@@ -106,18 +108,18 @@ def is_completion(lm: BaseLM) -> bool:
     return lm.model_type == "text"
 
 
-def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], known: Known | None = None) -> bool:
+def is_known_without_functions(
+    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None
+) -> bool:
     """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing."""
-    # Takes the same arguments as `route_of`.
-    known = known or known_of(lm, settings)
-    return known.also("without functions", lambda: _is_without(lm, settings))
 
+    def look_up() -> bool:
+        resolution = select_backend(lm, settings).resolution
+        if resolution is None:
+            return False
+        return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
-def _is_without(lm: BaseLM, settings: Mapping[str, Any]) -> bool:
-    resolution: Any = select_backend(lm, settings).resolution
-    if resolution is None:
-        return False
-    return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
+    return (facts or facts_of(lm, settings)).cached("without functions", look_up)
 
 
 def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -177,3 +179,67 @@ def _require_litellm(model: str) -> None:
 def _first(**fields: str) -> Any:
     """Return the first route with these values; None if there is none."""
     return next((r for r in ROUTES if all(getattr(r, key) == value for key, value in fields.items())), None)
+
+
+_CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})
+
+
+class Controls(NamedTuple):
+    """How a Request is sent; these settings are not part of it.
+
+    Args:
+        client: connection settings given for this call only.
+        candidates: how many answers to ask for.
+        cache: whether DSPy may answer from its cache; None uses the language model's setting.
+        rollout_id: a part of DSPy's cache key, so that equal calls can have different answers.
+        prompt_cache: a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts.
+    """
+
+    client: dict[str, Any]
+    candidates: int
+    cache: bool | None
+    rollout_id: Any
+    prompt_cache: Any
+
+    def candidate(self, number: int) -> "Controls":
+        """Return one candidate's controls; with its own rollout_id, so that it has its own cache entry."""
+        if self.candidates == 1:
+            return self
+        base = self.rollout_id
+        rollout = base if number == 0 else f"{'' if base is None else base}#{number}"
+        return self._replace(candidates=1, rollout_id=rollout)
+
+    def executions(self) -> list[dict[str, Any]]:
+        """Return the keywords to pass beside the Request, one dict per candidate."""
+        common: dict[str, Any] = {} if self.cache is None else {"cache": self.cache}
+        if self.candidates == 1 and self.rollout_id is None:
+            return [common]
+        rollouts = [self.candidate(number).rollout_id for number in range(self.candidates)]
+        return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
+
+
+def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
+    """Split a call's settings into controls and generation settings.
+
+    Raises:
+        InvalidOption: for an `n` that is not a positive integer.
+    """
+    merged = {**lm.kwargs, **settings}
+    candidates = merged.get("n") or merged.get("num_generations") or 1
+    if type(candidates) is not int or candidates < 1:
+        raise InvalidOption(f"expected a positive int, got {candidates!r}", field="n")
+    client: dict[str, Any] = {}
+    generation: dict[str, Any] = {}
+    for key, value in merged.items():
+        if key in CLIENT_KEYS:
+            if key in settings:
+                client[key] = value
+        elif value is not None and key not in _CONTROLS:
+            generation[key] = value
+    rollout_id, prompt_cache = merged.get("rollout_id"), merged.get("prompt_cache")
+    return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
+
+
+def model_of(lm: Any) -> str:
+    """Return the language model's name, as the Request has it."""
+    return lm.model

@@ -1,34 +1,42 @@
-"""Show a call to what watches DSPy: its callbacks, and tracers, which use them or wrap DSPy's methods.
+"""Show a call to what watches DSPy: its history, callbacks, and tracers, which use these or wrap its methods.
 
 They were made for DSPy's own adapters, which call the language model with chat messages and parse every text.
-Here a model is called with a typed Request, and calls need no parsing. So three things are put where watchers
-look for them, and only while somebody watches:
+Here a model is called with a typed Request, and calls need no parsing. So four things are put where watchers
+look for them, the first three only while somebody watches:
 
  a. The model's event has the chat messages, the tools and the changes as inputs (`shown`). On a span of
     OpenInference it has them as the attributes that this convention names, and the answer's calls too.
  b. An answer without a text to parse has a parse event all the same, with its calls or error (`reported`).
  c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of`).
+ d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
+    for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed
+    request has no tools, and calls in lm15's words, which `dspy.inspect_history` does not print. Python's
+    `logging` gets the changes under `sigadapt`, at INFO, and never an argument of a call.
 
 The attributes are those of OpenInference's semantic conventions for language models.
 """
 
 import json
+import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, cast
 
 import dspy
+from dspy import lm15
 from dspy.utils import callback
 
-from sigadapt.adapters.lm.dspy_internals import CLIENT_KEYS
-from sigadapt.adapters.lm.history import chat_messages
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import readings_of
+from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import CutOff, Reading
 from sigadapt.signatures.awaiting import Steps
 
+_LOG = logging.getLogger("sigadapt")
+_MOST_LOOKED_AT = 256  # entries of other calls, made meanwhile on other threads
+_CHAT_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 _OPENINFERENCE = "openinference.instrumentation.dspy"
 _NOBODY: AbstractContextManager[None] = nullcontext()
 _settings: Any = dspy.settings
@@ -173,3 +181,34 @@ def _parse_event(adapter: Any, signature: Any, text: str | None, ended: Any) -> 
         return ended
 
     return callback.with_callbacks(parse)(adapter, signature, text or "")
+
+
+def complete_history(history: Sequence[Any], request: lm15.Request, sent: Lowered, count: int) -> None:
+    """Complete the entries that DSPy wrote for a request."""
+    if sent.changes and _LOG.isEnabledFor(logging.INFO):
+        told = ", ".join(f"{change.where} {change.what}" for change in sent.changes)
+        _LOG.info("%s: changed for the provider: %s", request.model, told)
+    body: dict[str, Any] = dict(sent.request)
+    rows: list[dict[str, Any]] = body.pop("messages")
+    del body["model"]
+    for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
+        if entry.get("request") is not request:
+            continue
+        if sent.changes:
+            entry["changes"] = sent.changes
+        entry["kwargs"] = body | entry["kwargs"]
+        if any(row["role"] == "tool" for row in rows):
+            entry["messages"] = chat_messages(rows)
+        count -= 1
+        if count == 0:
+            return
+
+
+def chat_messages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of a canonical Request without what only sigadapt reads, such as provider state."""
+    return [
+        {key: value for key, value in row.items() if key in _CHAT_KEYS or (key == "is_error" and value)}
+        if row["role"] in ("tool", "assistant")
+        else row
+        for row in rows
+    ]

@@ -10,17 +10,15 @@ from typing import Any, NamedTuple, cast
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
-from sigadapt.adapters.lm.dspy_internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.history import complete
 from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
-from sigadapt.adapters.lm.routes import is_completion
-from sigadapt.adapters.lm.settings import Controls
+from sigadapt.adapters.lm.routes import Controls, is_completion
 from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.lm.traces import shown
+from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 
@@ -61,7 +59,7 @@ def send(
         return [cast("Any", lm)(prompt, **settings, **each)[0] for each in controls.executions()]
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete(cast("Any", lm.history), ready.request, sent, len(responses))
+    complete_history(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 
@@ -76,7 +74,7 @@ async def asend(
         ]
     ready = _ready(lm, sent, route, controls, subscribe)
     responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete(cast("Any", lm.history), ready.request, sent, len(responses))
+    complete_history(cast("Any", lm.history), ready.request, sent, len(responses))
     return responses
 
 

@@ -8,15 +8,8 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import Plan
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, resolving
-
-
-def declared_before(plan: Plan, inputs: Mapping[str, Any]) -> ToolDecls | None:
-    """Return the declarations of a call if they exist already; None if `declared` has to read them."""
-    given = inputs.get(plan.tools)
-    decls = given if type(given) is ToolDecls else known_decls(given)
-    return decls if decls is not None and decls.tools else None
 
 
 def declared(
@@ -26,8 +19,7 @@ def declared(
 
     Raises:
         InvalidToolDecl: for a value that cannot be declared as a tool (fail before the call), for a missing
-        value of a
-            required tools field, and for no tools if the signature requires a call.
+            value of a required tools field, and for no tools if the signature requires a call.
     """
     given = inputs.get(plan.tools)
     if type(given) is ToolDecls:

@@ -12,11 +12,11 @@ import dspy
 import pydantic
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.lm.dspy_forms import demo_messages
-from sigadapt.adapters.lm.dspy_internals import TYPE_MARKER, with_blocks
 from sigadapt.adapters.plan import Turns
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.adapters.text_format import TextFormat
+from sigadapt.dspy_boundary.forms import demo_messages
+from sigadapt.dspy_boundary.internals import TYPE_MARKER, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn

@@ -15,9 +15,8 @@ from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
-from sigadapt.adapters.plan import Turns, notes_of, turns_of
+from sigadapt.adapters.plan import Turns, rest_of
 from sigadapt.adapters.text_format import TextFormat
-from sigadapt.schemas.caches import WeakCache
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
@@ -34,6 +33,7 @@ _SHOWING = ("format_user_message_content", "format_field_with_value")
 _OURS = ("text_description", "text_reminder")
 _WORDS = (*_DESCRIBING, *_SHOWING, *_OURS)
 _MARK = "\ue000"
+_TEXTS = {str}
 
 
 class Prompt(NamedTuple):
@@ -56,26 +56,18 @@ class Prompt(NamedTuple):
     templates: dict[tuple[str, ...], str]
 
 
-_PROMPTS: WeakCache[WeakCache[tuple[Any, Prompt]]] = WeakCache()
-"""The Prompt, by signature and adapter."""
-
-
 def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
-    of_signature, words = _PROMPTS.of(rest, WeakCache), _words_of(adapter)
-    known = of_signature.get(adapter)
-    if known is not None and known[0] == words:
-        return known[1]
+    prompts = rest_of(rest).prompts
+    kind, own = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
+    words = tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
+    entry = prompts.get(adapter)
+    if entry is not None and entry[0] == words:
+        return entry[1]
     prompt = _compiled(adapter, rest)
-    if _says_the_same_each_time(adapter):
-        of_signature.put(adapter, (words, prompt))
+    if not _are_the_users(adapter, (*_DESCRIBING, *_OURS)):  # those may say something else each time
+        prompts.put(adapter, (words, prompt))
     return prompt
-
-
-def _words_of(adapter: TextFormat) -> tuple[Any, ...]:
-    """The methods that a Prompt follows from; they can be replaced in place."""
-    kind, own = type(adapter), vars(adapter)
-    return tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
 
 
 def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
@@ -85,63 +77,46 @@ def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs:
     # DSPy.
     names = tuple([name for name in prompt.inputs if name in inputs])
     values = tuple([inputs[name] for name in names])
-    if prompt.templated and _are_texts(values):
+    if prompt.templated and _TEXTS.issuperset(map(type, values)):
         template = prompt.templates.get(names)
         if template is None:
-            template = prompt.templates[names] = _template(adapter, rest, names)
+            template = adapter.format_user_message_content(rest, dict.fromkeys(names, _MARK))
+            template = prompt.templates[names] = template.replace("%", "%%").replace(_MARK, "%s")
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
     return f"{text}\n\n{adapter.text_reminder(told(rest))}".strip() if prompt.reminds else text
 
 
-def _are_texts(values: tuple[Any, ...]) -> bool:
-    for value in values:  # noqa: SIM110  (all() with a generator takes three times as long)
-        if type(value) is not str:
-            return False
-    return True
-
-
-def _template(adapter: TextFormat, rest: type[Signature], names: tuple[str, ...]) -> str:
-    text = adapter.format_user_message_content(rest, dict.fromkeys(names, _MARK))
-    return text.replace("%", "%%").replace(_MARK, "%s")
-
-
 def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
-    has_outputs, said = bool(rest.output_fields), told(rest)
-    system = adapter.text_description(said) if has_outputs else _without_outputs(adapter, said)
+    has_outputs, shown, notes = bool(rest.output_fields), told(rest), rest_of(rest).notes
+    if has_outputs:
+        system = adapter.text_description(shown)
+    else:  # without DSPy's description of the task, which names outputs; a user's own is kept
+        is_users = _are_the_users(adapter, (_TASK,))
+        system = described(shown, task=adapter.format_task_description(shown) if is_users else None)
     return Prompt(
-        system="\n\n".join(filter(None, (system, notes_of(rest)))),
-        reminds=has_outputs and bool(adapter.text_reminder(said)),
+        system="\n\n".join(filter(None, (system, notes))),
+        reminds=has_outputs and bool(adapter.text_reminder(shown)),
         inputs=tuple(rest.input_fields),
-        turns=turns_of(rest) or Turns(None, None),
+        turns=rest_of(rest).turns or Turns(None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )
 
 
-_TOLD: WeakCache[type[Signature] | None] = WeakCache()
-"""The signature to describe, by the signature to parse; None if they are the same."""
-
-
 def told(rest: type[Signature]) -> type[Signature]:
-    """Return the signature as a model is told of it: an optional text is a text."""
+    """Return the signature as shown to the model: `str | None` becomes `str`."""
     # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
     # Whether there is a text at all is for the calls to say, not for the model.
-    return _TOLD.of(rest, lambda: _with_plain_texts(rest)) or rest
+    return rest_of(rest).once("told", lambda: _with_plain_texts(rest)) or rest
 
 
 def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
     optional = [name for name, field in rest.fields.items() if cast("Any", field.annotation) == str | None]
     for name in optional:
         rest = rest.with_updated_fields(name, type_=str)
-    return rest if optional else None
-
-
-def _without_outputs(adapter: TextFormat, rest: type[Signature]) -> str:
-    """Return the system text without DSPy's task description, which names outputs; a user's own is kept."""
-    own = _are_the_users(adapter, (_TASK,))
-    return described(rest, task=adapter.format_task_description(rest) if own else None)
+    return rest if optional else None  # not the same signature, which would keep itself alive
 
 
 def _are_dspys(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
@@ -161,10 +136,6 @@ def _package_of(method: Any) -> str:
     """The package that a method is written in; what `functools.wraps` says of it is another's."""
     function = getattr(method, "__func__", method)
     return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
-
-
-def _says_the_same_each_time(adapter: TextFormat) -> bool:
-    return not _are_the_users(adapter, (*_DESCRIBING, *_OURS))
 
 
 def in_own_words(adapter: TextFormat) -> bool:

@@ -13,18 +13,19 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
  d. If an answer has calls and the provider's finish reason means `stop`, the finish reason is `tool_calls`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.lm.from_lm15 import as_shown, body_of_parts, if_whole, is_lm15
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
-from sigadapt.adapters.response.response_bodies import body_of, chat_body
+from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
+from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
 from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.reading import ran_itself
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.calls import ToolCalls
 
@@ -40,9 +41,12 @@ class Choice:
         text: what the model said to the user, refusals included; None if it said nothing.
         tool_calls: the calls that it made, good and bad; None if it made none.
         reasoning: the thinking that the provider showed; None if it showed none.
-        finish_reason: `stop`, `tool_calls`, `length`, `content_filter` or `error`, else the provider's own
-            word; None if it gave none.
+        finish_reason: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, `pause` or `error`, else
+            the provider's own word; None if it gave none.
         raw: what was read, unchanged; the list of events if an iterator of events was read.
+        finish_message: what the provider said about the end, such as the category of a refusal or the message
+            of an error; None if it said nothing.
+        commentary: what the model said beside the answer, where the provider marks that; else None.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -54,6 +58,8 @@ class Choice:
     reasoning: str | None = None
     finish_reason: str | None = None
     raw: Any = field(default=None, repr=False, compare=False)
+    finish_message: str | None = None
+    commentary: str | None = None
 
     def rendered(self, error: Exception | None = None) -> "Rendered":
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
@@ -75,7 +81,7 @@ class Choice:
 
 _new = object.__new__
 # The setters of the slots; the `__init__` of a frozen dataclass looks each up by name, on every answer.
-_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw = (
+_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw, _put_message, _put_commentary = (
     vars(Choice)[each.name].__set__ for each in fields(Choice)
 )
 
@@ -155,9 +161,12 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 
 
 def choice_of(
-    reading: Reading, raw: Any, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading,
+    raw: Any,
+    taken: Callable[[], Collection[str]] = tuple,
+    answered: Collection[str] = (),
 ) -> Choice:
-    """Return the Choice of one Reading."""
+    """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)
@@ -166,6 +175,8 @@ def choice_of(
     _put_reasoning(choice, reading.reasoning)
     _put_finish(choice, finish)
     _put_raw(choice, raw)
+    _put_message(choice, reading.finish_message)
+    _put_commentary(choice, reading.commentary)
     return choice
 
 
@@ -187,25 +198,75 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
             return CHAT.read(chat_body(body))
         raise _unreadable(body, dialect)
     readings = provider.read(body)
-    if not readings or ("error" in body and body["error"] and not _says_something(readings)):
+    error = body.get("error")
+    if not readings or (error and not _says_something(readings)):
         raise _unreadable(body, dialect)
-    return readings
+    return [_failed(reading, error_in(body)) for reading in readings] if error else readings
+
+
+def _failed(reading: Reading, error: str | None) -> Reading:
+    return reading._replace(finish="error", finish_message=error or reading.finish_message)
 
 
 def _lm15_reading(response: Any, dialect: str | None) -> Reading:
+    """Return the Reading of an lm15 Response: of the provider's body that it keeps, if that is complete."""
+    # lm15's own parts hold decoded arguments, rewritten if they could not be decoded. They are read only if
+    # there is no body, as in a Response of a custom engine, or of an old cache.
     body: Json = response.provider_data or {}
-    if BODY in body:
-        return as_shown(readings_of(events_of(body[BODY])[0], dialect)[0], response)
-    if EVENTS in body:
-        return as_shown(_stream_readings(events_of(body[EVENTS]), dialect)[0], response)
+    for key, readings_in in ((BODY, _text_readings), (EVENTS, _stream_readings)):
+        if key in body:
+            reading = readings_in(events_of(body[key]), dialect)[0]
+            return _until_stop(reading, text_of_parts(response.message.parts))
     provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
-    whole = if_whole(readings[0], response) if readings else None
+    whole = _if_whole(readings[0], response) if readings else None
     if whole is not None:
         return whole
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
+
+
+def _text_readings(bodies: Sequence[Json], dialect: str | None) -> list[Reading]:
+    return readings_of(bodies[0], dialect)
+
+
+def _if_whole(reading: Reading, response: Any) -> Reading | None:
+    """Return the Reading of `provider_data` if it holds the complete answer, else None."""
+    # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
+    parts = response.message.parts
+    names = [part.name for part in parts if part.type == "tool_call"]
+    read = [name for _, name, _ in reading.calls]
+    if read != names:
+        # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
+        # stand among what was read, in order; calls that the provider ran itself are not read.
+        others = map(str, read)
+        callers = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
+        if not all(part.name in others for part in callers):
+            return None
+    text = text_of_parts(parts) if len(names) < len(parts) else None
+    whole = f"{reading.commentary or ''}{reading.text or ''}"
+    if text is not None and text not in whole and _squeezed(text) not in _squeezed(whole):
+        return None
+    return _until_stop(reading, text)
+
+
+def _until_stop(reading: Reading, text: str | None) -> Reading:
+    """Return a Reading with its text cut where DSPy applied a stop sequence."""
+    whole = reading.text or ""
+    if not text or whole.startswith(text):
+        return reading._replace(text=text or whole or None)
+    if reading.commentary or not _squeezed(whole).startswith(_squeezed(text)):
+        return reading
+    # lm15 joins blocks without the blank line that a Reading puts between them.
+    end = len(text)
+    while len(_squeezed(whole[:end])) < len(_squeezed(text)):
+        end += 1
+    return reading._replace(text=whole[:end])
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
@@ -219,7 +280,7 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
     readings, error = provider.read(body), error or error_in(body)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
-    return [reading._replace(finish="error") for reading in readings] if error else readings
+    return [_failed(reading, error) for reading in readings] if error else readings
 
 
 def _says_something(readings: list[Reading]) -> bool:

@@ -6,6 +6,9 @@ from typing import Any, cast
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
+from sigadapt.providers.provider import JsonText
+from sigadapt.providers.reading import joined
+from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 
 
@@ -53,3 +56,34 @@ def chat_body(output: Json) -> Json:
     reasoning = output.get("reasoning_content")
     message = {"content": output.get("text"), "reasoning_content": reasoning, "tool_calls": calls}
     return {"choices": [{"message": message}]}
+
+
+def body_of_parts(response: Any, finish: str | None) -> Json:
+    """Return the message parts of an lm15 Response as a chat completion."""
+    # lm15 writes arguments that it could not decode as `{"partial_json": text}`; here they become that text
+    # again. It writes arguments that are not an object as `{"value": ...}`, which looks like any other
+    # object.
+    parts = response.message.parts
+    calls = [
+        {"id": part.id, "function": {"name": part.name, "arguments": _arguments(part.input)}}
+        for part in parts
+        if part.type == "tool_call"
+    ]
+    thinking = joined(part.text for part in parts if part.type == "thinking")
+    message = {"content": text_of_parts(parts), "reasoning_content": thinking, "tool_calls": calls}
+    finish = finish or response.finish_reason
+    return {
+        "choices": [{"message": message, "finish_reason": "tool_calls" if finish == "tool_call" else finish}]
+    }
+
+
+def text_of_parts(parts: Any) -> str | None:
+    """Return the text in the parts of an lm15 message; None if they have no text."""
+    return joined(part.text for part in parts if part.type in {"text", "refusal"})
+
+
+def _arguments(sent: Json) -> Any:
+    text = sent.get("partial_json")
+    if len(sent) == 1 and isinstance(text, str) and not isinstance(parse_arguments(text), dict):
+        return JsonText(text)
+    return sent

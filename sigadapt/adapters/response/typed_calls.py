@@ -7,7 +7,8 @@ Rules:
     free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
     `renumbered` (ids).
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
- d. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
+ d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
+ e. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
     `truncated`, because an SDK or the provider may have closed them.
 
 The last functions restore declared names in typed calls, and join the calls of several answers: a call that
@@ -15,10 +16,11 @@ an answer makes again is dropped, and the first one is marked.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import FreeText, Reading
+from sigadapt.providers.provider import FreeText, Malformed, Reading
+from sigadapt.providers.reading import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.calls import (
@@ -46,10 +48,11 @@ def arguments_of(sent: Any) -> Arguments:
         return str(sent), {"input": str(sent)}
     if isinstance(sent, str):
         return str(sent), parse_arguments(sent)  # str() makes a JsonText a plain str
-    if type(sent) is Unread:
-        return sent
+    if type(sent) is Malformed:
+        why = f"the provider could not read the call that the model wrote: {cut(sent.message)}"
+        return sent.message, Flaw("malformed_call", why)
     if type(sent) is not CutOff:
-        return check_decoded(sent)
+        return sent if type(sent) is Unread else check_decoded(sent)
     if isinstance(sent.sent, str) and type(sent.sent) is not FreeText:
         return str(sent.sent), parse_arguments(sent.sent, cut_off=True)
     text = str(sent.sent) if type(sent.sent) is FreeText else check_decoded(sent.sent)[0]
@@ -57,7 +60,7 @@ def arguments_of(sent: Any) -> Arguments:
 
 
 def typed_calls(
-    reading: Reading, taken: Collection[str] = (), answered: Collection[str] = ()
+    reading: Reading, taken: Callable[[], Collection[str]] = tuple, answered: Collection[str] = ()
 ) -> ToolCalls | None:
     """Return the typed calls of one candidate."""
     if not reading.calls:
@@ -67,8 +70,10 @@ def typed_calls(
     ids: list[Any] = [call[0] for call in reading.calls]
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, renumbered = unique_ids(ids, taken, answered)
-    has_turn = reading.text is not None or reading.reasoning is not None or reading.state is not None
+        ids, renumbered = unique_ids(ids, taken(), answered)
+    has_turn = any(
+        part is not None for part in (reading.text, reading.reasoning, reading.state, reading.commentary)
+    )
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
@@ -86,25 +91,24 @@ def typed_calls(
             good.append(trusted(ToolCall, values))
         else:
             values = {"id": ids[index], "arguments": text, "index": index, "altered": altered}
-            bad.append(_invalid_call(name, args, values, was_read=type(sent) is not Unread))
+            bad.append(_invalid_call(name, args, values))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return trusted(ToolCalls, values)
 
 
-def _invalid_call(name: Any, args: Any, values: Json, *, was_read: bool) -> InvalidToolCall:
-    is_named = isinstance(name, str) and name != ""
-    sent = cut(values["arguments"])
-    flaw = (
-        args
-        if is_named or not was_read
-        else Flaw("missing_name", f"the call has no name; its arguments: {sent}")
-    )
-    return trusted(InvalidToolCall, {**values, "name": name if is_named else None, **flaw._asdict()})
+def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall:
+    name = name if isinstance(name, str) and name else None
+    flaw = args
+    if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
+        sent = cut(values["arguments"])
+        flaw = Flaw("missing_name", f"the call has no name; its arguments: {sent}")
+    return trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else _with_ids(reading.state, ids)
-    values = {"text": reading.text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
+    text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
+    values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     return trusted(Turn, values)
 
 

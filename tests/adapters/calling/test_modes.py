@@ -11,8 +11,8 @@ from support import PARIS, May, get_weather, lm_of
 import sigadapt
 from sigadapt import ToolDecls
 from sigadapt.adapters.calling.modes import Call, calling_of, refuses_tools
-from sigadapt.adapters.lm.routes import known_of
-from sigadapt.adapters.options import Options, with_switch
+from sigadapt.adapters.lm.routes import facts_of
+from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
 from sigadapt.text.layout import Layout
@@ -47,10 +47,10 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    return calling_of(Call(lm, {}, Layout("calls"), known_of(lm, {})), Options(**options)).mode
+    return calling_of(Call(lm, {}, Layout("calls"), facts_of(lm, {})), Options(**options)).mode
 
 
-def test_auto_decides_by_what_is_known_of_a_model() -> None:
+def test_auto_decides_by_what_is_facts_of_a_model() -> None:
     """prompted-calling: The mode of a model."""
     assert mode_of("openai/gpt-4o-mini") == "native"
     assert mode_of("openai/nobody-knows-this") == "native"
@@ -76,7 +76,6 @@ def test_an_engine_says_itself_whether_it_calls_functions() -> None:
 
 def test_dspys_own_switch_is_honoured() -> None:
     """prompted-calling: The mode of a model."""
-    assert with_switch("auto", False) == "prompted"
     assert sigadapt.ChatAdapter(use_native_function_calling=False).options.tool_calling == "prompted"
     assert sigadapt.JSONAdapter().options.tool_calling == "auto"
     explicit = sigadapt.ChatAdapter(use_native_function_calling=False, tool_calling="native")

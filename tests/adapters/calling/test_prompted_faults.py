@@ -455,11 +455,23 @@ def test_a_member_of_the_call_that_repeats_is_a_repeated_key(member: str) -> Non
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Answer(text="I cannot.", finish="content_filter"), "content_filter"),
-        (Answer(text="I can", finish="length"), "length"),
-        (Answer(text="I cannot."), "stop"),
+        (Answer(text="I cannot.", finish="content_filter"), "filtered"),
+        (Answer(text="I can", finish="length"), "cut_off"),
     ],
 )
-def test_a_refusal_is_a_missing_call_with_its_reason(mode: str, answer: Answer, reason: str) -> None:
+def test_an_answer_that_was_stopped_says_so(mode: str, answer: Answer, reason: str) -> None:
     """prompted-calling: Faults have the codes of native calling."""
-    assert asked(answer, tool_calling=mode) == ("missing", "missing_tool_calls", "calls", reason)
+    with pytest.raises(sigadapt.UnusableAnswer) as caught:
+        asked(answer, tool_calling=mode)
+    assert (caught.value.code, caught.value.field) == (reason, "calls")
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+def test_plain_words_are_a_missing_call(mode: str) -> None:
+    """prompted-calling: Faults have the codes of native calling."""
+    assert asked(Answer(text="I cannot."), tool_calling=mode) == (
+        "missing",
+        "missing_tool_calls",
+        "calls",
+        "stop",
+    )

@@ -34,13 +34,16 @@ def chat(finish: str, **message: Any) -> bytes:
 def test_a_refusals_text_is_kept(engine: str) -> None:
     """response-choice: A refusal's text is kept over LiteLLM."""
     with LoopbackProvider(lambda _: chat("stop", refusal="I will not.")) as provider:
-        with dspy.context(
-            lm=lm_of(provider, engine=engine, cache=False),
-            adapter=sigadapt.ChatAdapter(tool_calling="native"),
+        with (
+            dspy.context(
+                lm=lm_of(provider, engine=engine, cache=False),
+                adapter=sigadapt.ChatAdapter(tool_calling="native"),
+            ),
+            pytest.raises(sigadapt.UnusableAnswer, match="I will not") as caught,
         ):
-            out: Any = dspy.Predict(May)(question="q", tools=ToolDecls([get_weather]))
+            dspy.Predict(May)(question="q", tools=ToolDecls([get_weather]))
         assert len(provider.received) == 1
-    assert out.answer == "I will not."
+    assert caught.value.code == "refused"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

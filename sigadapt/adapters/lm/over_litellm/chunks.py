@@ -16,10 +16,10 @@ from typing import Any, cast
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.dspy_internals import ChatStream, plain
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
 from sigadapt.adapters.lm.streams.stream_recorder import with_calls
 from sigadapt.adapters.response.stream_events import BODY, events_of
+from sigadapt.dspy_boundary.internals import ChatStream, plain
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Provider

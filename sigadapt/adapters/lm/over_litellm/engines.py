@@ -22,7 +22,12 @@ import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.dspy_internals import (
+from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
+from sigadapt.adapters.lm.routes import NOTHING, facts_of, model_of
+from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.response.response_bodies import body_of
+from sigadapt.dspy_boundary.internals import (
     aclosing,
     closing,
     engine_over_litellm,
@@ -31,12 +36,6 @@ from sigadapt.adapters.lm.dspy_internals import (
     plain,
     with_engine,
 )
-from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
-from sigadapt.adapters.lm.routes import NOTHING, known_of
-from sigadapt.adapters.lm.settings import model_of
-from sigadapt.adapters.request.states import replaying
-from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
 from sigadapt.schemas.json_values import Json, compact
@@ -62,7 +61,7 @@ def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) ->
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
-    options = known_of(lm, NOTHING).also("litellm engine", lambda: _options(lm, request, is_async=is_async))
+    options = facts_of(lm, NOTHING).cached("litellm engine", lambda: _options(lm, request, is_async=is_async))
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine

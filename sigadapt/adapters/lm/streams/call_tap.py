@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.dspy_internals import EngineChunk
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
+from sigadapt.dspy_boundary.internals import EngineChunk
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.providers.stream_parts import Call, Fold
 from sigadapt.schemas.json_values import Json

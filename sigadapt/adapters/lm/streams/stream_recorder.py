@@ -9,7 +9,6 @@ costs nothing but its place in the live stream.
 `exchange.py` attaches a Recorder to the provider of one request.
 """
 
-import copy
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,11 +17,11 @@ from typing import Any
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
-from sigadapt.adapters.lm.dspy_internals import inner_of
-from sigadapt.adapters.lm.from_lm15 import body_of_parts
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
 from sigadapt.adapters.lm.streams.long_events import LongEvents
+from sigadapt.adapters.response.response_bodies import body_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
+from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, objects
@@ -90,16 +89,11 @@ class Recorder:
         self._deltas = CallDeltas()
         self._is_started = self._is_ended = False
 
-    def attached_to(self, provider: Any) -> Any:
+    def attached_to(self, provider: Lm15Provider) -> Any:
         """Return a copy of lm15's provider that records each event."""
-        recorded = copy.copy(provider)
-        recorded.transport = long = LongEvents(provider.transport)
-        inner = inner_of(provider)
-        if inner is None:
-            recorded.parse_stream_events = self._around(provider.parse_stream_events, long)
-        else:  # an async provider parses with its inner one
-            recorded._inner = copy.copy(inner)  # noqa: SLF001
-            recorded._inner.parse_stream_events = self._around(inner.parse_stream_events, long)  # noqa: SLF001
+        long = LongEvents(provider.transport)
+        recorded = with_methods(provider, {"parse_stream_events": lambda parse: self._around(parse, long)})
+        recorded.transport = long
         return recorded
 
     def _around(self, parse: _Parse, long: LongEvents) -> _Parse:

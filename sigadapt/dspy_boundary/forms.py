@@ -10,7 +10,7 @@ from typing import Any
 from dspy import lm15
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.lm.dspy_internals import legacy_output
+from sigadapt.dspy_boundary.internals import legacy_output
 
 
 def demo_messages(

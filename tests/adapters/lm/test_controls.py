@@ -5,7 +5,7 @@ from typing import Any
 import dspy
 import pytest
 
-from sigadapt.adapters.lm.settings import controls_of
+from sigadapt.adapters.lm.routes import controls_of
 from sigadapt.errors import InvalidOption
 
 NAMED = dspy.LM("openai/gpt-4o-mini", temperature=0.5, max_tokens=100, api_key="own", stop=["x"])

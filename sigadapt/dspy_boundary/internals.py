@@ -1,6 +1,6 @@
-"""All names of DSPy that sigadapt uses although they are not public, each with its reason.
+"""All names of DSPy and lm15 that sigadapt uses although they are not public, each with its reason.
 
-Other files import these names from here. `tests/adapters/lm/test_dspy_internals.py` tests what each name does
+Other files import these names from here. `tests/dspy_boundary/test_internals.py` tests what each name does
 (measured on dspy 3.4.1), so that an incompatible DSPy fails there, with a sentence that says why.
 
 | name | why |
@@ -11,12 +11,13 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 | `model_info` | what DSPy's catalogue says of a model |
 | `select_backend` | selects the engine, provider and wire format of a model's requests |
 | `native_engine`, `engine_over_litellm` | the engine that DSPy would use for a request |
-| `target_of`, `inner_of` | the provider that a native engine streams from, to record its events |
+| `NativeEngine`, `Lm15Provider` | what is used of that engine, and of lm15's provider in it |
+| `target_of`, `inner_of` | the provider that a native engine asks, to hear what it sends and gets |
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
-| `copy_of` | a copy of lm15's provider, whose fields are slots |
+| `with_methods` | a copy of lm15's provider with some of its methods replaced, such as `_emit` |
 | `with_engine` | a copy of a model for one request, with an engine of ours |
 | `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
-| `provider._emit` | replaced in `exchange.py`, to change the body before it is signed |
+| `is_lm15` | tells DSPy's Response from any other |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
 | `stream_now`, `streaming_to` | DSPy's stream of the running call |
@@ -30,8 +31,8 @@ Other files import these names from here. `tests/adapters/lm/test_dspy_internals
 """
 
 import copy
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeGuard
 
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers  # pyright: ignore[reportPrivateUsage]
@@ -60,17 +61,19 @@ __all__ = [
     "TYPE_MARKER",
     "ChatStream",
     "EngineChunk",
+    "Lm15Provider",
+    "NativeEngine",
     "StreamListener",
     "StreamResponse",
     "aclosing",
     "closing",
-    "copy_of",
     "engine_over_litellm",
     "engines_of",
     "get_litellm",
     "has_listeners",
     "has_static_credential",
     "inner_of",
+    "is_lm15",
     "legacy_output",
     "listeners_of",
     "litellm_errors",
@@ -87,36 +90,68 @@ __all__ = [
     "with_blocks",
     "with_engine",
     "with_engines_from",
+    "with_methods",
     "write_request",
 ]
 
-_clients: Any = capabilities
-_markers: Any = _legacy_type_markers
+# Each module as Any: DSPy does not annotate these names, or not for a strict type checker.
+_capabilities: Any = capabilities
 _execution: Any = execution
-_engine: Any = litellm_engine
+_legacy: Any = legacy_outputs
+_lifecycle: Any = lifecycle
+_litellm_engine: Any = litellm_engine
+_litellm_errors: Any = _errors
+_litellm_import: Any = _litellm
+_markers: Any = _legacy_type_markers
+_messages: Any = messages
+_metadata: Any = model_metadata
+_selection: Any = backend_selection
 settings: Any = _settings
 
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
-planned: "Callable[[Callable[..., Any]], Any]" = _clients.with_capability_planning
-select_backend: Callable[..., Any] = cast("Any", backend_selection).select_backend
-model_info: Callable[..., dict[str, Any]] = cast("Any", model_metadata).model_info
-legacy_output: Any = call_result.legacy_output
+TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
+planned: Callable[[Callable[..., Any]], Any] = _capabilities.with_capability_planning
+select_backend: Callable[..., Any] = _selection.select_backend
+model_info: Callable[..., dict[str, Any]] = _metadata.model_info
+legacy_output: Callable[..., dict[str, Any]] = call_result.legacy_output
 
 EngineChunk: type[Any] = streaming.EngineChunk
 StreamResponse: Any = messages.StreamResponse
-sync_send_to_stream: Any = cast("Any", messages).sync_send_to_stream
+sync_send_to_stream: Callable[[Any, Any], None] = _messages.sync_send_to_stream
 
-ChatStream: Any = _engine._ChatStream  # noqa: SLF001
-litellm_errors: Any = cast("Any", _errors).litellm_errors
-closing: Any = cast("Any", lifecycle).closing_stream
-aclosing: Any = cast("Any", lifecycle).aclosing_stream
-plain: Any = cast("Any", legacy_outputs).plain
+ChatStream: Any = _litellm_engine._ChatStream
+litellm_errors: Any = _litellm_errors.litellm_errors
+closing: Any = _lifecycle.closing_stream
+aclosing: Any = _lifecycle.aclosing_stream
+plain: Callable[[Any], Any] = _legacy.plain
 
-TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
+
+class Lm15Provider(Protocol):
+    """What is used of an lm15 provider, which writes requests in one wire format and reads the answers.
+
+    `complete` and `stream` give awaitables if it is async. It then has an `_inner` sync provider, which
+    writes and reads for it.
+    """
+
+    transport: Any
+    adaptations: Any
+    api_key: Any
+    complete: Callable[[lm15.Request], Any]
+    stream: Callable[[lm15.Request], Any]
+    parse_response: Callable[[Any, Any], lm15.Response]
+    parse_stream_events: Callable[[Any, Any], Any]
+
+
+class NativeEngine(Protocol):
+    """What is used of DSPy's native engine, which asks lm15's providers."""
+
+    def plan(self, request: lm15.Request) -> Any:
+        """Return what lm15 would change in a request."""
+        ...
 
 
 class _NothingShown:
-    """What `shown_scope` gives where nothing is streamed."""
+    """What `shown_scope` gives if nothing is streamed."""
 
     emitted = False
 
@@ -137,12 +172,17 @@ def shown_scope() -> Any:
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with content blocks instead of marked text."""
-    return _markers._expand_legacy_custom_type_markers_in_chat_message(message)  # noqa: SLF001
+    return _markers._expand_legacy_custom_type_markers_in_chat_message(message)
 
 
 def get_litellm() -> Any:
     """Import LiteLLM and return it; DSPy raises an error with the reason if that fails."""
-    return cast("Any", _litellm).get_litellm(feature="LiteLLM engine streaming")
+    return _litellm_import.get_litellm(feature="LiteLLM engine streaming")
+
+
+def is_lm15(response: object) -> TypeGuard[lm15.Response]:
+    """Return whether a response is an lm15 Response, which is what DSPy's language models give."""
+    return isinstance(response, lm15.Response)
 
 
 def stream_now() -> Any:
@@ -157,7 +197,7 @@ def streaming_to(stream: Any) -> Any:
 
 def listeners_of(field: str) -> list[StreamListener]:
     """Return the listeners to a field of the running predictor."""
-    everybody = cast("list[StreamListener]", settings.stream_listeners or [])
+    everybody: list[StreamListener] = settings.stream_listeners or []
     running = settings.caller_predict
     return [each for each in everybody if each.signature_field_name == field and each.predict is running]
 
@@ -174,27 +214,28 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
         dspy.utils.exceptions.LMError: if DSPy finds no engine.
     """
     call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
-    engine, _, _ = _execution._engine(lm, call, is_async)  # noqa: SLF001
+    engine, _, _ = _execution._engine(lm, call, is_async)
     return engine
 
 
 def engine_over_litellm(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     """Return the engine that DSPy would use for a request over LiteLLM, even if lm15 could be asked."""
-    if cast("Any", lm).engine == "auto":
-        lm = copy.copy(lm)
-        cast("Any", lm)._engine_spec = "litellm"  # noqa: SLF001
-    return native_engine(lm, request, is_async=is_async)
+    model: Any = lm
+    if model.engine == "auto":
+        model = copy.copy(lm)
+        model._engine_spec = "litellm"
+    return native_engine(model, request, is_async=is_async)
 
 
-def engines_of(lm: BaseLM) -> dict[Any, Any]:
+def engines_of(lm: Any) -> dict[Any, Any]:
     """Return the engines that DSPy keeps for a model, by its key."""
-    return cast("Any", lm)._engine_store  # noqa: SLF001
+    return lm._engine_store
 
 
 def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
     """Return a copy of a model that shares all with it, but for its engines."""
     copied: Any
-    if type(lm) is LM:  # whose own `__copy__` does this and then looks for slots, which it has not
+    if type(lm) is LM:  # its own `__copy__` does this, and then looks for slots, which it does not have
         copied = object.__new__(LM)
         copied.__dict__.update(lm.__dict__)
     else:
@@ -203,30 +244,48 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
     return copied
 
 
-def copy_of(provider: Any) -> Any:
-    """Return a copy of an lm15 provider, as `copy.copy` makes it, but in a third of its time."""
-    held, slots = provider.__reduce_ex__(4)[2]
-    copied: Any = object.__new__(cast("type[Any]", type(provider)))
-    copied.__dict__.update(held or {})
-    for name, value in slots.items():
-        setattr(copied, name, value)
-    return copied
-
-
 def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
     """Return a copy of a model that shares all with it, but has this engine, and with it the connection."""
     copied: Any = copy.copy(lm)
-    copied._engine_spec = copied._async_engine_spec = engine  # noqa: SLF001
+    copied._engine_spec = copied._async_engine_spec = engine
     copied.kwargs = {key: value for key, value in lm.kwargs.items() if key not in CLIENT_KEYS}
     return copied
 
 
-def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
+def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[Lm15Provider, lm15.Request]:
     """Return the provider that a native engine uses, and the request in that provider's form."""
-    return engine._target(request, streaming=streaming)  # noqa: SLF001
+    return engine._target(request, streaming=streaming)
 
 
-def has_static_credential(provider: Any) -> bool:
+def inner_of(provider: Any) -> Any:
+    """Return the sync provider that writes and reads for an async one; None for a sync provider."""
+    return getattr(provider, "_inner", None)
+
+
+def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[[Any], Any]]) -> Any:
+    """Return a copy of lm15's provider with wrapped methods, in an async one those of its inner provider.
+
+    Args:
+        provider: lm15's provider, sync or async.
+        wrappers: by a method's name, what makes the new method of the old one.
+    """
+    # As `copy.copy`, which takes three times as long for an object with slots.
+    state: Any = provider.__reduce_ex__(4)[2]
+    held, slots = state
+    copied: Any = object.__new__(type(provider))
+    copied.__dict__.update(held or {})
+    for name, value in slots.items():
+        setattr(copied, name, value)
+    inner = inner_of(provider)
+    if inner is not None:
+        copied._inner = with_methods(inner, wrappers)
+        return copied
+    for name, wrapper in wrappers.items():
+        setattr(copied, name, wrapper(getattr(provider, name)))
+    return copied
+
+
+def has_static_credential(provider: Lm15Provider) -> bool:
     """Return whether a provider's key is at hand, and not fetched when a request is written."""
     return not callable((inner_of(provider) or provider).api_key)
 
@@ -234,20 +293,15 @@ def has_static_credential(provider: Any) -> bool:
 def write_request(provider: Any, request: lm15.Request) -> Any:
     """Write a request and let the provider return it when it is asked to write it, once."""
     writer = inner_of(provider) or provider
-    write = writer._build  # noqa: SLF001
+    write = writer._build
     written = [write(request, stream=False, policy=provider.adaptations)]
     changes = written[0][1]
 
     def written_once(*args: Any, **given: Any) -> Any:
         return written.pop() if written else write(*args, **given)
 
-    writer._build = written_once  # noqa: SLF001
+    writer._build = written_once
     return changes
-
-
-def inner_of(provider: Any) -> Any:
-    """Return the sync provider that parses the events of an async one; None for a sync provider."""
-    return getattr(provider, "_inner", None)
 
 
 class _EnginesFrom:

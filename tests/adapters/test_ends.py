@@ -1,0 +1,251 @@
+"""How a turn can end without an answer: told once, with the provider's words, and nothing is paid twice."""
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from support import May, Must, get_weather, lm_of
+
+import sigadapt
+from sigadapt.testing import LoopbackProvider
+
+Json = dict[str, Any]
+
+
+def chat(message: Json, finish: str = "stop", **more: Any) -> Json:
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}, **more}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def responses(*items: Json, status: str = "completed", **more: Any) -> Json:
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": status}
+    return {**head, "output": list(items), **more}
+
+
+def anthropic(*blocks: Json, stop: str, **more: Any) -> Json:
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": stop}
+    return {**head, "content": list(blocks), "usage": {"input_tokens": 1, "output_tokens": 1}, **more}
+
+
+def gemini(*parts: Json, finish: str, **more: Any) -> Json:
+    return {
+        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish, **more}]
+    }
+
+
+def message(text: str, phase: str | None = None) -> Json:
+    part = {"type": "output_text", "text": text, "annotations": list[Any]()}
+    marked = {"phase": phase} if phase else {}
+    return {
+        "type": "message",
+        "id": "m",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+        **marked,
+    }
+
+
+CRASH = {"code": "server_error", "message": "The model crashed."}
+CALL: Json = {
+    "type": "function_call",
+    "id": "f",
+    "call_id": "c1",
+    "name": "get_weather",
+    "arguments": '{"city": "Rome"}',
+}
+REFUSAL: Json = {**message(""), "content": [{"type": "refusal", "refusal": "I cannot."}]}
+
+ENDS: dict[str, tuple[str, Json, str, str]] = {
+    "a refusal on Anthropic": (
+        "anthropic",
+        anthropic({"type": "text", "text": "I"}, stop="refusal", stop_details={"category": "cyber"}),
+        "refused",
+        "cyber",
+    ),
+    "a refusal on OpenAI": (
+        "openai",
+        chat({"content": None, "refusal": "I cannot."}),
+        "refused",
+        "I cannot.",
+    ),
+    "a refusal on Responses": ("responses", responses(REFUSAL), "refused", "I cannot."),
+    "text cut by its limit": ("openai", chat({"content": "Half an"}, "length"), "cut_off", "Half an"),
+    "nothing before the limit": ("openai", chat({"content": ""}, "length"), "cut_off", "length"),
+    "nothing before Gemini's limit": ("gemini", gemini(finish="MAX_TOKENS"), "cut_off", "length"),
+    "an incomplete response": (
+        "responses",
+        responses(message("Half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        "cut_off",
+        "Half",
+    ),
+    "a response still in progress": ("responses", responses(status="in_progress"), "cut_off", "in_progress"),
+    "filtered text": ("openai", chat({"content": "Half an"}, "content_filter"), "filtered", "Half an"),
+    "text stopped for safety": ("gemini", gemini({"text": "Half"}, finish="SAFETY"), "filtered", "SAFETY"),
+    "a failed response with text": (
+        "responses",
+        responses(message("Half an"), status="failed", error=CRASH),
+        "failed",
+        "The model crashed.",
+    ),
+    "a cancelled response with a call": (
+        "responses",
+        responses(CALL, status="cancelled"),
+        "failed",
+        "cancelled",
+    ),
+    "a choice with an error": (
+        "openai",
+        chat({"content": "Half an"}, "error", error={"code": 502, "message": "upstream died"}),
+        "failed",
+        "upstream died",
+    ),
+    "an interrupted answer": (
+        "openai",
+        chat({"content": "Half"}, "insufficient_system_resource"),
+        "failed",
+        "Half",
+    ),
+    "Gemini's unknown reason": ("gemini", gemini({"text": "Half"}, finish="OTHER"), "failed", "OTHER"),
+    "a compaction": (
+        "anthropic",
+        anthropic({"type": "compaction", "content": "Summary"}, stop="compaction"),
+        "empty",
+        "compaction",
+    ),
+    "nothing but reasoning": (
+        "openai",
+        chat({"content": "", "reasoning_content": "Sunny in Paris."}),
+        "empty",
+        "reasoning",
+    ),
+}
+
+
+def ask(
+    wire: str, *bodies: Json, signature: Any = May, engine: str = "auto", **options: Any
+) -> tuple[Any, int]:
+    """What a program gets, a prediction or an error, and how many requests were paid."""
+    answers = iter(bodies)
+    with LoopbackProvider(lambda _: json.dumps(next(answers, bodies[-1])).encode()) as provider:
+        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+        adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
+        with dspy.context(lm=lm, adapter=adapter):
+            try:
+                out: Any = dspy.Predict(signature)(question="weather?", tools=[get_weather])
+            except sigadapt.SigadaptError as error:
+                out = error
+        return out, len(provider.received)
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "keep", "reask"])
+@pytest.mark.parametrize("signature", [May, Must], ids=["optional", "required"])
+@pytest.mark.parametrize("name", ENDS)
+def test_a_turn_without_an_answer_is_refused_once(name: str, signature: Any, on_invalid: str) -> None:
+    """tool-call-outputs: A turn that ended without an answer says why."""
+    wire, body, code, words = ENDS[name]
+    error, requests = ask(wire, body, signature=signature, on_invalid=on_invalid)
+    assert type(error) is sigadapt.UnusableAnswer
+    assert (error.code, error.field, requests) == (code, "calls", 1)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("name", [name for name in ENDS if ENDS[name][0] == "openai"])
+def test_a_gateway_hides_no_end(name: str) -> None:
+    """tool-call-outputs: A turn that ended without an answer says why."""
+    wire, body, code, _ = ENDS[name]
+    error, requests = ask(wire, body, engine="litellm")
+    assert (type(error), requests) == (sigadapt.UnusableAnswer, 1)
+    assert error.code == code
+
+
+def test_the_error_carries_all_that_came() -> None:
+    """tool-call-outputs: The error of a turn without an answer holds what came."""
+    error, _ = ask("responses", responses(message("Half an"), CALL, status="failed", error=CRASH))
+    assert error.choice.text == "Half an"
+    assert error.choice.finish_message == "The model crashed."
+    assert not list(error.choice.tool_calls)
+    assert [(call.id, call.code) for call in error.choice.tool_calls.invalid] == [("c1", "truncated")]
+
+
+def test_calls_before_the_limit_stay_good() -> None:
+    """tool-call-outputs: Calls before a limit stay good."""
+    whole = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'},
+    }
+    cut = {"id": "c2", "type": "function", "function": {"name": "get_weather", "arguments": '{"ci'}}
+    out, _ = ask("openai", chat({"content": None, "tool_calls": [whole, cut]}, "length"), on_invalid="keep")
+    assert [call.args for call in out.calls] == [{"city": "Rome"}]
+    assert [call.code for call in out.calls.invalid] == ["truncated"]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "text"),
+    [
+        (sigadapt.ChatAdapter, "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]\n\nAnd on it goes"),
+        (sigadapt.JSONAdapter, '{"answer": "Sunny."}'),
+        (sigadapt.XMLAdapter, "<answer>Sunny.</answer> And on it goes"),
+    ],
+)
+def test_a_complete_answer_at_its_limit_is_an_answer(adapter: Any, text: str) -> None:
+    """tool-call-outputs: A complete answer at its limit is an answer."""
+    with LoopbackProvider(lambda _: json.dumps(chat({"content": text}, "length")).encode()) as provider:
+        program = dspy.Predict(May)
+        with dspy.context(lm=lm_of(provider, cache=False), adapter=adapter(tool_calling="native")):
+            out: Any = program(question="weather?", tools=[get_weather])
+    assert out.answer == "Sunny."
+
+
+MALFORMED = gemini(
+    finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: get_weather(city="
+)
+
+
+def test_a_call_that_the_provider_could_not_read_is_a_bad_call() -> None:
+    """response-choice: A call that the provider could not read is a bad call."""
+    error, requests = ask("gemini", MALFORMED)
+    assert (type(error), error.code, requests) == (sigadapt.ToolCallParseError, "malformed_call", 1)
+    out, _ = ask("gemini", MALFORMED, on_invalid="keep")
+    assert out.calls.invalid[0].arguments == "Malformed function call: get_weather(city="
+    good = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
+    out, requests = ask("gemini", MALFORMED, gemini(good, finish="STOP"), on_invalid="reask")
+    assert ([call.args for call in out.calls], requests) == ([{"city": "Paris"}], 2)
+
+
+def test_litellm_keeps_the_word_of_a_malformed_call() -> None:
+    """response-choice: A call that the provider could not read is a bad call."""
+    out, requests = ask("gemini", MALFORMED, engine="litellm", on_invalid="keep")
+    assert ([call.code for call in out.calls.invalid], requests) == (["malformed_call"], 1)
+
+
+ANSWER = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
+
+
+@pytest.mark.parametrize("text", [ANSWER, "Sunny."], ids=["fields", "plain"])
+def test_the_final_message_is_the_answer(text: str) -> None:
+    """response-choice: Commentary is told from the answer."""
+    body = responses(message("I look it up.", "commentary"), message(text, "final_answer"))
+    out, requests = ask("responses", body)
+    assert (out.answer, requests) == ("Sunny.", 1)
+    choice = sigadapt.choice_from_response(body)
+    assert (choice.commentary, choice.text) == ("I look it up.", text)
+
+
+def test_commentary_beside_a_call_is_its_text() -> None:
+    """response-choice: Commentary is told from the answer."""
+    out, _ = ask("responses", responses(message("I look it up.", "commentary"), CALL))
+    assert out.calls.text == "I look it up."
+    both = responses(message("I look.", "commentary"), message("Here.", "final_answer"), CALL)
+    out, _ = ask("responses", both)
+    assert out.calls.text == "I look.\n\nHere."
+
+
+def test_separate_texts_are_paragraphs() -> None:
+    """response-choice: Separate texts are paragraphs."""
+    search: Json = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    texts = [{"type": "text", "text": text} for text in ("Let me look:", "It is ", "sunny.")]
+    choice = sigadapt.choice_from_response(anthropic(texts[0], search, texts[1], texts[2], stop="end_turn"))
+    assert choice.text == "Let me look:\n\nIt is sunny."
