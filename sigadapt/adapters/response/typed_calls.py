@@ -153,7 +153,8 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
 
 def _chosen_names(choice: Json) -> list[str]:
     chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-    return [tool["function"]["name"] for tool in chosen]
+    parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
+    return [part["name"] for part in parts if "name" in part]
 
 
 def _moved(calls: Iterable[C], before: int) -> list[C]:
