@@ -19,7 +19,9 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
+from sigadapt.text.quotations import fence_at
 from sigadapt.text.reader import TextReading, read_text
+from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import SILENT
 
 _ENDS = frozenset("\n>]}▷")
@@ -37,8 +39,11 @@ _FIRST = re.compile(
 )
 _HALF_FIELD = re.compile(r'\[(?:\[(?: (?:#(?:# ?)?)?)?)?\Z|\{\s*(?:"[^"\\]*)?\Z')
 _FIELD = re.compile(r'\[\[ ## (\w*)|\{\s*"([^"\\]*)"|</?(\w+)>')
-_BARE = re.compile(r"(?P<name>[\w.:-]+)(?P<behind>\s*[({\[:](?!\w+\s*[^\w\s=])|\n|\Z)?")
-_HEADLESS = ("analysis", "assistant", "commentary", "final", "to=")
+_BARE = re.compile(r"(?P<name>[\w.:-]+)(?P<behind>\s*(?:\((?!\w+\s*[^\w\s=])|[{\[:])|\n|\Z)?")
+# Harmony without its special tokens, as far as its first header is there.
+_HEADLESS = re.compile(r"to=|(?:assistant)?(?:analysis(?=[A-Z]|\Z)|commentary\s+to=)")
+_HEADLESS_WORDS = ("to=", "assistantanalysis", "analysis", "assistantcommentary to=", "commentary to=")
+_FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\(|\Z)))")
 _ONLY_CLOSED = re.compile(r"</think(?:ing)?>\s*\Z")
 _MARK = "§"
 _SILENT_END = re.compile(rf"(?:{SILENT})[ \t]*\Z")  # whether a sentence goes on behind it is not known yet
@@ -165,12 +170,12 @@ class TextGate:
             return False
         if begun[:1] in ("[", "{"):
             return _FIELD.match(begun) is not None
+        if _HEADLESS.match(begun) or any(word.startswith(begun) for word in _HEADLESS_WORDS):
+            return False
         bare = _BARE.match(begun)
         if bare is None or bare["behind"] is None:
             return True
         name, is_whole = bare["name"], bare["behind"] != ""
-        if any(word.startswith(name) or name.startswith(word) for word in _HEADLESS):
-            return is_whole and not begun.startswith("to=")
         names = (
             (name.removesuffix(".call"),)
             if is_whole
@@ -213,6 +218,10 @@ class TextGate:
             token = self._grammar.token.match(text, at)
             if opened(token) is not None if token else not self._is_settled(at):
                 return at
+            if token and token.lastgroup == "fence" and _FENCED_CALL.match(text, at):
+                fence = fence_at(Scan(text), at)
+                if fence is not None and fence.end == len(text):
+                    return at
             place = max(token.end() if token else 0, at + 1)
         return len(text)
 
