@@ -25,7 +25,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "adapters/request/aliases.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
     "adapters/request/lowering.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
     "schemas/arguments.py": ("schemas/test_arguments.py", "schemas/test_decoded_arguments.py"),
-    "schemas/checking/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
+    "schemas/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
     "adapters/response/typed_calls.py": (
         "adapters/response/test_typed_calls.py",
         "adapters/response/test_repeated_keys.py",

@@ -24,6 +24,7 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
+from sigadapt.adapters.lm.streams.call_tap import Answer
 from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
@@ -42,7 +43,7 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.response.choice import Choice, choice_of, readings_of
+from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
@@ -136,16 +137,16 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     candidates: list[Candidate] = []
     try:
         try:
-            responses = yield prepared
+            answers = yield prepared
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
             prepared = prepared.as_prompted(error)
-            responses = yield prepared
-        for number, response in enumerate(responses):
+            answers = yield prepared
+        for number, answer in enumerate(answers):
             sent = prepared.for_candidate(number)
-            choice = sent.read_choice(readings_of(response)[0], response)
-            candidate = Candidate(choice, sent, response)
+            choice = sent.read_choice(answer.reading, answer.response)
+            candidate = Candidate(choice, sent, answer.response)
             if options.on_invalid == "reask":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
             candidates.append(candidate)
@@ -173,14 +174,15 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
             break
         prepared = prepared.with_reask(calls)
         try:
-            (response,) = yield prepared
+            (answer,) = yield prepared
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             failure = error
             break
         good, latest = with_later_calls(good, calls, count)
         good += latest
         count = len(prepared.answered)
-        choice = prepared.read_choice(readings_of(response)[0], response)
+        response = answer.response
+        choice = prepared.read_choice(answer.reading, response)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning)
         choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
@@ -367,10 +369,10 @@ class Prepared(NamedTuple):
         calls = [call for call in choice.tool_calls if identity(call) not in self.accepted]
         return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": calls}))
 
-    def now(self) -> list[Any]:
-        """Send the request and return one Response per candidate."""
+    def now(self) -> list[Answer]:
+        """Send the request and return one Answer per candidate."""
         return transport.send(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
 
-    async def later(self) -> list[Any]:
+    async def later(self) -> list[Answer]:
         """Send the request as `now` does, but await the answers."""
         return await transport.asend(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from sigadapt.adapters.response.choice import Choice, readings_of
-from sigadapt.adapters.text_listeners import TextSubscription, holds_more, texts_in, with_text
+from sigadapt.adapters.lm.streams.call_tap import Answer
+from sigadapt.adapters.response.choice import Choice
+from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
 from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
@@ -97,7 +98,7 @@ class CallSubscription:
 
     Args:
         field: the calls field.
-        finished: turns a Reading into the Choice that the prediction has, with ids, names and checked calls.
+        read_choice: turns a Reading into the Choice that the prediction has.
         aliases: the alias of each declared name that has one.
         texts: the listeners to plain text; None if there is no such output.
         gate: holds back text that may be a call; None if calls are not read from text.
@@ -106,7 +107,7 @@ class CallSubscription:
     def __init__(
         self,
         field: str,
-        finished: Callable[[Reading, Any], Choice],
+        read_choice: Callable[[Reading, Any], Choice],
         aliases: Mapping[str, str],
         texts: TextSubscription | None = None,
         gate: "TextGate | None" = None,
@@ -114,74 +115,81 @@ class CallSubscription:
         self._texts = texts
         self._gate = gate
         self._latest: Any = None
-        self._finished = finished
+        self._read_choice = read_choice
         self._declared = {alias: name for name, alias in aliases.items()}
         self._listeners = listeners_of(field)
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
+        self._fold = Fold()
         self._index: dict[Call, int] = {}
         self._sent: dict[int, AnyCall] = {}
 
-    def on_fragment(self, fold: Fold, call: Call, before: list[Call]) -> Iterator[Any]:
-        """Yield the `StreamResponse`s to send after a fragment was added to a call."""
+    def on_chunk(self, chunk: Json, fragments: list[Json]) -> Iterator[Any]:
+        """Yield what to send for a chunk: the chunk, unless its text is held back, and what follows it."""
+        text = text_of_chunk(chunk)
+        shown: Any = chunk
+        if text and self._gate is not None:
+            self._latest = chunk
+            text = self._gate.take(text)
+            shown = with_text(chunk, text) if text or holds_more(chunk) else None
+            if shown is None:
+                return
+        yield from self._with_text(shown, text)
+        for fragment in fragments:
+            yield from self._on_fragment(fragment)
+
+    def _with_text(self, chunk: Any, text: str) -> Iterator[Any]:
+        """Yield a chunk and what the listeners to plain text get of it."""
+        if self._texts is None:
+            yield chunk
+            return
+        if not self._texts.takes_all:
+            yield chunk
+        if text:
+            yield from self._texts.on_text(text)
+
+    def _on_fragment(self, fragment: Json) -> Iterator[Any]:
+        """Yield the `StreamResponse`s to send after a fragment of a call."""
+        before = self._fold.calls[-1:]
+        call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
             chunk = PartialCall(index, call.id, name, call.arguments)
             yield from (_response(each, chunk, is_last=False) for each in self._for_partial)
-        newest = fold.calls[-1]
+        newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
             if done is not newest:
-                yield from self._completed(fold, done)
+                yield from self._completed(done)
 
-    def shown(self, chunk: Any) -> Any:
-        """Return the chunk to pass on to the listeners; None if its text is held back."""
-        if self._gate is None:
-            return chunk
-        pieces = list(texts_in(chunk))
-        if not pieces:
-            return chunk
-        self._latest = chunk
-        text = self._gate.take("".join(pieces))
-        return with_text(chunk, text) if text or holds_more(chunk) else None
-
-    def on_chunk(self, chunk: Json) -> Iterator[Any]:
-        """Yield the `StreamResponse`s to send after a chunk, for the plain text in it."""
-        if self._texts is not None:
-            for text in texts_in(chunk):
-                yield from self._texts.on_text(text)
-
-    def on_end(self, response: Any) -> Iterator[Any]:
-        """Yield what of the text and the calls the listeners have not got at the end."""
+    def on_end(self, answer: Answer) -> Iterator[Any]:
+        """At the end of the stream, yield the text and calls not sent yet."""
         choice: Choice | None = None
         if self._gate is not None and self._latest is not None:
-            choice = self._finished(readings_of(response)[0], response)
-            rest = self._gate.rest(choice.text)
-            if rest:
-                chunk = with_text(self._latest, rest)
-                yield chunk
-                yield from self.on_chunk(chunk)
+            choice = self._read_choice(answer.reading, answer.response)
+            text = self._gate.rest(choice.text)
+            if text:
+                yield from self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
             yield from self._texts.on_end()
         if not self._listeners:
             return
-        choice = choice or self._finished(readings_of(response)[0], response)
-        calls = choice.tool_calls
+        calls = (choice or self._read_choice(answer.reading, answer.response)).tool_calls
         missing = [call for call in calls.in_order() if self._is_news(call)] if calls is not None else []
         for place, call in enumerate(missing, 1):
             yield from self._responses(call, is_last=place == len(missing))
 
-    def _completed(self, fold: Fold, call: Call) -> Iterator[Any]:
+    def _completed(self, call: Call) -> Iterator[Any]:
         index, text = self._index[call], call.arguments
         if not self._listeners or index in self._sent or call.is_custom:
             return  # the text of a custom tool's call is complete only when the answer ends
         if not isinstance(parse_arguments(text), dict):
             return
         # All calls so far, because ids depend on them, but the arguments of this call only.
-        raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(fold.calls)]
-        calls = self._finished(Reading(None, None, raw, None), None).tool_calls
-        for made in calls.in_order() if calls is not None else ():
-            if made.index == index:
-                yield from self._responses(made, is_last=False)
+        raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(self._fold.calls)]
+        calls = self._read_choice(Reading(None, None, raw, None), None).tool_calls
+        for whole in calls.in_order() if calls is not None else ():
+            if whole.index == index:
+                yield from self._responses(whole, is_last=False)
 
     def _is_news(self, call: AnyCall) -> bool:
         sent = self._sent.get(call.index)
@@ -189,17 +197,14 @@ class CallSubscription:
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call
-        chunk = _alone(call)
+        if isinstance(call, InvalidToolCall):
+            chunk = ToolCalls(tool_calls=[], invalid=(call,))
+        else:
+            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
         for listener in self._listeners:
             # As DSPy's text listeners do. `streamify` can then leave the prediction out of the stream.
             listener.stream_start = listener.stream_end = True
             yield _response(listener, chunk, is_last=is_last)
-
-
-def _alone(call: AnyCall) -> ToolCalls:
-    if isinstance(call, InvalidToolCall):
-        return ToolCalls(tool_calls=[], invalid=(call,))
-    return ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
 
 
 def _response(listener: StreamListener, chunk: Any, *, is_last: bool) -> Any:

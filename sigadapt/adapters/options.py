@@ -5,6 +5,7 @@ the docstring of `ChatAdapter` says what each is for.
 """
 
 import inspect
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
@@ -12,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
-from sigadapt.signatures.tool_decl import pickle_fault
+from sigadapt.signatures.tool_decl import by_value
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
@@ -86,26 +87,25 @@ class Options:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name, value in values.items():
-            for part in value if name == "hooks" else (value,):
-                fault = pickle_fault(part)
-                if fault is not None:
-                    raise _not_picklable(name, part, fault) from fault
-        return _unpickled, (values,)
+        return _unpickled, (
+            {each.name: _pickled(each.name, getattr(self, each.name)) for each in fields(self)},
+        )
 
 
-def _unpickled(values: dict[str, Any]) -> Options:
-    return Options(**values)
+def _pickled(name: str, value: object) -> bytes:
+    try:
+        return by_value(value)
+    except Exception as error:
+        raise InvalidOption(
+            f"{value!r} cannot be pickled: {error}",
+            code="not_picklable",
+            field=name,
+            fix="Leave out of it what lives in one process, or make the adapter where it is used.",
+        ) from error
 
 
-def _not_picklable(name: str, value: object, fault: Exception) -> InvalidOption:
-    return InvalidOption(
-        f"{value!r} cannot be pickled: {fault}",
-        code="not_picklable",
-        field=name,
-        fix="Define its class at the top level of a module, or make the adapter where it is used.",
-    )
+def _unpickled(values: dict[str, bytes]) -> Options:
+    return Options(**{name: pickle.loads(value) for name, value in values.items()})  # noqa: S301  (inside a pickle)
 
 
 def _check_word(option: str, value: object, words: tuple[str, ...]) -> None:

@@ -86,8 +86,8 @@ class Rest:
     def __init__(self, turns: Turns | None = None, notes: str = "") -> None:
         self.turns = turns
         self.notes = notes
-        self.prompts: WeakCache[Any] = WeakCache()
-        """What an adapter says of it (`request/prompt.py`)."""
+        self.prompts: dict[tuple[Any, ...], Any] = {}
+        """What adapters say of it, by the methods that say it (`request/prompt.py`)."""
         self._values: dict[str, Any] = {}
 
     def once(self, key: str, work_out: Callable[[], _T]) -> _T:

@@ -11,11 +11,12 @@ becomes the one text output (`outputs.py`), and is sent to its listeners here. R
 
 import copy
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.adapters.text_format import CHAT_MARKER
-from sigadapt.dspy_boundary.internals import StreamResponse, listeners_of
+from sigadapt.dspy_boundary.internals import StreamResponse, all_listeners, listeners_of
 
+_NO_DELTA: dict[str, Any] = {}
 _ENDS = {CHAT_MARKER: CHAT_MARKER.format("completed"), "<{}>": "</{}>"}
 
 
@@ -35,6 +36,12 @@ class TextSubscription:
         self._held = self._line = ""
         """What is held; and the first character of what was sent of this line."""
         self._is_plain: bool | None = None
+        self._are_alone = len(self._listeners) == len(all_listeners())
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether the text is plain and nobody else listens, so that DSPy's half has nothing left to find."""
+        return bool(self._is_plain) and self._are_alone
 
     def on_text(self, text: str) -> Iterator[Any]:
         """Yield the `StreamResponse`s to send after a piece of text."""
@@ -96,26 +103,28 @@ def _overlap(text: str, marker: str) -> int:
     return next((size for size in sizes if marker.startswith(text[-size:])), 0)
 
 
-def texts_in(chunk: Any) -> Iterator[str]:
-    """Yield the pieces of text in a chunk of a chat completion."""
-    for choice in cast("list[Any]", chunk.get("choices") or ()):
-        text: Any = cast("Any", choice.get("delta") or {}).get("content")
-        if isinstance(text, str) and text:
-            yield text
+def text_of_chunk(chunk: Any) -> str:
+    """Return the text in a chunk of a chat completion; empty if it has none."""
+    pieces: list[str] = []
+    choices: Any = chunk.get("choices") or ()
+    for choice in choices:
+        text: Any = (choice.get("delta") or _NO_DELTA).get("content")
+        if isinstance(text, str):
+            pieces.append(text)
+    return "".join(pieces)
 
 
 def with_text(chunk: Any, text: str) -> Any:
     """Return a chunk of a chat completion with another text, and as it is apart from that."""
     changed = copy.deepcopy(chunk)
-    choices = cast("list[Any]", changed["choices"])
-    for place, choice in enumerate(choices):
+    for place, choice in enumerate(changed["choices"]):
         choice["delta"]["content"] = text if place == 0 else ""
     return changed
 
 
 def holds_more(chunk: Any) -> bool:
     """Return whether a chunk of a chat completion holds anything but text."""
-    choices = cast("list[Any]", chunk["choices"])
     return any(
-        choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"} for choice in choices
+        choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"}
+        for choice in chunk["choices"]
     )

@@ -21,7 +21,7 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
 | `stream_now`, `streaming_to` | DSPy's stream of the running call |
-| `listeners_of`, `has_listeners` | its listeners |
+| `all_listeners`, `listeners_of`, `has_listeners` | its listeners |
 | `StreamListener` | DSPy's listener, which `CallListener` extends |
 | `StreamResponse`, `sync_send_to_stream` | what a listener gets, and how it is sent |
 | `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
@@ -66,6 +66,7 @@ __all__ = [
     "StreamListener",
     "StreamResponse",
     "aclosing",
+    "all_listeners",
     "closing",
     "engine_over_litellm",
     "engines_of",
@@ -197,9 +198,15 @@ def streaming_to(stream: Any) -> Any:
 
 def listeners_of(field: str) -> list[StreamListener]:
     """Return the listeners to a field of the running predictor."""
-    everybody: list[StreamListener] = settings.stream_listeners or []
     running = settings.caller_predict
-    return [each for each in everybody if each.signature_field_name == field and each.predict is running]
+    return [
+        each for each in all_listeners() if each.signature_field_name == field and each.predict is running
+    ]
+
+
+def all_listeners() -> list[StreamListener]:
+    """Return the listeners to all fields of all predictors."""
+    return settings.stream_listeners or []
 
 
 def has_listeners() -> bool:

@@ -5,9 +5,10 @@ SDK's snake case. Gemini's field `parametersJsonSchema` is JSON Schema already.
 Source: `Schema` of the Gemini API, v1beta.
 """
 
-from typing import Any, cast
+from typing import Any
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.subschemas import rebuilt
 
 _CAMEL = {
     "any_of": "anyOf",
@@ -26,34 +27,19 @@ _SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "mi
 
 
 def in_json_schema(schema: Any) -> Any:
-    """Return the schema as JSON Schema: the same object if nothing differs, but always a copy for `anyOf`."""
-    if not isinstance(schema, dict):
+    """Return the schema as JSON Schema: the same object if nothing differs."""
+    if not is_object(schema):
         return schema
-    given = cast("Json", schema)
-    words = {_CAMEL.get(key, key): _value(_CAMEL.get(key, key), value) for key, value in given.items()}
+    words: Json = {_CAMEL.get(key, key): value for key, value in schema.items()}
+    if isinstance(kind := words.get("type"), str) and kind.isupper():
+        words["type"] = kind.lower()
+    for key in _SIZES:
+        if isinstance(size := words.get(key), str) and size.isdecimal():
+            words[key] = int(size)
     if words.pop("nullable", None) is True:
         _allow_null(words)
-    unchanged = words.keys() == given.keys() and all(words[key] is given[key] for key in given)
-    return given if unchanged else words
-
-
-def _value(key: str, value: Any) -> Any:
-    if key == "type" and type(value) is str and value.isupper():
-        return value.lower()
-    if key in _SIZES and type(value) is str and value.isdecimal():
-        return int(value)
-    if key in ("items", "additionalProperties"):
-        return in_json_schema(value)
-    if key in ("properties", "$defs") and isinstance(value, dict):
-        named = cast("Json", value)
-        return _same_or({name: in_json_schema(schema) for name, schema in named.items()}, named)
-    if key == "anyOf" and isinstance(value, list):
-        return [in_json_schema(schema) for schema in cast("list[Any]", value)]
-    return value
-
-
-def _same_or(changed: Json, given: Json) -> Json:
-    return given if all(changed[name] is given[name] for name in given) else changed
+    words = rebuilt(words, lambda held, _: in_json_schema(held))
+    return schema if words == schema else words
 
 
 def _allow_null(schema: Json) -> None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, pointer
+from sigadapt.schemas.json_values import Json, is_object, pointer
+from sigadapt.schemas.subschemas import rebuilt
 
 _UNKNOWN = (
     "allOf",
@@ -36,6 +37,8 @@ _UNKNOWN = (
     "$recursiveRef",
 )
 _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
+
+_CLOSED_BELOW = ("additionalProperties",)  # which `_close` judges
 
 _Keys = list[str | int]
 
@@ -94,22 +97,15 @@ class _Closing:
 
     def schema(self, schema: Any, path: _Keys) -> Any:
         """Return a copy of the schema with its objects closed."""
-        if not isinstance(schema, dict):
-            return self._boolean(schema, path)
+        if schema is True:
+            self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
+        if not is_object(schema):
+            return schema
         self._seen.add(pointer(path))
-        schema = cast("Json", schema)
         self._check_words(schema, path)
-        copy: Json = dict(schema)
-        for word in ("properties", "$defs", "definitions"):
-            if isinstance(schema.get(word), dict):
-                named = cast("Json", schema[word])
-                copy[word] = {key: self.schema(value, [*path, word, key]) for key, value in named.items()}
-        for word in ("prefixItems", "anyOf", "items"):
-            if isinstance(schema.get(word), list):
-                listed = enumerate(cast("list[Any]", schema[word]))
-                copy[word] = [self.schema(value, [*path, word, number]) for number, value in listed]
-            elif word in schema:
-                copy[word] = self.schema(schema[word], [*path, word])
+        copy = rebuilt(
+            schema, lambda held, keys: held if keys[0] in _CLOSED_BELOW else self.schema(held, [*path, *keys])
+        )
         if _is_of_objects(schema):
             self._close(copy, path)
         return copy
@@ -132,11 +128,6 @@ class _Closing:
             inside = error.args[1][1]
             where = next(path for _, path in self._references if _definition(pointer(path)) == inside)
             self._refuse("this provider's strict mode takes no recursive schema", where)
-
-    def _boolean(self, schema: Any, path: _Keys) -> Any:
-        if schema is True:
-            self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
-        return schema
 
     def _check_words(self, schema: Json, path: _Keys) -> None:
         for word in _UNKNOWN:

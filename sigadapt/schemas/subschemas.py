@@ -1,13 +1,16 @@
-"""Walk over the schemas inside a JSON Schema. The table of keywords that hold schemas is here.
+"""The schemas inside a JSON Schema: where they stand, and which part of a value each of them judges.
 
-The table covers Draft 2020-12, and the keywords of Drafts 4 to 2019-09 that it replaced, because servers
+The tables cover Draft 2020-12, and the keywords of Drafts 4 to 2019-09 that it replaced, because servers
 still send those. The value of any other keyword (`default`, `enum`, `examples`, extensions) is data.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
-from sigadapt.schemas.json_values import Json, Path
+import jsonschema_rs
+
+from sigadapt.schemas.json_values import Json, Path, is_array, is_object
 
 SAME_VALUE = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
@@ -42,30 +45,157 @@ class Place(NamedTuple):
 
 
 def subschemas(root: Json) -> Iterator[Place]:
-    """Yield every schema object of a document, the root first."""
-    # The schemas `true` and `false` are left out.
+    """Yield every schema object of a document, the root first; not the schemas `true` and `false`."""
     pending = [Place(root, None, None, "")]
     while pending:
         place = pending.pop()
         yield place
-        pending.extend(children(place.schema, place.path))
+        for keyword, path, schema in children(place.schema, place.path):
+            if is_object(schema):
+                pending.append(Place(schema, path, place.schema, keyword))
 
 
-def children(schema: Json, path: Path | None = None) -> Iterator[Place]:
-    """Walk over the schemas that stand directly in one."""
+def children(schema: Json, path: Path | None = None) -> Iterator[tuple[str, Path, Any]]:
+    """Yield the schemas that stand directly in one: the keyword, the place, and the schema."""
     for keyword, value in schema.items():
-        if isinstance(value, dict):
-            held = cast("Json", value)
+        here = Path(path, keyword)
+        if is_object(value):
             if keyword in _NAMED:
-                yield from _places(held.items(), Path(path, keyword), schema, keyword)
+                yield from ((keyword, Path(here, key), each) for key, each in value.items())
             elif keyword in _ONE:
-                yield Place(held, Path(path, keyword), schema, keyword)
-        elif keyword in _LIST and type(value) is list:
-            members = enumerate(cast("list[Any]", value))
-            yield from _places(members, Path(path, keyword), schema, keyword)
+                yield keyword, here, value
+        elif is_array(value) and keyword in _LIST:
+            yield from ((keyword, Path(here, number), each) for number, each in enumerate(value))
+        elif isinstance(value, bool) and keyword in _ONE:
+            yield keyword, here, value
 
 
-def _places(members: Any, here: Path, holder: Json, keyword: str) -> Iterator[Place]:
-    for key, member in members:
-        if isinstance(member, dict):
-            yield Place(cast("Json", member), Path(here, key), holder, keyword)
+def rebuilt(schema: Json, change: Callable[[Any, tuple[Any, ...]], Any]) -> Json:
+    """Return a copy of a schema in which `change(schema, keys)` replaced each schema directly in it."""
+    copy = dict(schema)
+    for keyword, path, held in children(schema):
+        if path.parent is None:
+            copy[keyword] = change(held, (keyword,))
+        else:
+            if copy[keyword] is schema[keyword]:
+                copy[keyword] = schema[keyword].copy()
+            copy[keyword][path.key] = change(held, (keyword, path.key))
+    return copy
+
+
+class Application(NamedTuple):
+    """A schema that judges a value or a part of it: its keyword, itself, the part's key, and the part."""
+
+    keyword: str
+    schema: Any
+    key: str | int | None
+    part: Any
+
+
+def applications(schema: Json, value: Any, root: Json) -> Iterator[Application]:
+    """Yield the schemas in one that judge a value or a part of it; a reference is yielded as its target."""
+    for keyword, held in schema.items():
+        if keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            yield Application(keyword, target_of(held, root), None, value)
+        elif keyword in ("allOf", "anyOf", "oneOf") and is_array(held):
+            yield from (Application(keyword, each, None, value) for each in held)
+        elif keyword in ("not", "if", "then", "else"):
+            yield Application(keyword, held, None, value)
+    if is_object(value):
+        yield from _of_object(schema, value)
+    elif is_array(value):
+        yield from _of_array(schema, value)
+
+
+def _of_object(schema: Json, value: Json) -> Iterator[Application]:
+    for keyword in ("dependentSchemas", "dependencies"):
+        for key, held in _named(schema, keyword).items():
+            if key in value and not is_array(held):
+                yield Application(keyword, held, None, value)
+    named, patterns = _named(schema, "properties"), _named(schema, "patternProperties")
+    for key, part in value.items():
+        matching = [held for pattern, held in patterns.items() if _matches(pattern, key)]
+        yield from (Application("patternProperties", held, key, part) for held in matching)
+        if key in named:
+            yield Application("properties", named[key], key, part)
+        elif not matching and is_object(schema.get("additionalProperties")):
+            yield Application("additionalProperties", schema["additionalProperties"], key, part)
+        if "propertyNames" in schema:
+            yield Application("propertyNames", schema["propertyNames"], key, key)
+
+
+def _of_array(schema: Json, value: list[Any]) -> Iterator[Application]:
+    items = schema.get("items")
+    prefix = schema.get("prefixItems", items if is_array(items) else ())
+    rest = schema.get("additionalItems") if is_array(items) else items
+    for number, part in enumerate(value):
+        if number < len(prefix):
+            yield Application("items", prefix[number], number, part)
+        elif isinstance(rest, (dict, bool)):
+            yield Application("items", rest, number, part)
+        if "contains" in schema:
+            yield Application("contains", schema["contains"], number, part)
+
+
+def _matches(pattern: str, key: str) -> bool:
+    try:
+        return jsonschema_rs.is_valid({"pattern": pattern}, key)  # not `re`, whose time has no bound
+    except (jsonschema_rs.ValidationError, ValueError):
+        return False
+
+
+def _named(schema: Json, keyword: str) -> Json:
+    named = schema.get(keyword)
+    return named if is_object(named) else {}
+
+
+def target_of(reference: object, root: Json) -> Any:
+    """Return what a reference by pointer within a document leads to; None for any other reference."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    place: Any = root if reference == "#" or reference.startswith("#/") else None
+    for token in map(key_of, unquote(reference).split("/")[1:]):
+        if is_array(place):
+            place = place[int(token)] if token.isdecimal() and int(token) < len(place) else None
+        else:
+            place = place.get(token) if is_object(place) else None
+    return place
+
+
+def dereferenced(schema: Any, root: Json) -> Any:
+    """Return what a schema refers to, if it is only a reference; else the schema."""
+    for _ in range(16):
+        if not is_object(schema) or "$ref" not in schema:
+            break
+        schema = target_of(schema["$ref"], root)
+    return schema
+
+
+def key_of(token: str) -> str:
+    """Return the key that a token of a JSON Pointer says (RFC 6901)."""
+    return token.replace("~1", "/").replace("~0", "~")
+
+
+def judgements(schema: Json, value: Any, most: int) -> int:
+    """Count how often a reader that remembers nothing judges parts of a value, up to a little over `most`."""
+    counts: dict[tuple[int, int], int] = {}
+    pending: list[tuple[Any, Any, bool]] = [(schema, value, False)]
+    while pending:
+        asked, part, is_done = pending.pop()
+        key = id(asked), id(part)
+        if is_done:
+            count: dict[str, list[int]] = {}
+            for each in applications(asked, part, schema):
+                count.setdefault(each.keyword, []).append(counts.get((id(each.schema), id(each.part)), 1))
+            if "discriminator" in asked and "oneOf" in count:  # pydantic tries the one that the tag names
+                count["oneOf"] = [max(count["oneOf"])]
+            counts[key] = 1 + sum(map(sum, count.values()))
+            if counts[key] > most:
+                return most + 1
+        elif key not in counts and is_object(asked):
+            if len(counts) > most:
+                return most + 1
+            counts[key] = 1
+            pending.append((asked, part, True))
+            pending += [(each.schema, each.part, False) for each in applications(asked, part, schema)]
+    return counts[id(schema), id(value)]

@@ -1,18 +1,21 @@
 """Fill what arguments leave out with the defaults of their schema, so that two calls can be compared."""
 
-from typing import Any, cast
+from typing import Any
 
-from sigadapt.schemas.json_values import Json
-from sigadapt.schemas.references import target_of
+import jsonschema_rs
+
+from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.schemas.subschemas import applications
 
 _MOST_LEVELS = 64  # of arguments and references; deeper ones are left as they are
+_WHOLE = ("$ref", "allOf", "anyOf", "oneOf")
+_PARTS = ("properties", "patternProperties", "additionalProperties", "items")
 
 
 def with_defaults(args: Json, schema: Json) -> Json:
     """Return arguments with the default of each property that is left out, at every depth.
 
-    `properties`, `items`, `prefixItems`, `allOf` and references within the document are followed. Nothing is
-    changed in place.
+    Of alternatives, the first that the value fits counts. Nothing is changed in place.
 
     Args:
         args: decoded arguments.
@@ -27,32 +30,29 @@ def with_defaults(args: Json, schema: Json) -> Json:
 
 
 def _filled(value: Any, schema: Any, root: Json, level: int) -> Any:
-    if not isinstance(schema, dict) or level > _MOST_LEVELS:
+    if not is_object(schema) or level > _MOST_LEVELS:
         return value
-    known = cast("Json", schema)
-    referred = target_of(known["$ref"], root) if isinstance(known.get("$ref"), str) else None
-    for part in (referred, *_listed(known.get("allOf"))):
-        if part is not None:
-            value = _filled(value, part, root, level + 1)
-    if isinstance(value, dict):
-        properties: Any = known.get("properties")
-        if isinstance(properties, dict):
-            return _object(cast("Json", value), cast("Json", properties), root, level)
-    elif isinstance(value, list):
-        items = cast("list[Any]", value)
-        first = _listed(known.get("prefixItems"))
-        schemas = [first[n] if n < len(first) else known.get("items") for n in range(len(items))]
-        return [_filled(item, each, root, level + 1) for item, each in zip(items, schemas, strict=True)]
-    return cast("Any", value)
-
-
-def _object(value: Json, properties: Json, root: Json, level: int) -> Json:
-    filled = {name: _filled(item, properties.get(name), root, level + 1) for name, item in value.items()}
-    for name, schema in properties.items():
-        if name not in filled and isinstance(schema, dict) and "default" in schema:
-            filled[name] = schema["default"]
+    filled: Any = value.copy() if is_object(value) or is_array(value) else value
+    chosen: set[str] = set()
+    for keyword, held, key, part in applications(schema, value, root):
+        if keyword in _PARTS:
+            filled[key] = _filled(filled[key], held, root, level + 1)
+        elif keyword in _WHOLE and keyword not in chosen:
+            if keyword in ("anyOf", "oneOf"):
+                if not _fits(part, held, root):
+                    continue
+                chosen.add(keyword)
+            filled = _filled(filled, held, root, level + 1)
+    if is_object(filled) and is_object(properties := schema.get("properties")):
+        for name, held in properties.items():
+            if name not in filled and is_object(held) and "default" in held:
+                filled[name] = held["default"]
     return filled
 
 
-def _listed(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+def _fits(value: Any, schema: Any, root: Json) -> bool:
+    shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    try:
+        return jsonschema_rs.is_valid({**schema, **shared} if is_object(schema) else schema, value)
+    except (jsonschema_rs.ValidationError, ValueError):  # a part that does not compile alone
+        return False

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.schemas.references import target_of
 from sigadapt.schemas.repeated_keys import decode, object_of
+from sigadapt.schemas.subschemas import target_of
 
 _LEVELS = 100
 _MOST_DIGITS = 4_000

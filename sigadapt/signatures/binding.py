@@ -16,7 +16,6 @@ The details:
 
 import copy
 from collections.abc import Callable, Iterator
-from types import MethodType
 from typing import Any, TypeAlias, cast
 
 import pydantic
@@ -24,11 +23,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, compact, cut, listed, short_pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
-from sigadapt.signatures.sources.snapshots import Snapshot, of_annotation, same
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 
 _Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
@@ -38,9 +35,6 @@ _MOST_JUDGED = 40_000
 """How often pydantic may judge parts of a call. That is a second's work if every alternative fails."""
 
 _OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
-_OTHERS = "**"
-_ADAPTERS: WeakCache[dict[str, tuple[Snapshot, _Adapter]]] = WeakCache()
-"""The adapter of each parameter of a callable, with the snapshot of its type. `**` is for `**kwargs`."""
 
 
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
@@ -56,47 +50,35 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     if decl.judgements(args, _MOST_JUDGED) > _MOST_JUDGED:
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
-    bind = _model_arguments if models.accepts(decl.func) else _arguments
-    bound = bind(cast("Any", decl.func), args)
+    bound = _model_arguments(decl.func, args) if models.accepts(decl.func) else _arguments(decl.func, args)
     return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
 
 
 def _arguments(func: Callable[..., Any], args: Json) -> "Json | list[ErrorDetails]":
     types = programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
-    bound, errors = _by_annotation(func, types, args)
-    return errors or bound | _filled(func, types, args)
+    bound, errors = _by_annotation(types, args)
+    if errors:
+        return errors
+    for name in types.filled.difference(args):
+        adapter = _adapter(types.named[name])
+        default = adapter.get_default_value() if adapter else None
+        if default:
+            bound[name] = default.value
+    return bound
 
 
-def _by_annotation(
-    func: Callable[..., Any], types: callables.Types, args: Json
-) -> tuple[Json, list[ErrorDetails]]:
+def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:
     """Return the arguments by their annotations, and the errors of those that stay as sent instead."""
     bound: Json = {}
     errors: list[ErrorDetails] = []
     for name, value in args.items():
-        adapter = _adapter_for(func, types, name)
+        adapter = _adapter(types.named.get(name, types.others))
         try:
             bound[name] = adapter.validate_json(compact(value)) if adapter else copy.deepcopy(value)
         except pydantic.ValidationError as error:
             bound[name] = copy.deepcopy(value)
             errors += _details(error, name)
     return bound, errors
-
-
-def _filled(func: Callable[..., Any], types: callables.Types, args: Json) -> Json:
-    adapters = {name: _adapter_for(func, types, name) for name in types.filled if name not in args}
-    defaults = {name: adapter.get_default_value() for name, adapter in adapters.items() if adapter}
-    return {name: default.value for name, default in defaults.items() if default}
-
-
-def _adapter_for(func: Callable[..., Any], types: callables.Types, name: str) -> _Adapter:
-    annotation = types.named.get(name, types.others)
-    name = name if name in types.named else _OTHERS
-    known = _ADAPTERS.of(func.__func__ if isinstance(func, MethodType) else func, dict)
-    snapshot = of_annotation(annotation)
-    if name not in known or not same(known[name][0], snapshot):  # (one snapshot)
-        known[name] = snapshot, _adapter(annotation)
-    return known[name][1]
 
 
 def _adapter(annotation: Any) -> _Adapter:
@@ -131,7 +113,7 @@ def _validated(made: pydantic.BaseModel, args: Json) -> Json:
 def _annotated(made: pydantic.BaseModel, args: Json) -> Json:
     model = type(made)
     types = {key: model.model_fields[name].annotation for key, name in _fields_of(model).items()}
-    return _by_annotation(model, callables.Types(types), args)[0] | (made.model_extra or {})
+    return _by_annotation(callables.Types(types), args)[0] | (made.model_extra or {})
 
 
 def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:

@@ -17,7 +17,6 @@ from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.schemas.json_values import Json, compact, cut, equal_json
-from sigadapt.schemas.refused_arguments import RefusedArguments
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
@@ -313,6 +312,39 @@ def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
         path=flaw.path,
         altered=call.altered,
     )
+
+
+class RefusedArguments(dict[str, Any]):
+    """The arguments of a bad call. Reading a value, `items` and JSON work; `**arguments` raises.
+
+    It is true even if it is empty, because loops write `**(call.args or {})`.
+
+
+    Args:
+        values: the decoded arguments; empty if they could not be decoded.
+        call: the bad call, for the error.
+
+    Raises:
+        UnboundToolCall: when the arguments are unpacked or iterated.
+    """
+
+    def __init__(self, values: dict[str, Any], call: InvalidToolCall) -> None:
+        super().__init__(values.items())
+        self.call = call
+
+    def _refuse(self) -> NoReturn:
+        raise UnboundToolCall(self.call)
+
+    # Python unpacks a dict whose `__iter__` is its own through `keys`.
+    def __iter__(self) -> Iterator[str]:
+        self._refuse()
+
+    def keys(self) -> NoReturn:
+        """Raise the error that says what is wrong."""
+        self._refuse()
+
+    def __bool__(self) -> bool:
+        return True
 
 
 class RefusedToolCall(ToolCall):

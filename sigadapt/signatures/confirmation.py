@@ -11,7 +11,7 @@ from inspect import iscoroutine
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check_json
+from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import by_name

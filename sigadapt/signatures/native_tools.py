@@ -12,7 +12,7 @@ The provider itself runs them, so nothing here chooses them by name or validates
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
-from sigadapt.schemas.checking.schema import check_json
+from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, closest
 from sigadapt.signatures.sources.dicts import PROVIDER_TOOL_KEYS
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 import jiter
 
-from sigadapt.schemas.references import key_of
+from sigadapt.schemas.subschemas import key_of
 
 _LONGEST = 100_000  # characters of arguments that are searched
 _AROUND = 28  # characters shown on each side of a place

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from inspect import currentframe
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import dspy
@@ -19,8 +18,7 @@ import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.checking.schema import (
+from sigadapt.schemas.checking import (
     Checked,
     check,
     check_json,
@@ -33,9 +31,9 @@ from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
-from sigadapt.signatures.sources.stamps import Stamp, is_unchanged, owner_of, stamp_of
 
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
 
@@ -133,12 +131,11 @@ class ToolDecl(Runnable):
     else:
 
         def __getattr__(self, name: str) -> Any:
-            """Return a part of a declaration that was made of its text, when it is first asked for."""
+            """Return a new copy of a part, such as `parameters`: whoever edits it edits no declaration."""
             text = self.__dict__.get("text")
             if text is None or name not in text.parts:
                 raise AttributeError(name)
-            part = self.__dict__[name] = text.part(name)
-            return part
+            return text.part(name)
 
     def __post_init__(self) -> None:
         _check_fields(self)
@@ -149,8 +146,7 @@ class ToolDecl(Runnable):
         checked = check(self.parameters, tool=self.name)
         for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
-        text = Text(_written(self.__dict__), checked)
-        self.__dict__.update({name: text.part(name) for name in text.parts}, text=text)
+        _keep_as_text(self, checked)
 
     @classmethod
     def of(
@@ -319,11 +315,7 @@ class ToolDecl(Runnable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         functions = {"func": self.func, "requires_confirmation": self.requires_confirmation}
-        kept = {
-            key: value if pickle_fault(value) is None else LostFunction(self.name, key)
-            for key, value in functions.items()
-            if callable(value)
-        }
+        kept = {key: _pickled(self.name, key, each) for key, each in functions.items() if callable(each)}
         return _unpickled, (saved(self), kept)
 
 
@@ -331,7 +323,7 @@ ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
 
 
 class LostFunction:
-    """What stands in a pickled declaration for a function that pickle cannot take, such as a lambda.
+    """What a pickled declaration holds in place of a function that cannot be pickled, as of a live session.
 
     The declaration can be sent, and calls can be checked against it. What needs the function is an error that
     says why: `ToolCall.bind`, `ToolCalls.awaiting_confirmation`, running the tool.
@@ -351,7 +343,7 @@ class LostFunction:
             f"its {self.field} was lost, because pickle could not take it",
             code="lost_function",
             tool=self.tool,
-            fix="Define the function at the top level of a module, or declare the tool anew.",
+            fix="Declare the tool again where it is loaded.",
         )
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
@@ -359,35 +351,27 @@ class LostFunction:
         raise self.refusal()
 
 
-def pickle_fault(value: object) -> Exception | None:
-    """Say why a value cannot be pickled by the pickler at work, pickle or cloudpickle; None where it can."""
-    if value is None or isinstance(value, bool):
-        return None
+def by_value(value: object) -> bytes:
+    """Pickle a value with cloudpickle, which also takes lambdas and what was made in a function.
+
+    Raises:
+        Exception: whatever the value's own classes raise, as a lock or a live session does.
+    """
+    import cloudpickle  # noqa: PLC0415  (only who pickles needs it)
+
+    return cloudpickle.dumps(value)
+
+
+def _pickled(tool: str, field: str, function: Any) -> bytes:
     try:
-        _dumps_at_work()(value)
-    except Exception as error:  # noqa: BLE001  (whatever the value's own classes raise)
-        return error
-    return None
+        return by_value(function)
+    except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
+        return by_value(LostFunction(tool, field))
 
 
-def _dumps_at_work() -> Callable[[object], bytes]:
-    """Return the `dumps` of the pickler that asks: cloudpickle's, which takes more, or pickle's."""
-    # DSPy saves programs with cloudpickle. Ray, joblib and Spark bring copies of it under names of their own.
-    # Nothing but the frames of its modules tells a value that one of them is at work.
-    frame = currentframe()
-    while frame is not None:
-        if (
-            "cloudpickle" in str(frame.f_globals.get("__name__")).split(".")
-            and "CloudPickler" in frame.f_globals
-        ):
-            return frame.f_globals["dumps"]
-        frame = frame.f_back
-    return pickle.dumps
-
-
-def _unpickled(source: Json, functions: Json) -> ToolDecl:
-    decl = ToolDecl.of(source)
-    return altered(decl, **functions) if functions else decl
+def _unpickled(source: Json, functions: dict[str, bytes]) -> ToolDecl:
+    fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
+    return altered(ToolDecl.of(source), **fields)
 
 
 def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
@@ -416,24 +400,21 @@ def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
     merged = {**(decl.extras or {}), **extras}
     copy = altered(decl)
     copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
-    copy.__dict__["extras"] = merged
+    copy.__dict__.pop("extras", None)
     return copy
 
 
-_DECLARED: WeakCache[tuple[Stamp, dict[str, Any]]] = WeakCache()
-"""The fields of a declaration, without its function, by the function or MCP tool that was declared."""
+_DECLARED: DeclaredCache[dict[str, Any]] = DeclaredCache()
+"""The fields of the declaration of a function or MCP tool, without the function."""
 
 
 def declared_before(source: object) -> ToolDecl | None:
-    """Return a new declaration of a source that was declared before, if the source has not changed since."""
-    known = _DECLARED.get(owner_of(source))
-    if known is None or not is_unchanged(source, known[0]):
+    """Return a new declaration of a function or MCP tool that has not changed since it was declared."""
+    fields = _DECLARED.get(source)
+    if fields is None:
         return None
     decl = object.__new__(ToolDecl)
-    values = decl.__dict__
-    values.update(known[1])
-    if type(known[0]) is not bytes:
-        values["func"] = source
+    decl.__dict__.update(fields, func=source if callable(source) else None)
     return decl
 
 
@@ -443,15 +424,12 @@ def declared(source: object) -> list[ToolDecl] | None:
     Raises:
         InvalidToolDecl: as ToolDecl and ToolDecl.of.
     """
-    stamp = stamp_of(source)
     raw = describe_source(source)
     if raw is None:
         return None
     decls = list(map(declare, raw))
-    if stamp is not None:
-        values = decls[0].__dict__
-        made = {key: value for key, value in values.items() if key != "func" and not isinstance(value, dict)}
-        _DECLARED.put(owner_of(source), (stamp, made))
+    if len(decls) == 1:
+        _DECLARED.put(source, {key: value for key, value in decls[0].__dict__.items() if key != "func"})
     return decls
 
 
@@ -467,14 +445,19 @@ def declare(raw: RawDecl) -> ToolDecl:
     if not fields.pop("derived") or fields["extras"] is not None or fields["format"] is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
-    decl.__dict__.update(fields, text=Text(_written(fields)))
+    decl.__dict__.update(fields)
     _check_fields(decl)
+    _keep_as_text(decl)
     return decl
 
 
-def _written(fields: dict[str, Any]) -> dict[str, bytes]:
+def _keep_as_text(decl: ToolDecl, checked: Checked | None = None) -> None:
+    fields = decl.__dict__
     parts = {name: fields[name] for name in ("parameters", "returns", "extras", "format")}
-    return {name: compact(part).encode() for name, part in parts.items() if part is not None}
+    written = {name: compact(part).encode() for name, part in parts.items() if part is not None}
+    for name in written:
+        del fields[name]  # `__getattr__` reads it from the text
+    fields["text"] = Text(written, checked)
 
 
 def saved(decl: ToolDecl) -> Json:

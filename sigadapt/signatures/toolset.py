@@ -5,6 +5,7 @@ return a new toolset, which changes the tools of the old one; `combined` joins s
 generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
 """
 
+import pickle
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +22,7 @@ from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import ToolDecl, altered, pickle_fault
+from sigadapt.signatures.tool_decl import ToolDecl, altered, by_value
 from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, is_iterable
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -273,22 +274,26 @@ class Toolset(SeveralTools):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = [
-            ("its source", self.source),
-            *(("what is done to its tools", each) for each in self.transforms),
-        ]
-        for what, part in parts:
-            fault = pickle_fault(part)
-            if fault is not None:
-                raise InvalidToolDecl(
-                    f"toolset {self.name!r} cannot be pickled, because of {what}: {fault}",
-                    code="not_picklable",
-                    fix="Use functions of a module's top level, and make live sessions where it is loaded.",
-                ) from fault
-        return Toolset, (self.name, self.source, self.transforms)
+        source = self._pickled("its source", self.source)
+        transforms = [self._pickled("what is done to its tools", each) for each in self.transforms]
+        return _unpickled, (self.name, source, transforms)
+
+    def _pickled(self, what: str, part: object) -> bytes:
+        try:
+            return by_value(part)
+        except Exception as error:
+            raise InvalidToolDecl(
+                f"toolset {self.name!r} cannot be pickled, because of {what}: {error}",
+                code="not_picklable",
+                fix="Make live sessions where the toolset is loaded.",
+            ) from error
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
+
+
+def _unpickled(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
+    return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
 
 
 def _filtered(

@@ -97,7 +97,8 @@ def built(run: Callable[[], object]) -> int:
 
 def test_what_does_not_change_is_compiled_once() -> None:
     """call-cost: What does not change from call to call is compiled once."""
-    engine, decls, predict = Engine(), ToolDecls(echo), dspy.Predict(Ask)
+    fresh: Any = Ask.with_instructions("Answer with the tools.")
+    engine, decls, predict = Engine(), ToolDecls(echo), dspy.Predict(fresh)
     with quiet(engine):
         assert built(lambda: predict(question="1", tools=decls)) > 0
         assert built(lambda: predict(question="2", tools=decls)) == 0

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas import checking as schema
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import schema
 
 
 def of(**properties: Any) -> dict[str, Any]:

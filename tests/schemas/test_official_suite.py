@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check, flaw_in
+from sigadapt.schemas.checking import check, flaw_in
 from sigadapt.schemas.json_values import Json
 
 ARCHIVE = os.environ.get("SIGADAPT_SCHEMA_SUITE", "")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check, flaw_in
+from sigadapt.schemas.checking import check, flaw_in
 
 
 def refusal(parameters: dict[str, Any]) -> InvalidToolDecl:

@@ -4,7 +4,6 @@ import dataclasses
 import datetime as dt
 import enum
 import functools
-import gc
 import json
 import pickle
 import uuid
@@ -24,7 +23,6 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
 from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecl, ToolDecls, UnboundToolCall
-from sigadapt.signatures import binding
 
 
 class Color(enum.Enum):
@@ -602,23 +600,15 @@ def test_a_misfit_never_reaches_the_tool(source: Any):
     assert ran == []
 
 
-def test_an_adapter_is_made_once_and_again_when_its_annotation_changes():
+def test_an_annotation_that_changes_in_place_binds_as_it_is_now():
     """tool-call-outputs: Binding is pydantic's validation of each annotation."""
 
     def f(a: int, b: Color | None = None, c: int = Field(default=3)) -> None: ...
 
-    def adapters() -> dict[str, Any]:
-        return dict(vars(binding)["_ADAPTERS"].get(f))
-
-    bound(f, a=1, b="red")
-    first = adapters()
-    assert first.keys() == {"a", "b", "c"}
-    bound(f, a=2, b="red", c=1)
-    assert all(adapters()[name] is kept for name, kept in first.items())
+    assert bound(f, a=1, b="red") == {"a": 1, "b": Color.RED, "c": 3}
     f.__annotations__["a"] = str
     decl = ToolDecl.of(f, parameters={"type": "object"})
     assert call("f", a="x", b="red").bind(ToolDecls(decl)) == {"a": "x", "b": Color.RED, "c": 3}
-    assert adapters()["b"] is first["b"]
 
 
 def test_a_class_that_changes_in_place_binds_as_it_is_now():
@@ -633,24 +623,6 @@ def test_a_class_that_changes_in_place_binds_as_it_is_now():
     Changing.model_fields["n"].annotation = str
     Changing.model_rebuild(force=True)
     assert bound(f, it={"n": "x"})["it"].n == "x"
-
-
-def test_adapters_are_kept_by_callable_and_weakly():
-    def make() -> Callable[..., Any]:
-        def f(a: int) -> None: ...
-
-        return f
-
-    f = make()
-    kept = vars(binding)["_ADAPTERS"]
-    gc.collect()
-    before = len(kept)
-    bound(f, a=1)
-    bound(f, a=2)
-    assert len(kept) == before + 1
-    del f
-    gc.collect()
-    assert len(kept) == before
 
 
 def test_binding_warns_of_nothing():

@@ -80,7 +80,7 @@ def test_a_change_keeps_all_but_the_name():
     source = ToolDecl("a", "A.", {"type": "object"}, strict=True, long_running=True, func=search)
     (decl,) = Toolset("t", [source]).prefixed("x_").resolve()
     assert (decl.name, decl.description, decl.strict, decl.long_running) == ("x_a", "A.", True, True)
-    assert decl.parameters is source.parameters
+    assert decl.parameters == source.parameters
     assert decl.func is search
     assert source.name == "a"
 

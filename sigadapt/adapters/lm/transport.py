@@ -13,7 +13,7 @@ from sigadapt.adapters.lm.completions import completion_prompt, completion_setti
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
 from sigadapt.adapters.lm.routes import Controls, is_completion
-from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
+from sigadapt.adapters.lm.streams.call_tap import Answer, CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, shown
@@ -47,7 +47,7 @@ class _Ready(NamedTuple):
 
 def send(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[Any]:
+) -> list[Answer]:
     """Send a Request through the language model, once per candidate.
 
     Raises:
@@ -56,52 +56,52 @@ def send(
     """
     if is_completion(lm):
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
-        return [cast("Any", lm)(prompt, **settings, **each)[0] for each in controls.executions()]
+        model: Any = lm
+        return [Answer(model(prompt, **settings, **each)[0]) for each in controls.executions()]
     ready = _ready(lm, sent, route, controls, subscribe)
-    responses = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(responses))
-    return responses
+    answers = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
+    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    return answers
 
 
 async def asend(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[Any]:
+) -> list[Answer]:
     """Send a Request as `send` does, but await the answers."""
     if is_completion(lm):
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
-        return [
-            (await cast("Any", lm).acall(prompt, **settings, **each))[0] for each in controls.executions()
-        ]
+        model: Any = lm
+        return [Answer((await model.acall(prompt, **settings, **each))[0]) for each in controls.executions()]
     ready = _ready(lm, sent, route, controls, subscribe)
-    responses = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(responses))
-    return responses
+    answers = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
+    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    return answers
 
 
-def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
+def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            return lm(ready.request, **keywords)
+            return Answer(lm(ready.request, **keywords))
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
-        response = lm(ready.request, **keywords)
-    for item in tap.rest(response):
+        answer = Answer(lm(ready.request, **keywords))
+    for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
-    return response
+    return answer
 
 
-async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> lm15.Response:
+async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            return await lm.acall(ready.request, **keywords)
+            return Answer(await lm.acall(ready.request, **keywords))
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
-        response = await lm.acall(ready.request, **keywords)
-    for item in tap.rest(response):
+        answer = Answer(await lm.acall(ready.request, **keywords))
+    for item in tap.rest(answer):
         await stream.send(item)
-    return response
+    return answer
 
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:

@@ -61,12 +61,11 @@ def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
     prompts = rest_of(rest).prompts
     kind, own = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
     words = tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
-    entry = prompts.get(adapter)
-    if entry is not None and entry[0] == words:
-        return entry[1]
-    prompt = _compiled(adapter, rest)
-    if not _are_the_users(adapter, (*_DESCRIBING, *_OURS)):  # those may say something else each time
-        prompts.put(adapter, (words, prompt))
+    prompt = prompts.get(words)
+    if prompt is None:
+        prompt = _compiled(adapter, rest)
+        if not _are_the_users(adapter, _WORDS):  # those may say something else each time
+            prompts[words] = prompt
     return prompt
 
 

@@ -270,14 +270,14 @@ def _squeezed(text: str) -> str:
 
 
 def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
-    answered, error = until_error(events)
-    provider = provider_of_stream(answered, dialect)
-    if provider is None:
+    provider = provider_of_stream(events, dialect)
+    answered, error = until_error(events, provider)
+    if provider is None or not answered:
         if len(answered) == 1 and error is None:  # an answer that was not streamed
             return readings_of(answered[0], dialect)
         raise _unreadable({"error": error} if error else [*answered, {}][0], dialect)
     body = provider.assemble(answered)
-    readings, error = provider.read(body), error or error_in(body)
+    readings, error = provider.read(body), error or error_in(body, provider)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
     return [_failed(reading, error) for reading in readings] if error else readings

@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigadapt.providers import PROVIDERS
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, is_text
 from sigadapt.schemas.json_values import Json, cut, spelled
 
 
-def error_in(body: Json) -> str | None:
-    """Return the error message in a body or in an event of a stream; None if there is no error."""
+def error_in(body: Json, provider: Provider | None = None) -> str | None:
+    """Return the error message in a body or an event of a provider, or of any; None if there is no error."""
     error = body.get("error")
     if error:
         return _message(error)
     if body.get("type") == "error":
         return _message(body)
-    found: list[Any] = [provider.error_in(body) for provider in PROVIDERS]
-    own: Any = next((each for each in found if each is not None), None)
-    return None if own is None else _message(own)
+    for each in PROVIDERS if provider is None else (provider,):
+        own: Any = each.error_in(body)
+        if own is not None:
+            return _message(own)
+    return None
 
 
 def complaint_in(body: Json) -> str | None:
@@ -29,15 +32,15 @@ def complaint_in(body: Json) -> str | None:
     return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)
 
 
-def until_error(events: Sequence[Json]) -> tuple[Sequence[Json], str | None]:
+def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequence[Json], str | None]:
     """Return the events before the first error and its message; without an error, all events and None."""
     for n, event in enumerate(events):
-        message = error_in(event)
+        message = error_in(event, provider)
         if message is not None:
             return events[:n], message
     return events, None
 
 
 def _message(error: Any) -> str:
-    said = an_object(error).get("message", error)
-    return said if is_text(said) else cut(spelled(error))
+    message = an_object(error).get("message", error)
+    return message if is_text(message) else cut(spelled(error))

@@ -14,7 +14,7 @@ import pydantic_core
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check_json
+from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
 
 UNDERIVABLE = (

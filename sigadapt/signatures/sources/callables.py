@@ -12,8 +12,6 @@ The details:
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
  f. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
     lists all problems of a signature, with the callable's qualified name.
- g. The schemas are cached by function, for as long as it lives, and derived again if its snapshot differs.
-    They are cached as text, so that each declaration has its own schema object.
 """
 
 import functools
@@ -25,16 +23,14 @@ from types import FunctionType, GenericAlias, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, cast, get_args, get_origin
 
 import dspy
-import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.checking import check
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
-from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Function: TypeAlias = Callable[..., Any]
 
@@ -43,12 +39,6 @@ _DECLARES_NOTHING = (
     "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
     "functools.wraps"
 )
-
-
-class _Derived(NamedTuple):
-    description: str
-    parameters: bytes
-    returns: bytes | None
 
 
 class Types(NamedTuple):
@@ -87,53 +77,24 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the signature.
     """
-    if parameters is not None:
-        description = docstrings.parse(_doc_of(source)).description
-        return [RawDecl(_name_of(source), description, parameters, func=source)]
-    derived = _derived(source)
-    return [
-        RawDecl(
-            _name_of(source),
-            derived.description,
-            jiter.from_json(derived.parameters),
-            None if derived.returns is None else jiter.from_json(derived.returns),
-            func=source,
-            derived=True,
-        )
-    ]
-
-
-def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters. Parameters with a problem (f) are left out."""
-    try:
-        signature = _signature_of(_called(source), _qualified(source), [])
-    except InvalidToolDecl:
-        return Types({})
-    named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    return Types(named, signature.filled, signature.others)
-
-
-def _derived(source: _Function) -> _Derived:
-    called = _called(source)
-    is_bound = isinstance(called, MethodType)
-    key = called.__func__ if is_bound else called
-    if type(key) not in (FunctionType, functools.partial):
-        return _derive(source, called)
-    snapshot = of_callable(called) if called is source else (*of_callable(called), _doc_of(source))
-    return DERIVED.of(key, "method" if is_bound else "function", snapshot, lambda: _derive(source, called))
-
-
-def _derive(source: _Function, called: _Function) -> _Derived:
-    where = _qualified(source)
     docs = docstrings.parse(_doc_of(source))
+    raw = RawDecl(_name_of(source), docs.description, parameters, func=source)
+    if parameters is not None:
+        return [raw]
+    where = _qualified(source)
     problems: list[str] = []
-    signature = _signature_of(called, where, problems)
+    signature = _signature_of(_called(source), where, problems)
     schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
     problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
     if problems:
         _refuse(problems, where)
     for name, schema in schemas.properties.items():
-        _complete(schema, signature.parameters[name].default, docs.parameters.get(name))
+        default, description = signature.parameters[name].default, docs.parameters.get(name)
+        if default is not inspect.Parameter.empty:
+            with suppress(ValueError):  # (e)
+                schema["default"] = jsonable(default)
+        if description and "description" not in schema:
+            schema["description"] = description
     required = [name for name, p in signature.parameters.items() if p.default is p.empty]
     schema: Json = {
         "type": "object",
@@ -144,20 +105,17 @@ def _derive(source: _Function, called: _Function) -> _Derived:
     }
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
-    returns = _returns(signature.returns, docs.returns)
-    return _Derived(docs.description, _encoded(schema), None if returns is None else _encoded(returns))
+    return [raw._replace(parameters=schema, returns=_returns(signature.returns, docs.returns), derived=True)]
 
 
-def _encoded(schema: Json) -> bytes:
-    return compact(schema).encode()
-
-
-def _complete(schema: Json, default: Any, description: str | None) -> None:
-    if default is not inspect.Parameter.empty:
-        with suppress(ValueError):  # (e)
-            schema["default"] = jsonable(default)
-    if description and "description" not in schema:
-        schema["description"] = description
+def types_of(source: _Function) -> Types:
+    """Return the annotations of the parameters. Parameters with a problem (f) are left out."""
+    try:
+        signature = _signature_of(_called(source), _qualified(source), [])
+    except InvalidToolDecl:
+        return Types({})
+    named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return Types(named, signature.filled, signature.others)
 
 
 def _returns(annotation: Any, description: str | None) -> Json | None:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check_json
+from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import Json, closest, cut
 from sigadapt.signatures.sources.raw_decl import RawDecl

@@ -5,8 +5,8 @@ docstring sections, definitions that types share. So if `args` are those that DS
 describes the function instead. If the author gave other `args`, those are used; as in DSPy, an argument
 without a default is then required.
 
-`dspy.Tool.from_mcp_tool` forgets which arguments are required, so the MCP tool that it holds is described
-instead. Where DSPy made `args` of another JSON Schema, its descriptions still say `(Required)`.
+`dspy.Tool.from_mcp_tool` and `from_langchain` forget which arguments are required, but the descriptions that
+they write still say `(Required)`.
 
 A `dspy.Tool` of a ToolDecl, as DSPy's agents make it, says what the ToolDecl says.
 """
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 import dspy
 
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.sources import callables, docstrings, mcp
+from sigadapt.signatures.sources import callables, docstrings
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said
-from sigadapt.signatures.sources.snapshots import DERIVED, of_callable
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -98,9 +98,6 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         own = func.raw
         description = own.description if source.desc == func.__doc__ else source.desc
         return [own._replace(name=own_name, description=description)]
-    origin = _mcp_origin(func)
-    if origin is not None and _has_its_arguments(origin, args):
-        return [origin._replace(name=own_name, description=source.desc, func=func)]
     default, described = _by_dspy(func), source.arg_desc or {}
     if args != _described(default.args, described):
         return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
@@ -111,19 +108,6 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if description == default.desc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(default.desc)).description
     return [raw._replace(name=own_name, description=description)]
-
-
-def _mcp_origin(func: Any) -> RawDecl | None:
-    """What the MCP tool says that `dspy.Tool.from_mcp_tool` made the function of."""
-    if getattr(func, "__module__", None) != "dspy.utils.mcp":
-        return None
-    held = inspect.getclosurevars(func).nonlocals.get("tool")
-    return mcp.describe(held, None)[0] if mcp.accepts(held) else None
-
-
-def _has_its_arguments(origin: RawDecl, args: _Args) -> bool:
-    schema: Any = origin.parameters
-    return isinstance(schema, dict) and cast("Json", schema.get("properties") or {}).keys() == args.keys()
 
 
 def _as_written(source: dspy.Tool, args: _Args) -> Json:
@@ -142,10 +126,13 @@ def _described(args: _Args, described: dict[str, str]) -> _Args:
     }
 
 
+_BY_DSPY: DeclaredCache[_Default] = DeclaredCache()
+
+
 def _by_dspy(func: Callable[..., Any]) -> _Default:
-    return DERIVED.of(func, "by DSPy", of_callable(func), lambda: _derived_by_dspy(func))
-
-
-def _derived_by_dspy(func: Callable[..., Any]) -> _Default:
-    tool = dspy.Tool(func)
-    return _Default(cast("_Args", tool.args), tool.desc or "")
+    known = _BY_DSPY.get(func)
+    if known is None:
+        tool = dspy.Tool(func)
+        known = _Default(cast("_Args", tool.args), tool.desc or "")
+        _BY_DSPY.put(func, known)
+    return known

@@ -3,8 +3,11 @@
 The MCP SDK is not imported here. One of its objects exists only if the SDK is already imported.
 """
 
+import marshal
 import sys
 from typing import Any, cast
+
+import pydantic
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.raw_decl import RawDecl
@@ -19,9 +22,18 @@ def accepts(source: object) -> bool:
     return _is_a("Tool", source)
 
 
-def is_the_sdks(source: object) -> bool:
-    """Return whether the source is an MCP tool of the SDK's own class, which is data and nothing else."""
-    return any(type(source) is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES)
+def data_of(source: Any) -> bytes | None:
+    """Return the data of an MCP tool as bytes, to compare; None for anything that is not data alone."""
+    kind: object = source.__class__
+    if not any(kind is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES):
+        return None
+    fields: Json = source.__dict__
+    held = {k: part.__dict__ if isinstance(part, pydantic.BaseModel) else part for k, part in fields.items()}
+    try:
+        # Version 2 is the last format of marshal in which equal values always have equal bytes.
+        return marshal.dumps((held, source.__pydantic_extra__), 2)
+    except ValueError:
+        return None
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:

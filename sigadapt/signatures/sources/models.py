@@ -4,15 +4,13 @@ import inspect
 from typing import Any, TypeGuard, cast
 
 import dspy
-import jiter
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.checking import check
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import DERIVED, of_class
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
@@ -40,11 +38,6 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
     Raises:
         InvalidToolDecl: as `describe`.
     """
-    derived = DERIVED.of(model, "model", of_class(model), lambda: compact(_derive(model)).encode())
-    return cast("Json", jiter.from_json(derived))
-
-
-def _derive(model: type[pydantic.BaseModel]) -> Json:
     try:
         schema = model.model_json_schema(schema_generator=Untitled)
     except UNDERIVABLE as error:

@@ -14,26 +14,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MethodType
-from typing import Annotated, Any, NamedTuple, TypeGuard, cast
+from typing import Annotated, Any, TypeGuard, cast
 
 import dspy
-import jiter
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking.schema import check
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.checking import check
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.snapshots import DERIVED, of_fields
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
-
-
-class _Derived(NamedTuple):
-    parameters: bytes
-    returns: bytes | None
 
 
 def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
@@ -119,26 +112,19 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
         return RawDecl(name, signature.instructions, parameters)
-    known = DERIVED.of(signature, "signature", of_fields(signature.fields), lambda: _derive(signature))
-    returns = None if known.returns is None else jiter.from_json(known.returns)
-    return RawDecl(name, signature.instructions, jiter.from_json(known.parameters), returns, derived=True)
-
-
-def _derive(signature: type[dspy.Signature]) -> _Derived:
     where = f"{signature.__module__}.{signature.__qualname__}"
     schemas = schemas_of(_types(signature.input_fields))
     if schemas.problems:
         reason = "; ".join(f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items())
         fix = "Change its input fields, or give its schema: ToolDecl.of(signature, parameters=...)."
         raise InvalidToolDecl(reason, code="underivable", tool=where, fix=fix)
-    for name, schema in schemas.properties.items():
-        _complete(schema, name, signature.input_fields[name])
+    for key, part in schemas.properties.items():
+        _complete(part, key, signature.input_fields[key])
     schema = _object(schemas.properties, signature.input_fields) | {"additionalProperties": False}
     if schemas.defs:
         schema["$defs"] = schemas.defs
     check(schema, tool=where)
-    returns = _returns(signature)
-    return _Derived(compact(schema).encode(), None if returns is None else compact(returns).encode())
+    return RawDecl(name, signature.instructions, schema, _returns(signature), derived=True)
 
 
 def _object(properties: dict[str, Json], fields: Mapping[str, FieldInfo]) -> Json:

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from sigadapt.schemas.checking import schema
+from sigadapt.schemas import checking as schema
 from sigadapt.signatures.sources import annotations, callables
 
 T = TypeVar("T")

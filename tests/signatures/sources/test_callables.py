@@ -19,7 +19,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking import schema
+from sigadapt.schemas import checking as schema
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl
 

@@ -1,4 +1,4 @@
-"""Stamps: whatever changes in a source, its stamp is no longer its own."""
+"""Fingerprints: a function that changes is declared anew; what can change unseen is read each time."""
 
 import gc
 import typing
@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from sigadapt import ToolDecls
-from sigadapt.signatures.sources.stamps import is_unchanged, stamp_of
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 
 
 class Item(pydantic.BaseModel):
@@ -33,7 +33,13 @@ def set_part(name: str, value: Any) -> Callable[[Any], None]:
     return lambda function: setattr(function, name, value)
 
 
-FUNCTIONS: dict[str, Callable[[Any], object]] = {
+def kept(function: Any) -> DeclaredCache[str]:
+    cache = DeclaredCache[str]()
+    cache.put(function, "value")
+    return cache
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
     "name": set_part("__name__", "later"),
     "doc": set_part("__doc__", "Tell the time again."),
     "no doc": set_part("__doc__", None),
@@ -51,15 +57,14 @@ FUNCTIONS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_function_that_was_changed_has_another_stamp(change: Callable[[Any], object]):
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_function_that_was_changed_has_another_fingerprint(change: Callable[[Any], object]):
     """tool-declarations: A source that changed in place is declared as it is now."""
     function = made()
-    stamp = stamp_of(function)
-    assert stamp is not None
-    assert is_unchanged(function, stamp)
+    cache = kept(function)
+    assert cache.get(function) == "value"
     change(function)
-    assert not is_unchanged(function, stamp)
+    assert cache.get(function) is None
 
 
 FIXED = [int, list[int], dict[str, list[int]], int | None, Any, Literal["a", 1]]
@@ -68,8 +73,10 @@ QUOTED = ["int", "list[int]", "dict[str, Any] | None"]
 
 
 @pytest.mark.parametrize("annotation", [*FIXED, *OLD, *QUOTED], ids=repr)
-def test_types_that_nobody_can_change_have_a_stamp(annotation: Any):
-    assert stamp_of(made(annotation)) is not None
+def test_functions_of_types_that_nobody_can_change_are_kept(annotation: Any):
+    """call-cost: Tools that say the same are looked at and not read."""
+    function = made(annotation)
+    assert kept(function).get(function) == "value"
 
 
 OPEN = [
@@ -84,22 +91,15 @@ OPEN = [
 
 
 @pytest.mark.parametrize("annotation", OPEN, ids=repr)
-def test_types_that_can_change_have_none(annotation: Any):
-    assert stamp_of(made(annotation)) is None
+def test_functions_of_types_that_can_change_are_read_each_time(annotation: Any):
+    function = made(annotation)
+    assert kept(function).get(function) is None
 
 
 @pytest.mark.parametrize("default", [[1], {}, (1,), Item, pydantic.Field(1)], ids=repr)
-def test_defaults_that_can_change_have_none(default: Any):
-    assert stamp_of(made(default=default)) is None
-
-
-def test_a_name_in_a_quoted_annotation_is_looked_up_again(monkeypatch: pytest.MonkeyPatch):
-    """tool-declarations: A source that changed in place is declared as it is now."""
-    function = made("int")
-    stamp = stamp_of(function)
-    assert stamp is not None
-    monkeypatch.setitem(globals(), "int", str)
-    assert not is_unchanged(function, stamp)
+def test_functions_of_defaults_that_can_change_are_read_each_time(default: Any):
+    function = made(default=default)
+    assert kept(function).get(function) is None
 
 
 class Clock:
@@ -111,20 +111,13 @@ class Clock:
         return zone
 
 
-def test_a_method_and_its_function_have_different_stamps():
+def test_a_method_and_its_function_are_told_apart():
     one, another = Clock(), Clock()
-    stamp = stamp_of(one.now)
-    assert stamp is not None
-    assert is_unchanged(another.now, stamp)
-    assert not is_unchanged(Clock.now, stamp)
-    function = made()
-    assert stamp_of(function) is not None
-    assert not is_unchanged(function.__get__(one), stamp_of(function) or stamp)
+    cache = kept(one.now)
+    assert cache.get(another.now) == "value"
+    assert cache.get(Clock.now) is None
     assert [decl.func for decl in ToolDecls([another.now])] == [another.now]
-
-
-def test_a_method_whose_docstring_may_be_inherited_has_none():
-    assert stamp_of(Clock().bare) is None
+    assert kept(one.bare).get(one.bare) is None, "its docstring may be inherited"
 
 
 def mcp_tool(**parts: Any) -> Any:
@@ -147,32 +140,15 @@ TOOLS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("change", TOOLS.values(), ids=TOOLS)
-def test_an_mcp_tool_that_was_changed_has_another_stamp(change: Callable[[Any], object]):
+def test_an_mcp_tool_that_was_changed_is_declared_as_it_is_now(change: Callable[[Any], object]):
     """tool-declarations: A source that changed in place is declared as it is now."""
     tool = mcp_tool(annotations={"title": "Now"})
-    stamp = stamp_of(tool)
-    assert stamp is not None
-    assert is_unchanged(tool, stamp)
     before = ToolDecls([tool])
     assert ToolDecls([tool]) == before
     change(tool)
-    assert not is_unchanged(tool, stamp)
     fresh = tool.model_copy(deep=True)
     assert ToolDecls([tool]).to_openai() == ToolDecls([fresh]).to_openai()
     assert ToolDecls([tool]).tools[0].extras == ToolDecls([fresh]).tools[0].extras
-
-
-def test_mcp_tools_that_are_not_plain_data_have_none():
-    class Own(mcp.types.Tool):
-        pass
-
-    class Odd(dict[str, Any]):
-        pass
-
-    assert stamp_of(Own.model_validate(mcp_tool().model_dump(by_alias=True))) is None
-    tool = mcp_tool()
-    schema_of(tool)["properties"] = Odd()
-    assert stamp_of(tool) is None
 
 
 def test_a_declaration_made_again_is_its_own():
@@ -183,26 +159,27 @@ def test_a_declaration_made_again_is_its_own():
     assert one == another
     assert one.tools[0].func is function
     assert one.tools[1].func is None
-    for first, second in zip(one, another, strict=True):
-        assert first is not second
-        first.parameters["edited"] = True
-        assert "edited" not in second.parameters
-        assert "edited" not in first.to_openai()["function"]["parameters"]
-    for part in (one.tools[1].extras, one.tools[1].returns):
-        assert part is not None
-        part["edited"] = True
-    assert ToolDecls([function, tool]) == ToolDecls([function, tool])
-    assert "edited" not in str(ToolDecls([tool]).entries)
+    assert all(first is not second for first, second in zip(one, another, strict=True))
     with pytest.raises(AttributeError):
         one.tools[0].nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: B018
 
 
-def test_a_stamp_keeps_nothing_alive():
+@pytest.mark.parametrize("part", ["parameters", "returns", "extras"])
+def test_a_part_of_a_declaration_is_a_copy(part: str):
+    """tool-declarations: What is sent and what calls are checked by are one snapshot."""
+    (decl,) = ToolDecls([mcp_tool(annotations={"title": "Now"}, outputSchema={"type": "object"})])
+    before, sent = getattr(decl, part), decl.to_openai()
+    getattr(decl, part)["edited"] = True
+    assert getattr(decl, part) == before
+    assert decl.to_openai() == sent
+
+
+def test_a_kept_declaration_keeps_nothing_alive():
     """call-cost: Caches are bounded and weak."""
     function, tool = made(), mcp_tool()
-    known, stamps = [weakref.ref(function), weakref.ref(tool)], [stamp_of(function), stamp_of(tool)]
+    known = [weakref.ref(function), weakref.ref(tool)]
+    ToolDecls([function, tool]).canonical  # noqa: B018
     ToolDecls([function, tool]).canonical  # noqa: B018
     del function, tool
     gc.collect()
     assert [reference() for reference in known] == [None, None]
-    assert None not in stamps

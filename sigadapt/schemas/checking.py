@@ -12,13 +12,13 @@ A schema may be declared if it passes all of these checks (fail before the call,
 
 A schema is never changed or copied here. As Draft 2020-12 says, `format` is not asserted. Patterns are
 ECMA 262 regular expressions and run in linear time. A pattern with lookaround or backreferences stops after a
-fixed number of steps, and the value then does not fit.
+fixed number of steps, and the value then does not fit; long text is not searched with one at all.
 """
 
 import json
-from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple, NoReturn, cast
+import re
+from itertools import islice
+from typing import Any, NamedTuple, NoReturn
 
 import jsonschema_rs
 import orjson
@@ -26,16 +26,6 @@ import orjson
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.caches import BUDGET, BoundedCache
-from sigadapt.schemas.checking.effort import (
-    MAX_JUDGED,
-    MAX_STEPS,
-    Effort,
-    effort_of,
-    extent_of,
-    is_affordable,
-    remembered_in,
-)
-from sigadapt.schemas.checking.misfits import Misfit, Misfits
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -45,19 +35,26 @@ from sigadapt.schemas.json_values import (
     compact,
     cut,
     fault_in,
+    is_array,
+    is_object,
     pointer,
     short_pointer,
 )
-from sigadapt.schemas.references import References, check_references
-from sigadapt.schemas.subschemas import Place, subschemas
+from sigadapt.schemas.misfits import Misfits
+from sigadapt.schemas.references import check_references
+from sigadapt.schemas.subschemas import Place, judgements, subschemas
 
 MAX_VALUES = 100_000
 MAX_PATTERNS = 500
 
 _ENGINE = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=4 * 1024 * 1024)
+_OPTIONS: dict[str, Any] = {"pattern_options": _ENGINE, "offline": True}
+"""Without `offline`, the validator reads references from the network and from files (no network)."""
 _LONGEST_LIST = 1_200
 _MOST_ERRORS = 8
-_FEW_STEPS = 100_000  # that the validator may take to list errors which `misfits.py` knows nothing of
+_MOST_NAMED = 10_000
+_BEYOND_LINEAR = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k<")  # look-around and backreferences
+_LONGEST_SEARCHED = 20_000  # bytes; a pattern beyond linear time reads a text again from each character on
 
 _TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
 _OTHER_WORDS = {
@@ -82,12 +79,12 @@ class Checked(NamedTuple):
     Args:
         validator: the compiled schema.
         text: the schema's compact JSON text.
-        effort: how much work a check by it may take.
+        is_linear: whether its patterns take time in line with a text.
     """
 
     validator: jsonschema_rs.Validator
     text: str
-    effort: Effort
+    is_linear: bool
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
@@ -102,36 +99,29 @@ def check(schema: object, *, tool: str | None) -> Checked:
     Raises:
         InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of the offending keyword.
     """
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
-    root = cast("Json", schema)
-    check_json(root, tool=tool)
-    text = compact(root)  # after check_json, because `compact` writes NaN as null
-    validator = _VALIDATORS.get(text)
-    if validator is None:
-        validator = _checked(root, text, tool)
-        if len(text) <= _LONGEST_KEPT and '"pattern' not in text:  # a pattern may take half a megabyte
-            _VALIDATORS.put(text, validator, weight=len(text) * _COMPILED_WEIGHS)
-    return validator
+    check_json(schema, tool=tool)
+    text = compact(schema)  # after check_json, because `compact` writes NaN as null
+    known = _VALIDATORS.get(text)
+    if known is not None:
+        return known
+    _check_root(schema, tool)
+    places = list(subschemas(schema))
+    check_references(places, tool=tool)
+    for place in places:
+        if "type" in place.schema:
+            _check_type(place.schema["type"], tool, Path(place.path, "type"))
+    patterns = _patterns(places, tool)
+    checked = Checked(_compiled(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
+    if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
+        _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
+    return checked
 
 
 def check_text(text: str, *, tool: str | None) -> Checked:
     """Compile a schema that is given as compact JSON text; otherwise as `check`."""
     return _VALIDATORS.get(text) or check(json.loads(text), tool=tool)
-
-
-def _checked(root: Json, text: str, tool: str | None) -> Checked:
-    _check_root(root, tool)
-    places = list(subschemas(root))
-    references = check_references(places, tool=tool)
-    for place in places:
-        if "type" in place.schema:
-            _check_type(place.schema["type"], tool, Path(place.path, "type"))
-    _check_patterns(places, tool)
-    effort = effort_of(places, references)
-    if effort.of_value > MAX_JUDGED:
-        _refuse(f"its schemas may judge one value more than {MAX_JUDGED} times", tool, None)
-    return Checked(_compiled(root, tool), text, effort)
 
 
 def check_json(value: object, *, tool: str | None) -> None:
@@ -148,8 +138,7 @@ def check_json(value: object, *, tool: str | None) -> None:
 def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
     """Compile a schema, which also checks it against its metaschema (check e)."""
     try:
-        # Without `offline=True`, the validator reads references from the network and from files (no network).
-        return _draft_of(schema)(schema, pattern_options=_ENGINE, offline=True)
+        return _draft_of(schema)(schema, **_OPTIONS)
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             _refuse(error.message, tool, None, code="remote_ref")
@@ -169,46 +158,34 @@ def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
 
 def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     """Check arguments against a compiled schema."""
-    try:
-        is_small = len(orjson.dumps(args)) <= checked.effort.free_bytes
-    except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
-        is_small = False
-    try:
-        flaw = None if is_small else _unfit_to_judge(args, checked, tool)
-        if flaw is None and not checked.validator.is_valid(args):
-            flaw = _told(args, checked, tool)
-    except ValueError as error:  # text that is no Unicode
-        return Flaw("schema_mismatch", f"the arguments of {tool} are not JSON: {cut(str(error))}")
-    return flaw
+    flaw = _unfit_to_judge(args, checked, tool)
+    if flaw is not None or checked.validator.is_valid(args):
+        return flaw
+    told: list[str] = []
+    first: str | None = None
+    for misfit in islice(_misfits(checked).of(args), _MOST_ERRORS + 1):
+        if len(told) == _MOST_ERRORS or sum(map(len, told)) > _LONGEST_LIST:
+            told.append("and more")
+            break
+        where = short_pointer(misfit.keys)
+        told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
+        first = where if first is None else first
+    reasons = "; ".join(told) or "its parts do, but not the whole"
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", first or "")
 
 
 def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
     try:
-        if len(orjson.dumps(args)) <= checked.effort.free_bytes:
-            return None
+        size = len(orjson.dumps(args))
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
         fault = fault_in(args, levels=ARGUMENT_LEVELS)
         if fault is not None:
-            return Flaw(
-                "schema_mismatch", f"the arguments of {tool} are not JSON: {fault.reason}", fault.path
-            )
-    if _is_affordable(args, checked):
+            reason = f"the arguments of {tool} are not JSON: {fault.reason}"
+            return Flaw("schema_mismatch", reason, fault.path)
+        size = len(compact(args))
+    if checked.is_linear or size <= _LONGEST_SEARCHED:
         return None
     return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
-
-
-def _is_affordable(args: Json, checked: Checked) -> bool:
-    """Whether a check stays within the bounds; where it might not, the steps of these arguments count."""
-    extent = extent_of(args)
-    if is_affordable(checked.effort, extent):
-        return True
-    if not is_affordable(checked.effort, extent, 0):
-        return False
-    document = _document_of(checked)
-    steps = _walk(document).steps(
-        document.schema, args, MAX_STEPS, remembered_in(document.places, document.references)
-    )
-    return is_affordable(checked.effort, extent, steps)
 
 
 def misfitting(args: Json, checked: Checked) -> frozenset[str]:
@@ -217,68 +194,20 @@ def misfitting(args: Json, checked: Checked) -> frozenset[str]:
         return frozenset(args)
     if checked.validator.is_valid(args):
         return frozenset()
-    document = _document_of(checked)
-    walk = _walk(document, most=len(args) + 1, most_inside=1)
-    found = walk.of(document.schema, args)
-    if walk.is_exhausted or not found:
+    misfits = list(islice(_misfits(checked).of(args), _MOST_NAMED))
+    if len(misfits) in (0, _MOST_NAMED):
         return frozenset(args)
-    return frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
+    return frozenset(str(misfit.keys[0]) for misfit in misfits if misfit.keys)
 
 
 def judgements_in(args: Json, checked: Checked, most: int) -> int:
     """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`."""
-    if not checked.effort.recursive and extent_of(args).values * checked.effort.of_value <= most:
-        return 0
-    document = _document_of(checked)
-    return _walk(document).steps(document.schema, args, most)
+    return judgements(json.loads(checked.text), args, most) if "$ref" in checked.text else 0
 
 
-class _Document(NamedTuple):
-    """A schema, every schema in it, and what they refer to."""
-
-    schema: Json
-    places: list[Place]
-    references: References
-
-
-def _document_of(checked: Checked) -> _Document:
-    """The schema that was compiled: what its author holds may have changed since."""
-    schema: Json = json.loads(checked.text)
-    places = list(subschemas(schema))
-    return _Document(schema, places, check_references(places, tool=None))
-
-
-def _walk(document: _Document, *, most: int = _MOST_ERRORS + 1, most_inside: int = _MOST_ERRORS) -> Misfits:
-    compile_ = partial(_draft_of(document.schema), pattern_options=_ENGINE, offline=True)
-    return Misfits(document.references, compile_, most=most, most_inside=most_inside)
-
-
-def _told(args: Json, checked: Checked, tool: str) -> Flaw:
-    document = _document_of(checked)
-    found = _walk(document).of(document.schema, args) or _told_by_validator(args, checked)
-    if not found:
-        return Flaw("schema_mismatch", f"the arguments do not fit {tool}; where was not found out", "")
-    return Flaw(
-        "schema_mismatch", f"the arguments do not fit {tool}: {_listed(found)}", short_pointer(found[0].keys)
-    )
-
-
-def _told_by_validator(args: Json, checked: Checked) -> list[Misfit]:
-    effort = checked.effort
-    if effort.recursive or extent_of(args).values * effort.of_value > _FEW_STEPS:
-        return []
-    errors = checked.validator.iter_errors(args)
-    return [Misfit(tuple(error.instance_path), error.kind.name, cut(error.message)) for error in errors]
-
-
-def _listed(found: Sequence[Misfit]) -> str:
-    told: list[str] = []
-    for misfit in found[:_MOST_ERRORS]:
-        where = short_pointer(misfit.keys)
-        told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
-        if sum(map(len, told)) > _LONGEST_LIST:
-            break
-    return "; ".join(told) + ("; and more" if len(found) > len(told) else "")
+def _misfits(checked: Checked) -> Misfits:
+    schema: Json = json.loads(checked.text)  # what its author holds may have changed since
+    return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
 def _check_root(root: Json, tool: str | None) -> None:
@@ -291,7 +220,7 @@ def _check_root(root: Json, tool: str | None) -> None:
 
 
 def _check_type(words: object, tool: str | None, path: Path) -> None:
-    for word in cast("list[object]", words) if type(words) is list else [words]:
+    for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
             _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, path.pointer(), fix=_hint(word))
 
@@ -304,12 +233,15 @@ def _hint(word: str) -> str:
     return f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
 
 
-def _check_patterns(places: list[Place], tool: str | None) -> None:
-    named = (place.schema.get("patternProperties") for place in places)
-    count = sum("pattern" in place.schema for place in places)
-    count += sum(len(cast("Json", patterns)) for patterns in named if isinstance(patterns, dict))
-    if count > MAX_PATTERNS:  # each may take milliseconds to compile
+def _patterns(places: list[Place], tool: str | None) -> list[str]:
+    patterns: list[str] = []
+    for place in places:
+        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
+        patterns += [pattern] if isinstance(pattern, str) else []
+        patterns += named if is_object(named) else ()
+    if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
         _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
+    return patterns
 
 
 def _refuse(
