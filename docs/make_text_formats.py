@@ -7,8 +7,8 @@ example is read. Run this with `python3 tasks.py docs`.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sigadapt.text import FORMATS
 from sigadapt.text.contract import TextFormat
+from sigadapt.text.formats import FORMATS
 
 PAGE = Path(__file__).with_name("text_formats.md")
 HEAD = """# Calls written as text

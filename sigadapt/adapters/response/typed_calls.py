@@ -19,9 +19,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from sigadapt.providers.provider import CutOff, FreeText, Malformed, Reading
+from sigadapt.providers.provider import FreeText, Malformed, Reading
 from sigadapt.providers.reading import in_paragraphs
-from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
+from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -52,7 +52,7 @@ def arguments_of(sent: Any) -> Arguments:
         why = f"the provider could not read the call that the model wrote: {cut(sent.message)}"
         return sent.message, Flaw("malformed_call", why)
     if type(sent) is not CutOff:
-        return check_decoded(sent)
+        return sent if type(sent) is Unread else check_decoded(sent)
     if isinstance(sent.sent, str) and type(sent.sent) is not FreeText:
         return str(sent.sent), parse_arguments(sent.sent, cut_off=True)
     text = str(sent.sent) if type(sent.sent) is FreeText else check_decoded(sent.sent)[0]
@@ -147,7 +147,8 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
 
 def _chosen_names(choice: Json) -> list[str]:
     chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-    return [tool["function"]["name"] for tool in chosen]
+    parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
+    return [part["name"] for part in parts if "name" in part]
 
 
 def _moved(calls: Iterable[C], before: int) -> list[C]:
