@@ -29,6 +29,7 @@ OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 OPENSPEC = "@fission-ai/openspec@1.13.2"
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
+BUILT_WITH_THE_SITE = ("make_wires.py", "make_text_formats.py")
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 # What the demo of an installed wheel must print, on every wire and engine.
@@ -105,6 +106,8 @@ def docs() -> None:
     """Write the pages of docs/ that are measured, not typed."""
     install(TESTS)
     for script in sorted((ROOT / "docs").glob("make_*.py")):
+        if script.name in BUILT_WITH_THE_SITE:
+            continue
         run(command(VENV, "python"), script)
 
 
