@@ -57,14 +57,19 @@ def demo(*arguments: str) -> None:
 
 
 def test(*arguments: str) -> None:
-    """Run the tests, two at a time; arguments go to pytest."""
-    install(TESTS)
-    run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
+    """Run the tests, two at a time, the slow ones aside; arguments go to pytest."""
+    every_test("-m", "not slow", *arguments)
 
 
 def coverage() -> None:
-    """Run the tests with the coverage threshold of pyproject.toml."""
-    test("--cov")
+    """Run all tests, also the slow ones, with the coverage threshold of pyproject.toml."""
+    every_test("--cov")
+
+
+def every_test(*arguments: str) -> None:
+    """Run the tests, two at a time."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
 
 
 def fuzz(*arguments: str) -> None:
