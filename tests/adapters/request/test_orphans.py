@@ -44,7 +44,7 @@ def sent(
     inputs = {"question": "next?"} | inputs
     adapter = sigadapt.ChatAdapter(tool_calling=mode, orphans=orphans)
     with LoopbackProvider([Answer(text="Done.")]) as provider:
-        lm = lm_of(provider, wire, cache=False)
+        lm: Any = lm_of(provider, wire, cache=False)
         with dspy.context(lm=lm, adapter=adapter):
             history = dspy.History(messages=events)
             dspy.Predict(Talk)(tools=[look_up], history=history, **inputs)
