@@ -4,7 +4,7 @@ from typing import Any, Protocol, cast
 
 import pydantic
 
-from sigadapt.schemas.half_pairs import restored, savable
+from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
 
@@ -49,14 +49,12 @@ class ToolResult(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
-        if info.mode == "json":  # a Round restores its own
-            data = restored(data)
+    def _as_plain_data(cls, data: Any) -> Any:
         return _with_content(cast("dict[str, Any]", data)) if isinstance(data, dict) else data
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
-        return savable(dict(vars(self)))
+        return dict(vars(self))
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
@@ -72,7 +70,8 @@ class ToolResult(pydantic.BaseModel):
 
 def _with_content(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a result with its value as plain data if it has images, files or audio."""
-    value = data.get("value")
+    value = without_halves(data.get("value"))
+    data = {**data, "value": value}
     if data.get("is_content"):
         if not is_content(value):
             raise ValueError("the value of a result is not content, although it says so")
