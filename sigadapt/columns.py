@@ -13,7 +13,7 @@ numbers, and always have the same keys, so that a column has one type even if no
 import importlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import jiter
@@ -164,7 +164,7 @@ def _struct(fields: Mapping[str, str]) -> Any:
 
 def _pyarrow() -> Any:
     try:
-        return cast("Any", importlib.import_module("pyarrow"))
+        return importlib.import_module("pyarrow")
     except ModuleNotFoundError as error:
         raise InvalidOption(
             "Arrow types need pyarrow", code="missing_extra", fix="Install it: pip install 'sigadapt[ray]'."

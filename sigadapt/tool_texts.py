@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import dspy
 
@@ -27,19 +27,21 @@ def _predictor(name: str, text: str) -> dspy.Predict:
     asked = dspy.InputField(desc="what the tools were declared for")
     description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
     fields: Any = {"tool": (dict, tool), "asked": (dict, asked), "description": (str, description)}
-    return dspy.Predict(cast("Any", dspy.Signature)(fields, text))
+    new_signature: Any = dspy.Signature
+    return dspy.Predict(new_signature(fields, text))
 
 
-def _said(predictor: dspy.Predict) -> str:
+def _text_in(predictor: Any) -> str:
     """Return the text of a predictor."""
-    instructions: str = cast("Any", predictor.signature).instructions
+    instructions: str = predictor.signature.instructions
     return "" if instructions == _nothing() else instructions
 
 
 @cache
 def _nothing() -> str:
     """Return what DSPy writes in place of no instructions."""
-    return cast("Any", _predictor("", "").signature).instructions
+    predictor: Any = _predictor("", "")
+    return predictor.signature.instructions
 
 
 def _trace(predictor: dspy.Predict, tool: ToolDecl, asked: Json) -> None:
@@ -50,7 +52,7 @@ def _trace(predictor: dspy.Predict, tool: ToolDecl, asked: Json) -> None:
     inputs = {"tool": tool.to_openai()["function"], "asked": asked}
     while len(settings.trace) >= settings.max_trace_size:
         settings.trace.pop(0)
-    settings.trace.append((predictor, inputs, dspy.Prediction(description=_said(predictor))))
+    settings.trace.append((predictor, inputs, dspy.Prediction(description=_text_in(predictor))))
 
 
 class ToolTexts(dspy.Module):
@@ -108,7 +110,7 @@ class ToolTexts(dspy.Module):
 
     def _described(self) -> ToolDecls:
         """Return the program's own tools, made once for the same texts, so that requests share them."""
-        texts = tuple(map(_said, self.texts.values()))
+        texts = tuple(map(_text_in, self.texts.values()))
         if self.made[0] != texts:
             self.made = texts, self._describing(self.tools)
         return self.made[1]
@@ -118,17 +120,17 @@ class ToolTexts(dspy.Module):
         for name, predictor in self.texts.items():
             tool, parameter = _split(name, self.tools)
             if tool in held:
-                held[tool] = _described(held[tool], parameter, _said(predictor))
+                held[tool] = _described(held[tool], parameter, _text_in(predictor))
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
         """Return a text."""
-        return _said(self.texts[name])
+        return _text_in(self.texts[name])
 
     def __setitem__(self, name: str, text: str) -> None:
         """Replace a text."""
-        predictor = self.texts[name]
-        predictor.signature = cast("Any", predictor.signature).with_instructions(text)
+        predictor: Any = self.texts[name]
+        predictor.signature = predictor.signature.with_instructions(text)
 
     def _written(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)
@@ -159,7 +161,8 @@ def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
 
 
 def _properties(schema: Json | None) -> Json:
-    return cast("Json", (schema or {}).get("properties") or {})
+    properties: Json = (schema or {}).get("properties") or {}
+    return properties
 
 
 def _text_of(decl: ToolDecl, parameter: str | None) -> str:

@@ -12,13 +12,14 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeAlias, cast
+from typing import Annotated, Any, TextIO, TypeAlias, TypeGuard
 
 import dspy
 import typer
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt.schemas.json_values import is_array
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -72,7 +73,7 @@ async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[obje
 def _members(source: object) -> object:
     """Return the list of tools in the result of `list_tools`; anything else as it is."""
     listed = getattr(source, "tools", None)
-    return source if is_source(source) or not isinstance(listed, list) else cast("object", listed)
+    return source if is_source(source) or not is_array(listed) else listed
 
 
 async def _listed(command: str, log: TextIO) -> ToolDecls:
@@ -96,6 +97,16 @@ async def _listed(command: str, log: TextIO) -> ToolDecls:
         raise InvalidOption(reason, field="mcp", fix="Give a command that speaks MCP on stdio.") from error
 
 
+def is_several(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return whether a value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def members(value: Any) -> Sequence[Any]:
+    """Return the members of a list or a tuple, or the value as the only member."""
+    return value if is_several(value) else [value]
+
+
 def signature_of(text: str) -> Any:
     """Return the signature or the module of a program, by `module:name` or as a text with an arrow.
 
@@ -103,15 +114,16 @@ def signature_of(text: str) -> Any:
         InvalidOption: it is neither.
     """
     field = "signature"
+    new_signature: Any = dspy.Signature
     if "->" in text:
         try:
-            return cast("Any", dspy.Signature)(text)
+            return new_signature(text)
         except Exception as error:
             raise InvalidOption(f"{text!r} is not a signature: {error}", field=field) from error
-    found = loaded(text, field)
+    found: object = loaded(text, field)
     if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
         return found
-    kind = type(cast("object", found)).__name__
+    kind = type(found).__name__
     raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
 
 
@@ -120,11 +132,10 @@ def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
     known = list(names)
 
     def check(value: Any) -> Any:
-        given = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else [value]
-        for each in given:
+        for each in members(value):
             if each is not None and each not in known:
                 raise typer.BadParameter(f"{each!r} is not one of {', '.join(known)}.")
-        return cast("Any", value)
+        return value
 
     return check
 

@@ -6,17 +6,18 @@ description. It is a note if a wire gets a changed declaration, or if a paramete
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change, lowered
-from sigadapt.commands.arguments import McpOption, one_of, sources_of
+from sigadapt.commands.arguments import McpOption, members, one_of, sources_of
 from sigadapt.commands.printing import AsJson, emit, say
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -78,11 +79,11 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     return found
 
 
-async def checked(tools: object, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
+async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
     """Check tools."""
     findings: list[Finding] = []
     good: list[Origin] = []
-    for source in cast("Sequence[object]", tools) if isinstance(tools, (list, tuple)) else [tools]:
+    for source in members(tools):
         try:
             decls = await arun(resolving(source, RequestContext()))
         except SigadaptError as error:  # noqa: PERF203  (each is reported)
@@ -129,11 +130,12 @@ def _undescribed(decls: ToolDecls) -> Iterator[Finding]:
 
 
 def _parameters(decl: ToolDecl) -> Iterable[tuple[str, Any]]:
-    return cast("dict[str, Any]", decl.parameters.get("properties", {})).items()
+    properties: Json = decl.parameters.get("properties", {})
+    return properties.items()
 
 
 def _is_described(schema: Any) -> bool:
-    return isinstance(schema, dict) and bool({"description", "$ref"} & cast("dict[str, Any]", schema).keys())
+    return is_object(schema) and bool({"description", "$ref"} & schema.keys())
 
 
 def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Finding]:
@@ -203,8 +205,7 @@ async def _checked_sources(
     places: Sequence[str], servers: Sequence[str], routes: Mapping[str, Route]
 ) -> Report:
     sources = await sources_of(places, servers)
-    lists = [cast("list[object]", each) if isinstance(each, (list, tuple)) else [each] for each in sources]
-    return await checked([member for members in lists for member in members], routes)
+    return await checked([member for source in sources for member in members(source)], routes)
 
 
 def _style(line: str) -> str | None:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from dspy.utils.exceptions import LMError
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(words, prog_name="sigadapt", standalone_mode=False)
     except _UsageError as error:
-        said: str = cast("Any", error).format_message()
-        complain(f"{verb}: {said} See {verb} --help.")
+        usage: Any = error
+        complain(f"{verb}: {usage.format_message()} See {verb} --help.")
         return USAGE
     except SigadaptError as error:
         complain(f"{verb}: {sentence(error)}")

@@ -10,12 +10,13 @@ import textwrap
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 
 from sigadapt import __version__
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.places import printable
 
@@ -74,17 +75,18 @@ def quiet() -> None:
 def layout(value: Any, width: int = 78, depth: int = 0) -> str:
     """Write JSON in as few lines as fit the width, with escapes for what does not print."""
     line = _dumps(value)
-    if len(line) + len(_INDENT) * depth <= width or not isinstance(value, (dict, list)):
+    if len(line) + len(_INDENT) * depth <= width:
         return line
     inside, outside = _INDENT * (depth + 1), _INDENT * depth
-    if isinstance(value, dict):
-        known = cast("dict[str, Any]", value)
-        items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in known.items()]
+    if is_object(value):
+        items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in value.items()]
         opened, closed = "{", "}"
-    elif len(cast("list[Any]", value)) == 1:
+    elif not is_array(value):
+        return line
+    elif len(value) == 1:
         return f"[{layout(value[0], width, depth)}]"
     else:
-        items = [layout(item, width, depth + 1) for item in cast("list[Any]", value)]
+        items = [layout(item, width, depth + 1) for item in value]
         opened, closed = "[", "]"
     return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
 

@@ -5,7 +5,7 @@ import json
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import dspy
 
@@ -80,8 +80,9 @@ def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
         fix = "Leave out --react, or name a signature without tool fields."
         reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
         raise InvalidOption(reason, field="react", fix=fix)
+    tools: list[Any] = [*for_dspy(decls)]
     try:
-        return dspy.ReActV2(signature, tools=cast("Any", for_dspy(decls)))
+        return dspy.ReActV2(signature, tools=tools)
     except ValueError as error:
         raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
 

@@ -7,7 +7,7 @@ responses, and the real `dspy.LM` reads them, streams as streams.
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 import dspy
 import typer
@@ -153,9 +153,10 @@ def _instructions(body: Any) -> list[Any]:
 def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, Any]:
     if not streamed:
         return dict(program(**inputs).items())
-    pieces = list(cast("Any", dspy.streamify(program, async_streaming=False))(**inputs))
-    last = next(piece for piece in reversed(pieces) if isinstance(piece, dspy.Prediction))
-    return dict(cast("Any", last).items())
+    streamed_program: Any = dspy.streamify(program, async_streaming=False)
+    pieces: list[Any] = list(streamed_program(**inputs))
+    answer: Any = next(piece for piece in reversed(pieces) if isinstance(piece, dspy.Prediction))
+    return dict(answer.items())
 
 
 _NOT_THE_SAME = (

@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -28,7 +28,7 @@ from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, w
 from sigadapt.commands.programs import program_of
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -89,13 +89,12 @@ def shortened(value: Any, key: str = "") -> Any:
     """Return JSON with long texts and lists cut, each saying what was cut."""
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}… ({len(value)} characters)"
-    if isinstance(value, dict):
-        return {name: shortened(item, name) for name, item in cast("Json", value).items()}
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
+    if is_object(value):
+        return {name: shortened(item, name) for name, item in value.items()}
+    if is_array(value):
         most = _MOST if key not in ("tools", "functionDeclarations", "function_declarations") else 1
-        rest = [f"… and {len(items) - most} more"] if len(items) > most else []
-        return [*(shortened(item) for item in items[:most]), *rest]
+        rest = [f"… and {len(value) - most} more"] if len(value) > most else []
+        return [*(shortened(item) for item in value[:most]), *rest]
     return value
 
 

@@ -1,9 +1,9 @@
 """Weigh the parts of a request's body in bytes and tokens, whatever the provider's format."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 
 _TURNS = ("messages", "input", "contents")
 _LEAST = 40  # bytes of a field that has a row of its own
@@ -43,8 +43,8 @@ def _weighed(name: str, part: Any, count: Callable[[str], int]) -> Weight:
 def _parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
     if key in ("tools", "toolConfig"):
         yield from ((f"tool {_name_of(tool)}", tool) for tool in _tools(value))
-    elif key in _TURNS and isinstance(value, list):
-        for number, turn in enumerate(cast("list[Any]", value), 1):
+    elif key in _TURNS and is_array(value):
+        for number, turn in enumerate(value, 1):
             yield f"message {number}, {turn.get('role') or turn.get('type') or '?'}", turn
     elif len(compact(value).encode(errors="replace")) >= _LEAST:
         yield key, value
@@ -52,8 +52,8 @@ def _parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _tools(value: Any) -> Iterator[Any]:
     """Yield each tool alone, out of the lists and objects that hold several."""
-    items = cast("Json", value).get("tools", []) if isinstance(value, dict) else value
-    for tool in cast("list[Any]", items):
+    tools: list[Any] = value.get("tools", []) if is_object(value) else value
+    for tool in tools:
         declared = tool.get("functionDeclarations") or tool.get("function_declarations")
         yield from declared or [tool]
 

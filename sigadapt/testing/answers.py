@@ -7,9 +7,10 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from sigadapt.errors import SigadaptError
+from sigadapt.schemas.json_values import is_object
 
 
 class LoopbackError(SigadaptError):
@@ -68,13 +69,13 @@ class Call:
             value = json.loads(self.arguments)
         except ValueError:
             value = None
-        if not isinstance(value, dict):
+        if not is_object(value):
             raise LoopbackError(
                 f"the arguments {self.arguments!r} are not a JSON object, and this wire carries objects",
                 tool=self.name,
                 fix="Give an object, or use a wire that carries text (OpenAI; Anthropic streamed).",
             )
-        return cast("dict[str, Any]", value)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

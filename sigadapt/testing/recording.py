@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
+from sigadapt.schemas.json_values import is_object
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.received import Received
 
@@ -112,9 +113,9 @@ def _exchange_in(line: str) -> Exchange | None:
         known: Any = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(known, dict) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
+    if not is_object(known) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
         return None
-    held = {name: cast("Any", known[name]) for name in _FIELDS}
+    held = {name: known[name] for name in _FIELDS}
     return Exchange(**{**held, "response": held["response"].encode("utf-8", "surrogateescape")})
 
 

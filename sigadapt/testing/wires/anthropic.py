@@ -6,8 +6,9 @@ call's input as an object, a stream has it as JSON text. So only in a stream can
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
+from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.received import Received
 from sigadapt.testing.wires import openai_chat
@@ -128,5 +129,4 @@ def _usage(answer: Answer) -> dict[str, int]:
 
 def _made(request: Received) -> int:
     contents = [message["content"] for message in request.body.get("messages") or ()]
-    lists = [cast("list[dict[str, Any]]", content) for content in contents if isinstance(content, list)]
-    return sum(block["type"] == "tool_use" for blocks in lists for block in blocks)
+    return sum(block["type"] == "tool_use" for blocks in contents if is_array(blocks) for block in blocks)

@@ -8,8 +8,9 @@ with the whole item. The last event holds the whole response.
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
+from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.received import Received
 from sigadapt.testing.wires import openai_chat
@@ -147,5 +148,4 @@ def _opened(request: Received) -> dict[str, Any]:
 
 def _made(request: Received) -> int:
     asked = request.body.get("input")
-    items = cast("list[dict[str, Any]]", asked) if isinstance(asked, list) else []
-    return sum(item.get("type") == "function_call" for item in items)
+    return sum(item.get("type") == "function_call" for item in asked) if is_array(asked) else 0

@@ -4,7 +4,8 @@ Of a streamed answer, DSPy's engine keeps only the last event. The message that 
 arguments that it could not decode, refusals, and the calls and signatures that Gemini sends in an event each.
 Therefore every event is recorded. The end event's `provider_data` holds the recording, which DSPy's cache
 keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream. Whatever lm15 cannot read
-costs nothing but its place in the live stream.
+costs nothing but its place in the live stream. An error after text, a call or a finish reason ends the
+answer, and the Choice says how: lm15 would raise it, and what came would be lost.
 
 `exchange.py` attaches a Recorder to the provider of one request.
 """
@@ -19,11 +20,12 @@ from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
 from sigadapt.adapters.lm.streams.long_events import LongEvents
+from sigadapt.adapters.response.provider_errors import until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import Provider
+from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json
@@ -87,7 +89,7 @@ class Recorder:
         self._texts: list[str] = []
         self._finish: str | None = None
         self._deltas = CallDeltas()
-        self._is_started = self._is_ended = False
+        self._is_started = self._is_ended = self._is_failed = False
 
     def attached_to(self, provider: Lm15Provider) -> Any:
         """Return a copy of lm15's provider that records each event."""
@@ -103,6 +105,9 @@ class Recorder:
                 self._texts.append(text)
             try:
                 for each in parse(request, self._known(replace(event, data=text))):
+                    if isinstance(each, lm15.StreamErrorEvent) and self._answers():
+                        self._is_failed = True  # the Choice says what came, and how it ended
+                        return
                     yield from self._deltas.taken(each)
             except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
                 self._texts[-1:] = [without_depths(text)]
@@ -148,9 +153,16 @@ class Recorder:
         yield self.with_events(lm15.StreamEndEvent(finish_reason="stop"))
 
     def _came_to_its_end(self) -> bool:
+        return self._is_failed or any(reading.finish is not None for reading in self._readings())
+
+    def _answers(self) -> bool:
+        return any(reading.finish is not None or not reading.is_empty for reading in self._readings())
+
+    def _readings(self) -> list[Reading]:
+        """Return what the events before the first error say; nothing if they cannot be read."""
         try:
             events = [body for body in events_of(server_sent(self._texts)) if self._provider.is_event(body)]
         except UnreadableResponse:  # lm15's error stands
-            return False
-        readings = self._provider.read(self._provider.assemble(events)) if events else []
-        return any(reading.finish not in (None, "error") for reading in readings)
+            return []
+        events, _ = until_error(events, self._provider)
+        return self._provider.read(self._provider.assemble(events)) if events else []

@@ -1,0 +1,83 @@
+"""A stream that fails after something came ends as a whole answer does: with what came, told once."""
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from support import May, get_weather, lm_of
+
+import sigadapt
+from sigadapt.testing import LoopbackProvider
+
+Json = dict[str, Any]
+
+
+def sse(*events: Json) -> bytes:
+    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def gemini(*parts: Json, finish: str | None = None, **more: Any) -> Json:
+    end = {"finishReason": finish, **more} if finish else {}
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **end}]}
+
+
+def chunk(delta: Json) -> Json:
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+MESSAGE: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
+HALF: Json = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half"}}
+BEGUN: tuple[Json, ...] = (
+    {"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 1, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+)
+
+FAILURES: dict[str, tuple[str, bytes, str, str]] = {
+    "an error chunk": (
+        "openai",
+        sse(chunk({"content": "Half"}), {"error": {"code": 502, "message": "upstream died"}}),
+        "failed",
+        "upstream died",
+    ),
+    "overloaded": (
+        "anthropic",
+        sse(*BEGUN, HALF, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        "failed",
+        "Overloaded",
+    ),
+    "filtered": ("gemini", sse(gemini({"text": "Half"}), gemini(finish="SAFETY")), "filtered", "SAFETY"),
+}
+
+
+def streamed(wire: str, body: bytes, **options: Any) -> Any:
+    with LoopbackProvider(lambda _: body) as provider:
+        lm = lm_of(provider, wire, cache=False, num_retries=0)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
+            program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
+            return [*program(question="?", tools=[get_weather])][-1]
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_stream_that_fails_tells_what_came(name: str) -> None:
+    """tool-call-outputs: A stream that fails after text tells both."""
+    wire, body, code, told = FAILURES[name]
+    with pytest.raises(sigadapt.UnusableAnswer, match=told) as caught:
+        streamed(wire, body)
+    assert caught.value.code == code
+    assert caught.value.choice.text == "Half"
+
+
+def test_a_failure_before_anything_came_is_dspys() -> None:
+    """tool-call-outputs: A stream that fails after text tells both."""
+    limited: Json = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+    with pytest.raises(dspy.LMError, match="slow"):
+        streamed("anthropic", sse(BEGUN[0], limited))
+
+
+def test_a_malformed_call_in_a_stream_is_a_bad_call() -> None:
+    """response-choice: A call that the provider could not read is a bad call."""
+    malformed = gemini(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed: x")
+    calls = streamed("gemini", sse(gemini({"text": "Half"}), malformed), on_invalid="keep").calls
+    assert [(call.code, call.arguments) for call in calls.invalid] == [("malformed_call", "Malformed: x")]
