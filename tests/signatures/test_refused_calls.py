@@ -58,7 +58,7 @@ def test_no_tool_can_be_run_with_them(arguments: str, run: Any):
 
 
 def test_dspys_own_execute_fails_too():
-    with pytest.raises(RuntimeError, match="does not fit"):
+    with pytest.raises(UnboundToolCall, match="does not fit"):
         refused().execute({"add": anything})
 
 

@@ -18,10 +18,8 @@ from typing_extensions import Self
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
-from sigadapt.signatures.tool_results.pairing import in_order, results_by_id
+from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-
-_MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 
 
 class Round(pydantic.BaseModel):
@@ -103,12 +101,6 @@ class ToolResults(pydantic.BaseModel):
 
     def __add__(self, later: "ToolResults") -> "ToolResults":
         return ToolResults(rounds=(*self.rounds, *later.rounds))
-
-
-def complaint(call: InvalidToolCall) -> str:
-    """Return what is wrong with a call, for the model that made it to read."""
-    place = f" at {call.path}" if call.path else ""
-    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
 
 
 def result_text(value: Any) -> str:
