@@ -60,6 +60,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.text.layout import Layout
 
 Outputs: TypeAlias = list[dict[str, Any]]
 
@@ -98,7 +99,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         SigadaptError: for an error in the model's settings, the declarations, the options or the history.
     """
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
-    calling = calling_of(Call(call.lm, call.settings, plan.calls, adapter.field_marker, call.facts), options)
+    others = tuple(name for name in plan.outputs if name != plan.calls)
+    layout = Layout(plan.calls, adapter.field_marker, others)
+    calling = calling_of(Call(call.lm, call.settings, layout, call.facts), options)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:

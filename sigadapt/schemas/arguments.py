@@ -56,6 +56,13 @@ class Flaw(NamedTuple):
     path: str | None = None
 
 
+class Unread(NamedTuple):
+    """The text of a call that was not read, and why."""
+
+    text: str
+    flaw: Flaw
+
+
 def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
     """Decode the JSON text of a call's arguments."""
     try:

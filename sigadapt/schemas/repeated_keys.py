@@ -26,7 +26,8 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
     return made
 
 
-def _marked(pairs: list[tuple[str, Any]]) -> Json:
+def object_of(pairs: list[tuple[str, Any]]) -> Json:
+    """Return the object that pairs make: a `RepeatedKeys` if a key stands twice in it or in a value."""
     made = dict(pairs)
     return RepeatedKeys(pairs) if len(made) < len(pairs) or _holds_repeat(made.values()) else made
 
@@ -43,7 +44,7 @@ def _holds_repeat(values: Iterable[Any]) -> bool:
 
 
 _FAST = json.JSONDecoder(object_pairs_hook=_once)
-_MARKING = json.JSONDecoder(object_pairs_hook=_marked)
+_MARKING = json.JSONDecoder(object_pairs_hook=object_of)
 
 
 def decode_at(text: str, at: int = 0) -> tuple[Any, int]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.repeated_keys import decode, object_of
 from sigadapt.schemas.subschemas import target_of
 
 _LEVELS = 100
@@ -43,27 +44,29 @@ NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 # In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
 # models write shell commands with quotes inside and do not escape them.
 _AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")
+_EXPRESSION = re.compile(r"\s*(?:[+%*]|\.\w+\()|\s+['\"]")
 _PARTS = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
 
 
-def literal_at(text: str, at: int, level: int = 0) -> tuple[Any, int]:
+def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
     """Read the Python literal at a place and return it with the place behind it.
 
     Raises:
         ValueError: if there is no literal here, or one that is nested too deep.
     """
     # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
-    # count too.
+    # count too. Unless `is_strict`, a string ends at the first quote behind which Python could go on: models
+    # forget to escape the quotes in it.
     at = _space(text, at)
     if level > _LEVELS:
         raise ValueError("nested too deep")
     char = text[at : at + 1]
     if char in ("'", '"') and char:
-        return _string(text, at)
+        return _string(text, at, is_strict=is_strict)
     if char in ("[", "("):
-        return _sequence(text, at + 1, "]" if char == "[" else ")", level + 1)
+        return _sequence(text, at + 1, "]" if char == "[" else ")", level + 1, is_strict=is_strict)
     if char == "{":
-        return _braces(text, at + 1, level + 1)
+        return _braces(text, at + 1, level + 1, is_strict=is_strict)
     number = _NUMBER.match(text, at)
     if number is not None:
         return _number(number[0]), number.end()
@@ -88,7 +91,7 @@ def _number(digits: str) -> Any:
         return float(plain)
 
 
-def _string(text: str, at: int) -> tuple[str, int]:
+def _string(text: str, at: int, *, is_strict: bool) -> tuple[str, int]:
     quote = text[at]
     if text.startswith(quote * 3, at):
         end = text.find(quote * 3, at + 3)
@@ -104,8 +107,10 @@ def _string(text: str, at: int) -> tuple[str, int]:
         elif text[place] == "\\":
             part, place = _escape(text, place + 1)
             parts.append(part)
-        elif _AFTER_STRING.match(text, place + 1):
+        elif is_strict or _AFTER_STRING.match(text, place + 1):
             return "".join(parts), place + 1
+        elif _EXPRESSION.match(text, place + 1):
+            raise ValueError("an expression")
         else:
             parts.append(quote)
             place += 1
@@ -128,7 +133,7 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     return _ESCAPES.get(char, "\\" + char), at + 1
 
 
-def _sequence(text: str, at: int, close: str, level: int) -> tuple[list[Any], int]:
+def _sequence(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[list[Any], int]:
     items = list[Any]()
     while True:
         at = _space(text, at)
@@ -138,7 +143,7 @@ def _sequence(text: str, at: int, close: str, level: int) -> tuple[list[Any], in
             at = _comma(text, at)
             if text.startswith(close, at):
                 return items, at + 1
-        item, at = literal_at(text, at, level)
+        item, at = literal_at(text, at, level, is_strict=is_strict)
         items.append(item)
 
 
@@ -148,28 +153,26 @@ def _comma(text: str, at: int) -> int:
     return _space(text, at + 1)
 
 
-def _braces(text: str, at: int, level: int) -> tuple[Any, int]:
+def _braces(text: str, at: int, level: int, *, is_strict: bool) -> tuple[Any, int]:
     at = _space(text, at)
     if text.startswith("}", at):
         return {}, at + 1
-    _, behind = literal_at(text, at, level)
+    _, behind = literal_at(text, at, level, is_strict=is_strict)
     if not text.startswith(":", _space(text, behind)):
-        return _sequence(text, at, "}", level)
-    made: Json = {}
+        return _sequence(text, at, "}", level, is_strict=is_strict)
+    pairs = list[tuple[str, Any]]()
     while True:
-        key, at = literal_at(text, at, level)
+        key, at = literal_at(text, at, level, is_strict=is_strict)
         if isinstance(key, (list, dict)) or not text.startswith(":", at := _space(text, at)):
             raise ValueError("not a key")
-        value, at = literal_at(text, at + 1, level)
+        value, at = literal_at(text, at + 1, level, is_strict=is_strict)
         name = key if isinstance(key, str) else json.dumps(key)
-        if name in made:
-            raise ValueError("a key twice")
-        made[name] = value
+        pairs.append((name, value))
         at = _space(text, at)
         if not text.startswith("}", at):
             at = _comma(text, at)
         if text.startswith("}", at):
-            return made, at + 1
+            return object_of(pairs), at + 1
 
 
 def types_of(schema: Any, root: Json) -> set[str]:
@@ -278,7 +281,7 @@ def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:
     if not kinds or word[:1] not in ("[", "{"):
         return raw
     try:
-        value: Any = json.loads(word)
+        value: Any = decode(word)
     except (ValueError, RecursionError):
         try:
             value, end = literal_at(word, 0)

@@ -10,6 +10,7 @@ through a text and asks the formats whose opener it meets. Rules for every `read
  c. It is linear: each place is looked at a bounded number of times (`Scan.charge`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -28,9 +29,9 @@ MOST_PARAMETERS = 1_000
 class TextCall(NamedTuple):
     """One call that was read: the fields of a `RawCall`, by name."""
 
-    name: str
+    name: Any
     arguments: Any
-    id: str | None = None
+    id: Any = None
 
 
 class Found(NamedTuple):
@@ -47,6 +48,10 @@ class Found(NamedTuple):
     kept: str = ""
 
 
+def _alias(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+
+
 class Tools:
     """The declared tools: which written name means which tool, and the schema of its arguments.
 
@@ -58,11 +63,21 @@ class Tools:
     def __init__(self, schemas: Mapping[str, Json], *, undeclared: bool = False) -> None:
         self._schemas = schemas
         self._undeclared = undeclared
+        self._by_alias: dict[str, str] = {}
+        """By a name that a provider takes for one with dots or spaces: the only tool with that alias."""
+        aliases = [_alias(name) for name in schemas]
+        for name, alias in zip(schemas, aliases, strict=True):
+            if alias not in schemas and aliases.count(alias) == 1:
+                self._by_alias[alias] = name
 
     @property
     def takes_undeclared(self) -> bool:
         """Whether markup with a name that is not declared, or without one, is a call too."""
         return self._undeclared
+
+    def with_undeclared(self) -> "Tools":
+        """Return the same tools, with every name in markup as a call."""
+        return Tools(self._schemas, undeclared=True)
 
     def name_of(self, written: Any) -> str | None:
         """Return the tool that a written name means; None for no tool."""
@@ -70,9 +85,15 @@ class Tools:
             return None
         bare = written.strip()
         short = bare.removeprefix("functions.")
-        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}"):
+        # Models escape names for Markdown: `get\_weather`.
+        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}", bare.replace("\\_", "_")):
             if name in self._schemas:
                 return name
+        plain = bare.replace("\\_", "_")
+        if _alias(plain) in self._schemas:
+            return _alias(plain)
+        if plain in self._by_alias:
+            return self._by_alias[plain]
         return bare or None if self._undeclared else None
 
     def schema_of(self, name: str) -> Json:

@@ -5,27 +5,55 @@ asked, the same text is a call that went wrong: it becomes a bad call with its r
 the answer. The formats' own `read` goes first. A format that is not here reads its faulty calls itself.
 """
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
 import re
 from collections.abc import Callable
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, Tools
+from sigadapt.text.contract import Found, TextCall, Tools
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
-from sigadapt.text.formats.pythonic import call_at
 from sigadapt.text.scan import Scan
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
+_WORD = re.compile(r"[\w.-]+")
+_TAGS = ("<tool_call>", "</tool_call>")
+_NO_BLOCK = ("\0", "\0")
+_BLOCKS = {
+    "hermes": _TAGS,
+    "qwen3-coder-xml": _TAGS,
+    "glm-4.5": _TAGS,
+    "deepseek-v3.1": ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
+    "kimi-k2": ("<|tool_call_begin|>", "<|tool_call_end|>"),
+}
 _FENCE_END = re.compile(r"\s*```")
 _QWEN = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>")
 _GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t]*\n")
-_HEAD = re.compile(r"(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
-_CALL_END = re.compile(r"\)(?=\s*(?:\]|,\s*[\w.-]+\s*\(|\Z))")
 
 
 def read_expected(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Return the faulty call in the expected format; None if there is none."""
     read = _READS.get(scan.expected)
-    return read(scan, at, tools) if read is not None else None
+    return (read(scan, at, tools) if read is not None else None) or _block(scan, at, tools)
+
+
+def begins_block(scan: Scan, at: int) -> bool:
+    """Return whether the tags around a call in the expected format open at a place."""
+    return scan.text.startswith(_BLOCKS.get(scan.expected, _NO_BLOCK)[0], at)
+
+
+def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read what stands between the tags of a call and is no call: its first word may name the tool."""
+    opening, closing = _BLOCKS.get(scan.expected, _NO_BLOCK)
+    begin, end = at + len(opening), scan.find(closing, at)
+    if end < 0 or not begins_block(scan, at) or 0 <= scan.find(opening, begin) < end:
+        return None
+    raw = scan.text[begin:end].strip()
+    word = _WORD.match(raw)
+    name = word[0] if word and tools.declares(word[0]) else ""
+    if raw.startswith("<") or not (name or "{" in raw or (raw and scan.text.startswith("\n", begin))):
+        return None  # a sentence names the tags
+    return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
 
 
 def _plain(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -71,41 +99,9 @@ def _glm(scan: Scan, at: int, tools: Tools) -> Found | None:
     return _between(scan, at, tools, head=_GLM, closing="</tool_call>")
 
 
-def _pythonic(scan: Scan, at: int, tools: Tools) -> Found | None:
-    """Read a list of calls of which some are no literals in keywords; their arguments stay as written."""
-    if not scan.text.startswith("[", at):
-        return None
-    calls, place = list[TextCall](), scan.space(at + 1)
-    while len(calls) < MOST_CALLS and (head := _HEAD.match(scan.text, place)):
-        good = call_at(scan, place, tools)
-        call, end = good or _broken(scan, head, tools)
-        if call is None:
-            return None
-        calls.append(call)
-        place = scan.space(end)
-        if not scan.text.startswith(",", place):
-            break
-        place = scan.space(place + 1)
-    if not calls or not (scan.text.startswith("]", place) or place == len(scan.text)):
-        return None
-    return Found(calls, min(place + 1, len(scan.text)))
-
-
-def _broken(scan: Scan, head: re.Match[str], tools: Tools) -> tuple[TextCall | None, int]:
-    name = tools.name_of(head["name"])
-    closing = _CALL_END.search(scan.text, head.end())
-    end = closing.start() if closing else len(scan.text)
-    scan.charge(end - head.end())
-    if name is None:
-        return None, end
-    raw = scan.text[head.end() : end]
-    return (TextCall(name, raw), end + 1) if closing else (TextCall(name, CutOff(raw.rstrip())), end)
-
-
 _READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {
     "plain-json": _plain,
     "fenced-json": _fenced,
     "qwen3-coder-xml": _qwen,
     "glm-4.5": _glm,
-    "pythonic": _pythonic,
 }

@@ -1,34 +1,37 @@
 """Read a text: calls of declared tools, thinking, and what is said to the user.
 
-The text is gone through once. Where an opener of a format stands, the format reads; where it does not, the
-opener is text. What is never a call, whatever stands in it: code fences and inline code, quoted lines,
-markup in quotation marks or in a sentence that shows a call, JSON that is no call itself, and thinking that
-was closed. Tags around a call that say nothing by themselves are taken away with it.
-"""
+The text is gone through once, from opener to opener (`openers.py`), from the outside in:
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
+ a. Thinking comes first: calls in a thinking that was closed are only thought of.
+ b. What is quoted is no call, whatever it holds (`quotations.py`), and neither is JSON that is no call
+    itself. A fence is no quotation if it is the whole answer and holds calls alone: many models call so.
+ c. A format reads where its opener stands. Where it reads nothing, the opener is text. Whatever stands inside
+    of a call's value is that value. The calls field is a format like the others.
+ d. Tags around a call that say nothing by themselves are taken away with it.
+ e. A text that takes more work than its length allows, or holds more calls than are read, ends in a bad call
+    that has the rest (bounded, nothing silent).
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.text import thinking
+from sigadapt.schemas.arguments import Flaw, Unread
+from sigadapt.text import quotations, thinking
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
-from sigadapt.text.expected import read_expected
-from sigadapt.text.formats import harmony
+from sigadapt.text.expected import begins_block, read_expected
+from sigadapt.text.formats import calls_field, harmony
 from sigadapt.text.formats.bare_json import announces_example
+from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import Grammar, grammar_of, opened
 from sigadapt.text.scan import Scan, Spent
 
-_MOST_TRIED = 10_000
-"""At how many openers a call is looked for. What stands behind them stays text."""
-_MOST_PLACES = 100_000
-"""At how many places markup of any kind is looked for."""
-_FENCE_END = re.compile(r"\n[ \t]*```[^\n]*")
+_DEEPEST = 2  # readings inside of readings: of a fence that is the whole answer, of a calls field's value
 _BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
 _SENTENCE_END = re.compile(r"[.!?]\s")
-_SENTENCE_GOES_ON = re.compile(r"[^\S\n]*[,;)]?[^\S\n]*[a-z]")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`", "‘": "’"}
+_SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
+_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "‘": "’"}  # noqa: RUF001
+_BACKTICKS = re.compile(r"(`+) ?\Z")
 
 
 class TextReading(NamedTuple):
@@ -54,85 +57,91 @@ def read_text(
     asked: bool = False,
     undeclared: bool = False,
     expected: str = "",
+    layout: Layout = NO_LAYOUT,
 ) -> TextReading:
-    """Read a text."""
-    grammar = grammar_of(tuple(formats))
-    tools = Tools(schemas, undeclared=undeclared)
-    if grammar.harmony and harmony.is_harmony(text):
-        return _read_harmony(text, tools, grammar)
+    """Read a text.
+
+    Args:
+        text: what the model wrote.
+        schemas: the schemas of arguments by the names of the declared tools.
+        formats: the formats to read.
+        starts_in_reasoning: whether the prompt has already opened the thinking.
+        asked: whether the caller named the formats.
+        undeclared: whether markup with a name that is not declared is a call too.
+        expected: the format in which the model was asked to write; empty if nobody asked.
+        layout: how a prompted answer marks its output fields.
+    """
     names = frozenset(each.name for each in formats) if asked else frozenset[str]()
-    reading = _Reading(text, tools, grammar, names, expected)
-    reading.run(starts_in_reasoning=starts_in_reasoning)
-    if reading.thought_of and not starts_in_reasoning:
-        reading = _Reading(text, tools, grammar, names, expected)
-        reading.run(starts_in_reasoning=True)
-    return reading.result()
+    reader = _Reader(
+        Scan(text, names, expected), Tools(schemas, undeclared=undeclared), grammar_of(tuple(formats))
+    )
+    reader.layout = layout
+    reader.run(starts_in_reasoning=starts_in_reasoning)
+    if reader.calls_were_thoughts and not starts_in_reasoning:
+        reader = reader.another(text)
+        reader.run(starts_in_reasoning=True)
+    return reader.result()
 
 
-def _read_harmony(text: str, tools: Tools, grammar: Grammar) -> TextReading:
-    said, thoughts, calls = list[str](), list[str](), list[tuple[str, TextCall]]()
-    for message in harmony.messages(text, MOST_CALLS):
-        call = harmony.call_of(message, tools) if len(calls) < MOST_CALLS else None
-        if call is not None:
-            calls.append((harmony.NAME, call))
-        elif not message.body:
-            continue
-        elif message.channel == "analysis" and tools.name_of(message.to) is None:
-            thoughts.append(message.body)
-        else:
-            inner = _Reading(message.body, tools, grammar, frozenset())
-            inner.run(starts_in_reasoning=False)
-            read = inner.result()
-            said.append(read.text or "")
-            calls.extend(read.calls)
-    return TextReading("".join(said).strip() or None, "".join(thoughts).strip() or None, calls)
-
-
-class _Reading:
+class _Reader:
     """One way through a text."""
 
-    def __init__(
-        self, text: str, tools: Tools, grammar: Grammar, asked: frozenset[str], expected: str = ""
-    ) -> None:
-        self.text, self.tools, self.grammar = text, tools, grammar
-        self.scan = Scan(text)
-        self.scan.asked, self.scan.expected = asked, expected
+    def __init__(self, scan: Scan, tools: Tools, grammar: Grammar, depth: int = 0) -> None:
+        self.text, self.scan, self.tools, self.grammar = scan.text, scan, tools, grammar
+        self.depth, self.layout = depth, NO_LAYOUT
         self.said: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[tuple[str, TextCall]] = []
         self.done = 0
         """Up to here, everything is said, thought or called."""
-        self.places = self.tried = 0
-        self.spoken = False
+        self.place = 0
+        self.has_said = False
         """Whether anything was said since the beginning or the last call."""
         self.may_think = True
         self.open_thought = False
-        self.changed = False
-        self.thought_of = False
+        self.has_markup = False
+        self.element_end = 0
+        """Where the element of another output field ends, which may hold calls but no calls field."""
+        self.value_start = -1
+        """Where another output's value begins: that value, if the calls stand in their own field."""
+        self.calls_were_thoughts = False
         """Whether calls were read that a thinking holds, as its end shows now."""
 
-    def run(self, *, starts_in_reasoning: bool) -> None:
+    def another(self, text: str, depth: int = 0) -> "_Reader":
+        """Return a reader of another text that reads the same formats."""
+        scan = Scan(text, self.scan.asked, self.scan.expected)
+        reader = _Reader(scan, self.tools, self.grammar, depth)
+        reader.layout = self.layout
+        return reader
+
+    def run(self, *, starts_in_reasoning: bool = False) -> None:
         """Go through the text."""
+        field_opener = calls_field.opener_of(self.layout)
         try:
-            place = self._start_thinking() if starts_in_reasoning else 0
-            place = self._at_start(place)
-            while place < len(self.text) and len(self.calls) < MOST_CALLS:
-                first = self.grammar.first.search(self.text, place)
-                if first is None:
+            self.place = self._start_thinking() if starts_in_reasoning else 0
+            self.place = self._at_start(self.place)
+            while not self.calls_were_thoughts:
+                token = self.grammar.token.search(self.text, self.place)
+                field = self.scan.search(field_opener, self.place)
+                if field is not None and (token is None or field.start() <= token.start()):
+                    end = self._field(field)
+                    if end is not None or token is None or field.start() < token.start():
+                        self.place = end or field.end()
+                        continue
+                if token is None:
                     break
-                self.places += 1
-                if self.places > _MOST_PLACES:
-                    break
-                token = self.grammar.tokens[first[0][0]].match(self.text, first.start())
-                place = self._token(token) if token else first.start() + 1
-        except Spent:
-            pass
+                self.place = self._token(token)
+        except Spent as spent:
+            self._say(self.place)
+            flaw = Flaw("malformed_call", str(spent))
+            self.calls.append(("", TextCall(None, Unread(self.text[self.done :], flaw))))
+            self.done = len(self.text)
         self._say(len(self.text))
 
     def result(self) -> TextReading:
         """Return what was read."""
         said = "".join(self.said)
-        if self.changed:
+        if self.has_markup:
             said = said.strip()
             if self.calls and said in ("</think>", "</thinking>"):
                 said = ""
@@ -143,13 +152,29 @@ class _Reading:
         """Take the text up to a place as said, or as thought while a thinking is open."""
         if self.done < end:
             (self.thoughts if self.open_thought else self.said).append(self.text[self.done : end])
-            self.spoken = self.spoken or (not self.open_thought and self.scan.space(self.done) < end)
+            self.has_said = self.has_said or (not self.open_thought and self.scan.space(self.done) < end)
             self.done = end
 
     def _skip(self, end: int) -> int:
-        self.changed = True
+        self.has_markup = True
         self.done = max(end, self.done)
         return self.done
+
+    def _is_at_start(self, place: int) -> bool:
+        """Return whether nothing was said before a place since the beginning, a thinking or a call."""
+        return not (self.open_thought or self.has_said) and self.scan.space(self.done) >= place
+
+    def _token(self, token: re.Match[str]) -> int:
+        """Read what begins at an opener, and return the place behind it."""
+        kind, number = token.lastgroup or "", opened(token)
+        if number is not None:
+            return self._format(token, self.grammar.formats[number])
+        if kind == "indented" and self._is_at_start(token.start()):
+            return token.start() + 1  # calls that begin an answer, or follow others, may be indented
+        if kind in quotations.ENDS:
+            return quotations.ENDS[kind](self.scan, token.start(), token.end())
+        others = {"fence": self._fence, "silent": self._silent, "closer": self._closer}
+        return others.get(kind, self._opener)(token)
 
     # Thinking
 
@@ -159,9 +184,8 @@ class _Reading:
 
     def _think(self, begin: int, closer: re.Pattern[str]) -> int:
         """Read a thinking whose words begin at a place, and return the place behind it."""
-        self._try()
         self._skip(begin)
-        close = closer.search(self.text, begin)
+        close = self.scan.search(closer, begin)
         self.may_think = False
         if close is None:
             self.open_thought = True
@@ -169,120 +193,164 @@ class _Reading:
         self.thoughts.append(self.text[begin : close.start()])
         return self._at_start(self._skip(close.end()))
 
+    def _opener(self, token: re.Match[str]) -> int:
+        kind, closer = thinking.opened_at(self.text, token.start())
+        if self.open_thought or not (kind.anywhere or (self.may_think and self._is_at_start(token.start()))):
+            return token.end()
+        self._say(token.start())
+        return self._think(token.end(), closer)
+
+    def _closer(self, token: re.Match[str]) -> int:
+        """Read on behind a closing tag that nothing opened: the prompt may have opened the thinking."""
+        if self.open_thought or thinking.is_mention(self.text, token.start(), token.end()):
+            return token.end()
+        shows = thinking.shows(token[0])
+        if self.calls and (shows or not self.thoughts):
+            self.calls_were_thoughts = True
+            return len(self.text)
+        if shows:  # what stands before it is thought, whatever it looked like
+            self._say(token.start())
+            self.thoughts.extend(self.said)
+            self.said, self.has_said = [], False
+            return self._at_start(self._skip(token.end()))
+        begin = self.scan.content_start = self.scan.space(token.end())
+        behind = self._bare(begin)
+        return token.end() if behind is None else behind
+
+    def _silent(self, token: re.Match[str]) -> int:
+        """Leave out a token that says nothing, unless a sentence names it."""
+        if thinking.is_mention(self.text, token.start(), token.end()):
+            return token.end()
+        self._say(token.start())
+        return self._at_start(self._skip(token.end()))
+
+    # Calls
+
     def _at_start(self, place: int) -> int:
         """Read calls without markup where what is said begins."""
-        if self.open_thought or self.spoken or self.scan.space(self.done) < place:
+        if not self._is_at_start(place):
             return place
-        begin = self.scan.space(place)
-        self.scan.content_start = begin
-        behind = None if self.calls else self._bare_at(begin)
+        if place == 0 and (headless := harmony.read_headless(self.scan, self.tools)):
+            thoughts, calls, place = headless
+            self.thoughts += thoughts
+            self.calls += [("harmony", call) for call in calls]
+            self._skip(place)
+        begin = self.scan.content_start = self.scan.space(place)
+        behind = None if self.calls else self._bare(begin)
         if behind is not None:
             return behind
         if not self.text.startswith(("{", "["), begin):
             return place
-        faulty = self._expected(begin, self.grammar.bare)
-        if faulty is not None:
-            return faulty
-        behind = self._json(begin)
-        return behind if behind > begin + 1 else place
+        if self.layout.is_json and (field := calls_field.opener_of(self.layout).match(self.text, begin)):
+            behind = self._field(field)
+        behind = behind or self._expected(begin, self.grammar.bare)
+        return behind or max(place, quotations.json_end(self.scan, begin, begin))
 
-    # Tokens
-
-    def _token(self, token: re.Match[str]) -> int:
-        number = opened(token)
-        if number is not None:
-            return self._opener(token, self.grammar.formats[number])
-        kind = token.lastgroup or ""
-        if kind == "fence":
-            return self._fence(token)
-        if kind in ("code", "quote"):
-            return token.end()
-        if kind == "silent":
-            self._say(token.start())
-            return self._skip(token.end())
-        if kind == "json":
-            return self._json(token.start())
-        return self._thought(token, kind)
-
-    def _thought(self, token: re.Match[str], kind: str) -> int:
-        if self.open_thought:
-            return token.end()
-        if kind == "shown":
-            return self._shown(token)
-        if kind == "closed":
-            return self._closed(token)
-        late = not self.may_think or self.spoken or self.scan.space(self.done) < token.start()
-        if kind == "plain" and late:
-            return token.end()
-        self._say(token.start())
-        return self._think(token.end(), thinking.closer_of(self.text, token.start()))
-
-    def _shown(self, token: re.Match[str]) -> int:
-        """Take what stands before a closing token that nothing opened as thought."""
-        self._try()
-        if self.calls:
-            self.thought_of = True
-            return len(self.text)
-        self._say(token.start())
-        self.thoughts.extend(self.said)
-        self.said, self.spoken = [], False
-        return self._at_start(self._skip(token.end()))
-
-    def _closed(self, token: re.Match[str]) -> int:
-        """Read on behind a plain closing tag that nothing opened. Calls before it were thoughts."""
-        if self.calls and not self.thoughts:
-            self.thought_of = True
-            return len(self.text)
-        self._try()
-        begin = self.scan.content_start = self.scan.space(token.end())
-        behind = self._bare_at(begin)
-        return token.end() if behind is None else behind
-
-    def _bare_at(self, begin: int) -> int | None:
+    def _bare(self, begin: int) -> int | None:
         """Read calls without markup at a place, and return the place behind; None if there are none."""
         for each in self.grammar.bare if begin < len(self.text) else ():
             found = each.read(self.scan, begin, self.tools)
             if found is not None:
-                return self._called(each, found, self._around(begin, found.end))
+                return self._called(each.name, found, self._around(begin, found.end))
         return None
 
-    def _opener(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
-        self._try()
+    def _format(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
+        begin = token.start()
         for each in formats:
-            if each.bare and self.open_thought:
-                continue
-            found = each.read(self.scan, token.start(), self.tools)
+            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
             if found is None:
                 continue
-            around = self._around(token.start(), found.end)
-            if not each.bare and self._mentioned(*around):
-                return around[1]
-            if not self._quoted(*around):
-                return self._called(each, found, around)
-        place = self._expected(token.start(), formats)
-        if place is not None:
-            return place
-        if self.text.startswith("```", token.start()):
-            return self._fence(token)
-        if self.text[token.start()] in "{[" and any(each.bare for each in formats):
-            return self._json(token.start())
-        return self._empty(token)
+            around = self._around(begin, found.end)
+            is_value = around[0] == self.value_start and self.layout.has_calls(self.text)
+            if is_value or self._is_quoted(*around) or (not each.bare and self._is_mention(*around)):
+                return max(around[1], token.end())
+            return self._called(each.name, found, around)
+        return self._expected(begin, formats) or self._no_call(
+            token, is_bare=any(each.bare for each in formats)
+        )
+
+    def _no_call(self, token: re.Match[str], *, is_bare: bool) -> int:
+        """Return the place behind an opener behind which no format reads a call."""
+        begin = token.start()
+        if is_bare:
+            return quotations.json_end(self.scan, begin, token.end())
+        if thought := thinking.ANY_OPENER.match(self.text, begin):
+            return self._opener(thought)
+        silent = thinking.SILENT_TOKEN.match(self.text, begin)
+        return self._silent(silent) if silent else self._empty(token)
 
     def _expected(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
-        """Read a faulty call in the expected format, and return the place behind it."""
-        each = next((each for each in formats if each.name == self.scan.expected), None)
-        if each is None or self.open_thought:
+        """Read a faulty call in the format that the prompt asked for, and return the place behind it."""
+        name = self.scan.expected
+        if self.open_thought or not (
+            any(each.name == name for each in formats) or begins_block(self.scan, begin)
+        ):
             return None
         found = read_expected(self.scan, begin, self.tools)
         if found is None:
             return None
         around = self._around(begin, found.end)
-        return None if self._quoted(*around) else self._called(each, found, around)
+        return None if self._is_quoted(*around) else self._called(name, found, around)
 
-    def _try(self) -> None:
-        self.tried += 1
-        if self.tried > _MOST_TRIED:
-            raise Spent
+    def _field(self, opener: re.Match[str]) -> int | None:
+        """Read the calls field, and return the place behind it; None if what stands there is text."""
+        begin = opener.start()
+        if begin < self.element_end:
+            return None
+        if not self.layout.is_json and opener["name"] != self.layout.field:
+            self.value_start = self.scan.space(opener.end())
+            self.element_end = self.scan.find(f"</{opener['name']}>", begin) if self.layout.is_xml else 0
+            return None
+        found = calls_field.read(self.scan, opener, self.layout, self._calls_in)
+        if found is None:
+            return None
+        return self._called(calls_field.NAME, Found(found.calls, found.end, found.text), (begin, found.end))
+
+    def _calls_in(self, text: str) -> list[TextCall]:
+        reader = self.another(text, self.depth + 1)
+        reader.layout, reader.tools = NO_LAYOUT, self.tools.with_undeclared()
+        reader.run()
+        return [call for _, call in reader.calls]
+
+    def _fence(self, token: re.Match[str]) -> int:
+        begin, fence = token.start(), quotations.fence_at(self.scan, token.start())
+        if fence is None:
+            return quotations.ENDS["code"](self.scan, begin, token.end())
+        for each in self.grammar.fences:
+            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
+            if found is not None:
+                return self._called(each.name, found, self._around(begin, found.end))
+        behind = self._expected(begin, self.grammar.fences)
+        if behind is not None:
+            return behind
+        if begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST:
+            behind = self._whole_answer(fence)
+            if behind is not None:
+                return behind
+        return fence.end
+
+    def _whole_answer(self, fence: quotations.Fence) -> int | None:
+        """Read fences that are the whole answer and hold calls alone; None if they do not."""
+        readers, following = list[_Reader](), fence
+        while following is not None:
+            reader = self.another(self.text[following.inner : following.close], self.depth + 1)
+            reader.run()
+            if not reader.has_markup or (reader.has_said and not reader.layout.is_json):
+                return None
+            readers.append(reader)
+            place = self.scan.space(following.end)
+            while silent := thinking.SILENT_TOKEN.match(self.text, place):
+                place = self.scan.space(silent.end())
+            if place == len(self.text):
+                break
+            following = quotations.fence_at(self.scan, place)
+        else:
+            return None
+        self._skip(len(self.text))
+        for reader in readers:
+            self.said += reader.said
+            self._take(reader.calls)
+        return len(self.text)
 
     def _empty(self, token: re.Match[str]) -> int:
         """Take away tags around nothing or an empty list, and an opening tag that the text ends in."""
@@ -291,19 +359,25 @@ class _Reading:
         behind = self.scan.space(token.end())
         if self.text.startswith("[]", behind):
             behind = self.scan.space(behind + 2)
-        closing = None if self.text.startswith("```", behind) else self.grammar.after.match(self.text, behind)
+        closing = self.grammar.after.match(self.text, behind)
         if closing is None and behind < len(self.text):
             return token.end()
         self._say(token.start())
         return self._skip(closing.end() if closing else behind)
 
-    def _quoted(self, low: int, high: int) -> bool:
-        """Say whether quotation marks stand around a call and its tags."""
+    def _is_quoted(self, low: int, high: int) -> bool:
+        """Return whether quotation marks or backticks stand directly around a call and its tags."""
+        run = _BACKTICKS.search(self.text, max(0, low - 34), low)
+        if run is not None:
+            behind = high + self.text.startswith(" ", high)
+            return self.text.startswith(run[1], behind) and not self.text.startswith(
+                "`", behind + len(run[1])
+            )
         return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
 
-    def _mentioned(self, low: int, high: int) -> bool:
-        """Say whether a sentence about calls goes on behind a call: it shows one, and makes none."""
-        if not _SENTENCE_GOES_ON.match(self.text, high):
+    def _is_mention(self, low: int, high: int) -> bool:
+        """Return whether a sentence about calls goes on behind a call: it shows one, and makes none."""
+        if not _SENTENCE_GOES_ON.match(self.text, min(self.scan.space(high), high + 3)):
             return False
         begin = max(self.done, low - _BEFORE)
         begin = max(begin, self.text.rfind("\n", begin, low) + 1)
@@ -311,50 +385,34 @@ class _Reading:
 
     def _around(self, begin: int, end: int) -> tuple[int, int]:
         """Return where the tags around a call begin and end."""
-        low, more = begin, True
-        while more:
-            more = False
+        low = begin
+        while True:
             bare = low
             while bare > self.done and self.text[bare - 1].isspace():
                 bare -= 1
-            for tag in self.grammar.before:
-                if self.text.endswith(tag, self.done, bare):
-                    low, more = bare - len(tag), True
-                    break
-        closing = self.grammar.after.match(self.text, end)
-        return low, closing.end() if closing else end
+            tag = next((tag for tag in self.grammar.before if self.text.endswith(tag, self.done, bare)), None)
+            if tag is None or self.layout.is_element(tag):
+                break
+            low = bare - len(tag)
+        high = end
+        while closing := self.grammar.after.match(self.text, self.scan.space(high)):
+            if self.layout.is_element(closing[0]):
+                break
+            high = closing.end()
+        return low, high
 
-    def _called(self, each: TextFormat, found: Found, around: tuple[int, int]) -> int:
+    def _called(self, name: str, found: Found, around: tuple[int, int]) -> int:
+        """Take calls that were read, and return the place behind them."""
         self._say(around[0])
-        self.open_thought = self.spoken = False
+        self.open_thought = self.has_said = False
         if found.kept:
             self.said.append(found.kept)
-        self.calls.extend((each.name, call) for call in found.calls)
         self.may_think = True
+        self._take([(name, call) for call in found.calls])
         return self._skip(around[1])
 
-    def _fence(self, token: re.Match[str]) -> int:
-        """Skip a code fence. One that is the whole answer and holds markup is taken away around it."""
-        line = self.text.find("\n", token.end())
-        inner = self.scan.space(line if line >= 0 else len(self.text))
-        if token.start() <= self.scan.content_start and self._holds_markup(inner):
-            self._say(token.start())
-            return self._skip(inner)
-        end = _FENCE_END.search(self.text, token.end())
-        return end.end() if end else token.end()
-
-    def _holds_markup(self, place: int) -> bool:
-        tokens = self.grammar.tokens.get(self.text[place : place + 1])
-        opener = tokens.match(self.text, place) if tokens else None
-        if opener is None or opened(opener) is None or self.text[place] in "{[`":
-            return False
-        end = _FENCE_END.search(self.text, place)
-        return not end or self.scan.ends_at(end.end())
-
-    def _json(self, place: int) -> int:
-        """Skip JSON that is no call: nothing in it is one."""
-        try:
-            value, end = self.scan.value_at(place)
-        except ValueError:
-            return place + 1
-        return end if isinstance(value, (dict, list)) else place + 1
+    def _take(self, calls: list[tuple[str, TextCall]]) -> None:
+        room = MOST_CALLS - len(self.calls)
+        self.calls += calls[:room]
+        if len(calls) > room:
+            raise Spent(f"the text holds more calls than the {MOST_CALLS:,} that are read")

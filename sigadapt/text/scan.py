@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 _DECODE = json.JSONDecoder(strict=False).raw_decode
 _SPACE = re.compile(r"\s*")
-_TIMES, _LEAST, _DEEP = 8, 500_000, 50_000
+_TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
 _PIECE, _MARGIN = 2_000, 16
 
 
@@ -27,12 +27,14 @@ class Members(NamedTuple):
         end: the place behind the object; None if it is broken.
         broken: the key whose value is broken, and where that value begins; None if no value is.
         repeats: whether a key stands twice; the last one is in `fields`.
+        begin: where the object begins.
     """
 
     fields: dict[str, tuple[Any, int, int]]
     end: int | None
     broken: tuple[str, int] | None = None
     repeats: bool = False
+    begin: int = 0
 
 
 class Scan:
@@ -40,24 +42,23 @@ class Scan:
 
     Args:
         text: the whole text.
+        asked: the formats that the caller named.
+        expected: the format in which the model was asked to write; empty if nobody asked.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, asked: frozenset[str] = frozenset(), expected: str = "") -> None:
+        self.text, self.asked, self.expected = text, asked, expected
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
-        self.asked: frozenset[str] = frozenset()
-        """The formats that the caller named."""
-        self.expected = ""
-        """The format in which the model was asked to write; empty if nobody asked."""
         self._left = _TIMES * len(text) + _LEAST
         self._known: dict[str, tuple[int, int]] = {}
+        self._matches: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
 
     def charge(self, characters: int) -> None:
         """Count characters that were looked at. Raises Spent when they are too many."""
         self._left -= characters
         if self._left < 0:
-            raise Spent
+            raise Spent("reading the text takes more work than its length allows")
 
     def find(self, needle: str, at: int) -> int:
         """Return the first place of a needle from `at` on; -1 if there is none."""
@@ -68,6 +69,16 @@ class Scan:
         self.charge(((place if place >= 0 else len(self.text)) - at) // 64)
         self._known[needle] = (at, place)
         return place
+
+    def search(self, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
+        """Return the first match of a pattern from `at` on. As with `find`, a text is gone through once."""
+        since, match = self._matches.get(pattern, (len(self.text) + 1, None))
+        if since <= at and (match is None or match.start() >= at):
+            return match
+        match = pattern.search(self.text, at)
+        self.charge(((match.start() if match else len(self.text)) - at) // 64)
+        self._matches[pattern] = (at, match)
+        return match
 
     def space(self, at: int) -> int:
         """Return the place behind white space."""
@@ -110,27 +121,27 @@ class Scan:
         repeats = False
         place = self.space(at + 1)
         if self.text.startswith("}", place):
-            return Members(fields, place + 1)
+            return Members(fields, place + 1, begin=at)
         while True:
             try:
                 key, place = self.value_at(place)
             except ValueError:
-                return Members(fields, None)
+                return Members(fields, None, None, repeats, at)
             place = self.space(place)
             if not isinstance(key, str) or not self.text.startswith(":", place):
-                return Members(fields, None)
+                return Members(fields, None, None, repeats, at)
             begin = self.space(place + 1)
             try:
                 value, place = self.value_at(begin)
             except ValueError:
-                return Members(fields, None, (key, begin))
+                return Members(fields, None, (key, begin), repeats, at)
             repeats = repeats or key in fields
             fields[key] = value, begin, place
             place = self.space(place)
             if self.text.startswith("}", place):
-                return Members(fields, place + 1, repeats=repeats)
+                return Members(fields, place + 1, None, repeats, at)
             if not self.text.startswith(",", place):
-                return Members(fields, None)
+                return Members(fields, None, None, repeats, at)
             place = self.space(place + 1)
 
     def ends_at(self, at: int) -> bool:

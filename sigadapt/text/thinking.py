@@ -24,12 +24,14 @@ class Kind(NamedTuple):
         closer: one of what closes it.
         anywhere: whether it opens anywhere.
         shows: whether its closer shows that the text began in a thinking, though nothing opened it.
+        may_be_call: whether its opener may be the header of a call, so that the format is asked first.
     """
 
     opener: str
     closer: str
     anywhere: bool = False
     shows: bool = False
+    may_be_call: bool = False
 
 
 KINDS: tuple[Kind, ...] = (
@@ -50,25 +52,53 @@ KINDS: tuple[Kind, ...] = (
         r"<\|end_message\|>(?:<\|message_model\|>)?|(?=<\|content_)",
         anywhere=True,
     ),
+    Kind(
+        r"(?:<\|(?:start|channel)\|>[^<>]{0,300}){0,3}<\|channel\|>\s*analysis\b[^<>]{0,300}"
+        r"(?:<\|constrain\|>[^<>]{0,100})?<\|message\|>",
+        r"<\|(?:end|call|return|eom)\|>|(?=<\|(?:start|channel)\|>)",
+        anywhere=True,
+        may_be_call=True,
+    ),
     Kind(r"Here are my reasoning steps:\n", r"\[BEGIN FINAL RESPONSE\]\n?", shows=True),
 )
 
-ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
 OPENERS = tuple(re.compile(kind.opener) for kind in KINDS)
 CLOSERS = tuple(re.compile(kind.closer) for kind in KINDS)
-ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if "content" not in kind.opener))
-PLAIN_CLOSERS = "|".join(kind.closer for kind in KINDS if not kind.shows and not kind.anywhere)
-SHOWING_CLOSERS = "|".join(kind.closer for kind in KINDS if kind.shows)
-PLAIN = "|".join(f"(?:{kind.opener})" for kind in KINDS if not kind.anywhere)
-ANYWHERE = "|".join(f"(?:{kind.opener})" for kind in KINDS if kind.anywhere)
+OPENER = "|".join(f"(?:{kind.opener})" for kind in KINDS if not kind.may_be_call)
+CLOSER = "|".join(kind.closer for kind in KINDS if kind.shows or not kind.anywhere)
+ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
+ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if kind.shows or not kind.anywhere))
 
 _HALF = re.compile(r"</?[a-z:]{1,10}\Z|\[/?[A-Z]{1,5}\Z")
 _WHOLE = ("</think>", "</thinking>", "</thought>", "</seed:think>", "</mm:think>", "[/THINK]")
 
 
-def closer_of(text: str, at: int) -> re.Pattern[str]:
-    """Return what closes the thinking that opens at a place."""
-    return next(close for opener, close in zip(OPENERS, CLOSERS, strict=True) if opener.match(text, at))
+def opened_at(text: str, at: int) -> tuple[Kind, re.Pattern[str]]:
+    """Return the kind of the thinking that opens at a place, and what closes it."""
+    return next(
+        (kind, close)
+        for kind, opener, close in zip(KINDS, OPENERS, CLOSERS, strict=True)
+        if opener.match(text, at)
+    )
+
+
+def shows(closer: str) -> bool:
+    """Return whether a closing tag that nothing opened shows that the text began in a thinking."""
+    return any(kind.shows and close.fullmatch(closer) for kind, close in zip(KINDS, CLOSERS, strict=True))
+
+
+# A sentence names a tag: `I cut the </think> tag off.`, `It ends with <|im_end|>, as you see.`
+_SENTENCE_BEFORE = re.compile(r"[\w,;(\"'“-][ \t]+\Z|[(\"'“]\Z")
+_SENTENCE_AFTER = re.compile(r"[ \t]+[a-z]|[.,;:?!)\"'”]")
+_NOT_ATTACHED = re.compile(r"\s|\Z")
+
+
+def is_mention(text: str, begin: int, end: int) -> bool:
+    """Return whether a sentence goes on around a tag, which then is only named."""
+    if _SENTENCE_AFTER.match(text, end):
+        return True
+    before = _SENTENCE_BEFORE.search(text[max(0, begin - 40) : begin])
+    return before is not None and _NOT_ATTACHED.match(text, end) is not None
 
 
 def without_half_a_tag(thought: str) -> str:
@@ -88,9 +118,13 @@ _SILENT = (
     r"<\|content_(?:text|tool_error)\|>|<\|end_message\|>|<\|message_model\|>",
     r"<[｜|]tool▁outputs?▁(?:begin|end)[｜|]>|<[｜|]end▁of▁sentence[｜|]>",
     r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
-    r"(?:</s>|<end_of_turn>|<\|return\|>|<turn\|>|<eos>|<seed:eos>|<\|end\|>|<\|observation\|>|<\|user\|>)\s*\Z",
+    # Harmony's headers of messages to the user, and what ends a message
+    r"(?:<\|(?:start|channel|constrain)\|>[^<>\n]{0,300}){1,6}<\|message\|>|<\|message\|>",
+    r"<\|start\|>assistant\s*\Z|<\|channel\|>\w{0,12}\s*\Z|<\|(?:end|call|return|eom)\|>",
+    r"(?:</s>|<end_of_turn>|<turn\|>|<eos>|<seed:eos>|<\|observation\|>|<\|user\|>)\s*\Z",
     r"\[e~\[\s*\Z",
     r"\A>>>all\n",
 )
 SILENT = "|".join(_SILENT)
+SILENT_TOKEN = re.compile(SILENT)
 """Tokens that say nothing to the user: they are left out of the text."""

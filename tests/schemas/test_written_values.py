@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import CORPUS, json_values
 
+from sigadapt.schemas.json_values import RepeatedKeys
 from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
 
 LISTED = st.recursive(
@@ -39,7 +40,17 @@ def test_a_literal_may_be_json(value: Any) -> None:
     "written",
     [
         *("", "x", "os.system('a')", "[1", "[1 2]", "{'a'", "{'a': 1", "{'a': 1 'b': 2}", "'open", '"""open'),
-        *("f(1)", "{[1]: 2}", "{'a': 1, 'a': 2}", "-", "[" * 300, "1" * 5000, "lambda: 1", "__import__"),
+        *(
+            "f(1)",
+            "{[1]: 2}",
+            "'a' + 'b'",
+            "'a'.join('b')",
+            "-",
+            "[" * 300,
+            "1" * 5000,
+            "lambda: 1",
+            "__import__",
+        ),
     ],
 )
 def test_what_is_no_literal_is_refused(written: str) -> None:
@@ -114,3 +125,10 @@ def test_the_values_of_the_corpus() -> None:
             wrong.append(f"{title}: {read!r}")
     assert len(rows) > 60
     assert wrong == []
+
+
+def test_a_key_twice_is_kept_twice() -> None:
+    value, _ = literal_at("{'b': [{'a': 1, 'a': 2}]}", 0)
+    assert isinstance(value, RepeatedKeys)
+    (_, [inner]), *_ = value.pairs
+    assert inner.pairs == [("a", 1), ("a", 2)]

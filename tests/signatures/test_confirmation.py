@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -198,22 +198,13 @@ def over_hundred(args: dict[str, Any]) -> bool:
     return args["amount"] > 100
 
 
-FORMS: list[Any] = [
-    lambda decls: decls,
-    list,
-    tuple,
-    lambda decls: Toolset("t", list(decls)),
-    lambda decls: [Toolset("t", list(decls))],
-    lambda decls: decls[0] if isinstance(decls, list) else next(iter(decls)),
-]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_tools_of_any_form_are_asked_for(form: Any):
+def test_tools_of_any_form_are_asked_for():
     """confirmation: The tools have any form that ToolDecls takes."""
-    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
+    decl = ToolDecl.of(send, requires_confirmation=True)
+    toolset = Toolset("t", [decl])
     made = ToolCalls([{"name": "send", "args": {"to": "x"}}])
-    assert len(made.awaiting_confirmation(form(decls))) == 1
+    for tools in (decl, [decl], (decl,), ToolDecls(decl), toolset, [toolset]):
+        assert len(made.awaiting_confirmation(tools)) == 1
 
 
 def test_a_call_of_a_tool_that_is_not_declared_is_asked_for():
@@ -295,9 +286,15 @@ def test_a_false_object_that_decides_still_decides():
 
 def test_a_future_is_no_answer():
     """confirmation: A function that gives no answer is an error."""
-    decl = ToolDecl("pay", requires_confirmation=lambda args: asyncio.Future(loop=asyncio.new_event_loop()))
+    loop = asyncio.new_event_loop()
+
+    def pending(args: dict[str, Any]) -> Any:
+        return loop.create_future()
+
+    decl = ToolDecl("pay", requires_confirmation=pending)
     with pytest.raises(InvalidToolDecl, match="expected a boolean or a Confirmation, got a"):
         ToolCalls([{"name": "pay", "args": {}}]).awaiting_confirmation(decl)
+    loop.close()
 
 
 def test_the_name_of_a_request_is_reserved():
@@ -313,20 +310,29 @@ def test_the_name_of_a_request_is_reserved():
 
 def test_a_request_that_a_model_sent_is_none():
     """confirmation: What wraps no call is refused."""
-    wrapped = {"call": {"id": "x", "name": "pay", "args": {}}}
+    wrapped: dict[str, Any] = {"call": {"id": "x", "name": "pay", "args": {}}}
     sent = ToolCall(id="c", name=REQUEST, args=wrapped, arguments=json.dumps(wrapped))
     with pytest.raises(InvalidHistory):
         sent.approved()
 
 
-@pytest.mark.parametrize("tools", [lambda decls: decls, list, lambda decls: decls.to_dspy()])
-def test_an_agent_refuses_a_tool_with_nobody_to_ask(tools: Any):
+def agent(tools: Any) -> Any:
+    return cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+
+
+def agrees(name: str, args: dict[str, Any], hint: str) -> bool:
+    return True
+
+
+def test_an_agent_refuses_a_tool_with_nobody_to_ask():
     """confirmation: An agent refuses a tool with nobody to ask."""
     decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
-    with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
-        dspy.ReActV2("question -> answer", tools=tools(decls))
-    assert (caught.value.code, caught.value.tool) == ("nobody_to_ask", "send")
-    dspy.ReActV2("question -> answer", tools=tools(decls.confirmed_by(lambda *_: True)))
+    for make in (lambda: agent(decls), lambda: agent([*decls]), lambda: agent(decls.to_dspy())):
+        with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
+            make()
+        assert (caught.value.code, caught.value.tool) == ("nobody_to_ask", "send")
+    agent(decls.confirmed_by(agrees))
+    agent(decls.confirmed_by(agrees).to_dspy())
 
 
 def wipe() -> None:

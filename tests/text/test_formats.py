@@ -9,7 +9,7 @@ import pytest
 
 from sigadapt import InvalidOption, ToolCalls, choice_from_text
 from sigadapt.adapters.response.text_choice import looks_like
-from sigadapt.text import FORMATS, named
+from sigadapt.text.formats import FORMATS, named
 
 WEATHER: dict[str, Any] = {
     "name": "get_weather",

@@ -27,10 +27,7 @@ TAGGED = f"<tool_call>{CALL}</tool_call>"
         "[get_weather, write_file]",
         "See [the docs](https://example.org/get_weather(v2)) for more.",
         "[get_weather(city='Paris')](https://example.org)",
-        "[get_weather('Paris')]",
-        "[get_weather(city=city)]",
-        "[get_weather(city=__import__('os').system('x'))]",
-        "```python\nget_weather(city='Paris')\n```",
+        "Look:\n```python\nget_weather(city='Paris')\n```",
         f"Send this:\n\n> {TAGGED}\n\nI will not.",
         f"Write `{TAGGED}` to call it.",
         f"Write ``{TAGGED}`` to call it.",
@@ -73,6 +70,20 @@ def test_prose_is_no_call(text: str) -> None:
     assert choice.tool_calls is None
     assert choice.text == text
     assert choice.reasoning is None
+
+
+@pytest.mark.parametrize(
+    "value", ["'Paris'", "city=city", "city=__import__('os').system('x')", "city='a' + 'b'", "city=now()"]
+)
+def test_a_variable_or_an_expression_is_no_value(value: str) -> None:
+    """text-calls: Nothing is evaluated."""
+    for text in (f"[get_weather({value})]", f"<|python_tag|>[get_weather({value})]"):
+        calls = choice_from_text(text, TOOLS).tool_calls
+        assert calls is not None
+        assert [(bad.name, bad.code, bad.arguments) for bad in calls.invalid] == [
+            ("get_weather", "invalid_json", value)
+        ]
+        assert len(calls) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support import json_values
 
 from sigadapt import Choice, choice_from_text
 from sigadapt.schemas.json_values import compact
-from sigadapt.text import FORMATS, named
+from sigadapt.text.formats import FORMATS, named
 
 Json = dict[str, Any]
 SAYING = [each.name for each in FORMATS if each.say]

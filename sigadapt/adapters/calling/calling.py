@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sigadapt.adapters.calling.calls_field import with_calls_of_field
 from sigadapt.adapters.calling.prompted import put_in_words
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.providers.provider import Reading
 from sigadapt.schemas.json_values import Json
+from sigadapt.text.layout import NO_LAYOUT, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,7 @@ class Calling:
         form: the name of the text format in which prompted calls are asked for.
         recovers: whether calls are read from the text of a native answer that has none.
         is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
-        field: the name of the calls field.
-        marker: how the adapter marks an output field in a text (`ToolAdapter.field_marker`).
+        layout: how the adapter marks output fields in a text, the calls field among them.
         because: why a tentative mode was changed, for the record; an empty text if it was not.
     """
 
@@ -38,8 +37,7 @@ class Calling:
     form: str = "hermes"
     recovers: bool = False
     is_tentative: bool = False
-    field: str = ""
-    marker: str = ""
+    layout: Layout = NO_LAYOUT
     because: str = ""
 
     @property
@@ -49,9 +47,10 @@ class Calling:
 
     @property
     def reads(self) -> dict[str, Any]:
-        """How calls are looked for in an answer's text: `undeclared` and `expected` of `read_text`."""
-        asks = self.mode == "prompted"
-        return {"undeclared": asks, "expected": self.form if asks else ""}
+        """How calls are looked for in an answer's text: arguments of `read_text`."""
+        if self.mode != "prompted":
+            return {}
+        return {"undeclared": True, "expected": self.form, "layout": self.layout}
 
     def put(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
@@ -65,12 +64,6 @@ class Calling:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
         if not self.reads_text or reading.calls or not reading.text:
             return reading, False
-        if self.mode == "prompted":
-            reading = with_calls_of_field(reading, self.field, self.marker, schemas)
-            if reading.calls:
-                return reading, True
-            if not reading.text:
-                return reading, False
         found = with_calls_of_text(reading, schemas(), **self.reads)
         return found, bool(found.calls)
 

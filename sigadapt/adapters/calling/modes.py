@@ -27,6 +27,7 @@ from sigadapt.adapters.lm.routes import (
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
+from sigadapt.text.layout import Layout
 
 _RECOVERING = Calling(recovers=True)
 _REFUSED: WeakCache[str] = WeakCache()
@@ -50,15 +51,13 @@ class Call(NamedTuple):
     Args:
         lm: the language model.
         settings: the call's own settings.
-        field: the name of the calls field.
-        marker: how the adapter marks an output field in a text.
+        layout: how the adapter marks output fields in a text.
         facts: what is known of the model.
     """
 
     lm: BaseLM
     settings: Mapping[str, Any]
-    field: str
-    marker: str
+    layout: Layout
     facts: ModelFacts
 
 
@@ -76,7 +75,7 @@ def calling_of(call: Call, options: Options) -> Calling:
         return native
     if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.facts):
         return native
-    prompted = Calling("prompted", options.call_format, field=call.field, marker=call.marker)
+    prompted = Calling("prompted", options.call_format, layout=call.layout)
     if asked == "prompted" or is_completion(lm) or _has_refused(lm):
         return prompted
     if not isinstance(getattr(lm, "engine", None), str):
@@ -116,4 +115,4 @@ def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Callin
     said = str(error).splitlines()[0][:200]
     _REFUSED.put(lm, model_of(lm))
     because = f"the endpoint refused tools ({said}); they are said in words, now and in later calls"
-    return Calling("prompted", calling.form, field=calling.field, marker=calling.marker, because=because)
+    return Calling("prompted", calling.form, layout=calling.layout, because=because)

@@ -73,7 +73,7 @@ def text_read(
     Raises:
         InvalidOption: for an unknown format.
     """
-    from sigadapt.text import FORMATS, named  # noqa: PLC0415  (the first lines say why)
+    from sigadapt.text.formats import FORMATS, named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.text.reader import read_text  # noqa: PLC0415
 
     chosen = FORMATS if formats is None else named(formats)
@@ -92,11 +92,9 @@ def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
     return Reading(read.text, read.reasoning, calls, finish)
 
 
-def with_calls_of_text(
-    reading: Reading, schemas: Mapping[str, Json], *, undeclared: bool, expected: str = ""
-) -> Reading:
+def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any) -> Reading:
     """Return a Reading with the calls and the thinking that its text holds, and the text without them."""
-    read = text_read(reading.text or "", schemas, undeclared=undeclared, expected=expected)
+    read = text_read(reading.text or "", schemas, **how)
     found = reading_of(read, reading.finish)
     ended = reading.finish is not None and reading.finish not in _CUTTING
     calls = [_ended(call) for call in found.calls] if ended else found.calls

@@ -19,7 +19,7 @@ import dspy
 import pydantic_core
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, listed
+from sigadapt.schemas.json_values import cut, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.mcp import is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content
@@ -249,7 +249,7 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
         if value is None or isinstance(value, (str, BaseException, dspy.Type)) or is_mcp_result(value):
             return
         try:
-            pydantic_core.to_jsonable_python(value)
+            pydantic_core.to_jsonable_python(without_halves(value))
         except (ValueError, TypeError, RecursionError) as error:
             if content_of(value) is not None:
                 return

@@ -1,1 +1,53 @@
-"""The text formats, one file per family: what a call looks like, how it is read, and how it is said."""
+"""The table of text formats: calls that models write into their text, by what they look like.
+
+A format is chosen by its surface and never by the name of a model, because gateways and users rename models
+and any server may show any of these. A new format is a row in the file of its family, or a new file and a
+row here.
+"""
+
+from collections.abc import Iterable
+
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import closest
+from sigadapt.text.contract import TextFormat
+from sigadapt.text.formats import (
+    arg_pairs,
+    bare_json,
+    gemma,
+    harmony,
+    json_calls,
+    named_json,
+    nested_elements,
+    parameters,
+    pythonic,
+)
+
+FORMATS: tuple[TextFormat, ...] = (
+    *json_calls.FORMATS,
+    *parameters.FORMATS,
+    *arg_pairs.FORMATS,
+    *nested_elements.FORMATS,
+    *gemma.FORMATS,
+    *named_json.FORMATS,
+    *pythonic.FORMATS,
+    *bare_json.FORMATS,
+    *harmony.FORMATS,
+)
+"""All formats. Where several have the same opener, the first that reads what stands behind it takes it."""
+
+_BY_NAME = {each.name: each for each in FORMATS}
+
+
+def named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
+    """Return the formats that a caller named, in the table's order.
+
+    Raises:
+        InvalidOption: for an unknown name; the message lists the known ones.
+    """
+    wanted = [formats] if isinstance(formats, str) else list(formats)
+    for name in wanted:
+        if name not in _BY_NAME:
+            near = closest(str(name), list(_BY_NAME))
+            fix = f"Use one of {', '.join(_BY_NAME)}." if near is None else f"Did you mean {near!r}?"
+            raise InvalidOption(f"{name!r} is not a known text format", field="formats", fix=fix)
+    return tuple(each for each in FORMATS if each.name in wanted)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys
+from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import property_of, typed, written
 from sigadapt.text.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.text.formats.json_calls import read_body
@@ -44,10 +45,11 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     schema = tools.schema_of(name)
     pairs = [(key, typed(value, property_of(schema, key, schema), schema)) for key, value in written]
-    args = RepeatedKeys(pairs) if scan.expected and len(dict(pairs)) < len(pairs) else dict(pairs)
+    args = object_of(pairs)
     if scan.text.startswith(f"</{pair.call}>", place):
         return Found([TextCall(name, args)], place + len(pair.call) + 3)
-    if place == len(scan.text) and not _all_given(args, schema):
+    is_half_tag = scan.text.startswith("<", place) and scan.find(">", place) < 0
+    if is_half_tag or (place == len(scan.text) and not _all_given(args, schema)):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
 

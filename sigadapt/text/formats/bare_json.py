@@ -6,8 +6,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
     at most a type and an id. The schema of a declaration is no arguments.
  b. It counts as the whole answer, at the beginning of a line, or after a colon or the end of a sentence; in
     front of the whole answer no words may announce an example.
- c. A fence counts if the answer is the fence, if it ends an answer that announces no example, or if the
-    caller asked for `fenced-json` by name.
+ c. A fence counts if it is the answer, if it ends an answer whose last line says what the model is about to
+    do, or if the caller or the prompt asked for `fenced-json` by name.
 """
 
 import re
@@ -16,21 +16,24 @@ from collections.abc import Mapping
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of, open_ended, said
+from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of, said
+from sigadapt.text.openers import FENCE_OPENER
+from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Members, Scan
 
 _EXAMPLES = re.compile(
-    r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|formats?|formatted|syntax|schemas?"
-    r"|templates?|how to|to call|you (?:can|may)|use the following|would|could|might|illustrat\w+"
-    r"|placeholder|definitions?|signature|documentation|docs)\b",
+    r"\b(?:examples?|e\.g\.|for instance|such as|like (?:this|so)|forms?|formats?|formatted|syntax"
+    r"|schemas?|writes?|shows?|says|templates?|how to|to call|you (?:can|may)|use the following"
+    r"|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
-FENCE_OPENER = r"(?<![^\n])```"
 _BEFORE = 160  # characters of prose that are searched for such words
 _FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
+_INTENTION = re.compile(r"\b(?:I'll|I will|let me|I need to|I'm going to|I am going to)\b", re.IGNORECASE)
+_WRAPPER = re.compile(r'\{\s*"tool_calls"\s*:\s*(?=\[)')
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
 
@@ -46,7 +49,7 @@ def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
     whole = at <= scan.content_start
     if not whole and (not _may_begin(scan, at) or announces_example(scan.text, at)):
         return None
-    found = _sequence(scan, at, tools, whole=whole)
+    found = _wrapped(scan, at, tools, whole=whole)
     if found is None or whole:
         return found
     rest = scan.text[found.end : found.end + 1]
@@ -63,20 +66,30 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     fence = _FENCE.match(scan.text, at)
     if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
-    found = _sequence(scan, fence.end(), tools, whole=True)
+    found = _wrapped(scan, fence.end(), tools, whole=True)
     if found is None:
         return None
     close = scan.space(found.end)
     if close < len(scan.text) and not scan.text.startswith("```", close):
         return None
     end = min(close + 3, len(scan.text))
-    if "fenced-json" in scan.asked or fence[1].startswith("tool"):
+    if "fenced-json" in (*scan.asked, scan.expected) or (at <= scan.content_start and scan.ends_at(end)):
         return found._replace(end=end)
-    last = scan.ends_at(end)
-    if at <= scan.content_start:
-        more = scan.text.startswith("```", scan.space(end))
-        return found._replace(end=end) if last or more else None
-    return found._replace(end=end) if last and not announces_example(scan.text, at) else None
+    announced = _INTENTION.search(scan.text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n")[2])
+    is_said = fence[1].startswith("tool") or (announced and scan.ends_at(end))
+    return found._replace(end=end) if is_said and not announces_example(scan.text, at) else None
+
+
+def _wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
+    """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
+    wrapper = _WRAPPER.match(scan.text, scan.space(at))
+    found = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
+    if wrapper is None or found is None:
+        return found
+    closing = scan.space(found.end)
+    if closing < len(scan.text) and not scan.text.startswith("}", closing):
+        return None
+    return found._replace(end=min(closing + 1, len(scan.text)))
 
 
 def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
@@ -85,7 +98,7 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
     listed = scan.text.startswith("[", place)
     place = scan.space(place + 1) if listed else place
     calls, end = list[TextCall](), place
-    while scan.text.startswith("{", place) and len(calls) < MOST_CALLS:
+    while scan.text.startswith("{", place) and len(calls) <= MOST_CALLS:
         members = scan.members_at(place)
         call = call_of(scan, members, tools, whole=True)
         if call is None or members.end is None:
@@ -113,11 +126,7 @@ def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     if name is None or not tools.declares(name) or members.broken is None:
         return None
     key, begin = members.broken
-    if (
-        key not in ARGUMENTS
-        or not scan.text.startswith(("{", '"{'), begin)
-        or not open_ended(scan.text, begin)
-    ):
+    if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):
         return None
     return TextCall(name, CutOff(scan.text[begin:].rstrip()))
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
@@ -42,19 +43,20 @@ class _Reader:
 
     def object_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Json, int]:
         """Read an object whose brace stands at a place."""
-        made: Json = {}
+        pairs = list[tuple[str, Any]]()
         place = self._space(at + 1)
         while not self.text.startswith("}", place):
             key, place = self._key(place)
-            made[key], place = self.value_at(place, property_of(schema, key, root), root, level)
+            value, place = self.value_at(place, property_of(schema, key, root), root, level)
+            pairs.append((key, value))
             place = self._space(place)
             if self.text.startswith(",", place):
                 place = self._space(place + 1)
             elif not self.text.startswith("}", place) or place >= self.end:
                 if place >= self.end:
-                    return made, place
+                    return object_of(pairs), place
                 raise _Broken
-        return made, place + 1
+        return object_of(pairs), place + 1
 
     def _key(self, place: int) -> tuple[str, int]:
         if self.text.startswith(self.string, place):
@@ -158,7 +160,7 @@ class _Reader:
 def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None:
     """Read the calls behind a marker."""
     calls, place = list[TextCall](), at + len(markers.call)
-    while len(calls) < MOST_CALLS and (head := _HEAD.match(scan.text, place)):
+    while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, place)):
         name = tools.name_of(head["name"])
         if name is None:
             break

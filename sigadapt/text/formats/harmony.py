@@ -3,116 +3,129 @@
     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>commentary to=functions.NAME
     <|constrain|>json<|message|>{...}<|call|>
 
-A message to a declared tool is a call. Without a recipient, `analysis` is reasoning and everything else is
-said to the user. Servers that drop special tokens leave `analysis...assistantcommentary to=functions.NAME
-json{...}`, which is read too.
+A message to a declared tool is a call, read where its header begins. The reader takes the header of an
+`analysis` for the beginning of a thinking, and any other header for a token that says nothing
+(`thinking.py`). At the beginning of a text a header may lack its first token, which the prompt holds, and
+servers that drop special tokens leave `analysis...assistantcommentary to=functions.NAME json{...}`
+(`read_headless`).
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import TextCall, Tools
-from sigadapt.text.formats.json_calls import open_ended
+from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.parameters import parameter_tags, parameters_at
+from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
 
-NAME = "harmony"
-_MESSAGE = "<|message|>"
-_HEADER = re.compile(r"(?:<\|start\|>|<\|channel\|>)")
-_TOKEN = re.compile(r"<\|(?:start|end|channel|message|call|return|constrain|eom)\|>")
-_ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
+_OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
+_HEADER = re.compile(r"(?:<\|(?:start|channel|constrain)\|>[^<>]{0,300}){1,6}(?P<message><\|message\|>|\Z)")
+_HEADLESS = re.compile(r"\s*to=[\w.:/-]{1,200}[^<>]{0,100}(?=<\|(?:channel|constrain|message)\|>)")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
-_BEGUN = re.compile(r"\s*(?:assistant\s*)?<\|(?:start|channel|message)\|>")
-_INSIDE = re.compile(
-    r"""<\|start\|>assistant|(?<![`"'])<\|channel\|>[^<>]{0,300}(?:<\|constrain\|>[^<>]{0,100})?<\|message\|>"""
-)
-_CLOSERS = re.compile(r"(?:\s*<\|(?:end|call|return|eom)\|>)*")
+_PEOPLE = ("user", "assistant")
+_BODY_ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
+_TAILS = re.compile(r"(?:\s*<\|(?:end|call|return|eom)\|>)*")
+_PREFIX = re.compile(r"\s*<(?P<prefix>\w{1,20}:)parameter\b")
+_MARKUP = re.compile(r"<(?!\|)")
 _STRIPPED = re.compile(
-    r"\A\s*(?:assistant)?(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))"
+    r"\s*(?:assistant)?(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))"
     r"|commentary\s+to=functions\.)",
     re.DOTALL,
 )
 _PART = re.compile(
-    r"(?:\A\s*|assistant)(?P<channel>analysis|commentary|final)(?P<to>\s+to=[\w.:-]{1,200}\s*(?:json|code)?\s*)?"
+    r"\s*(?:assistant)?(?P<channel>analysis|commentary|final)"
+    r"(?:\s+to=(?P<name>[\w.:-]{1,200})\s*(?:json|code)?\s*)?"
 )
-_PREFIX = re.compile(r"\A\s*<(?P<prefix>\w{1,20}:)parameter\b")
+_NEXT_PART = re.compile(r"assistant(?=analysis|commentary|final)")
 
 
-class Message(NamedTuple):
-    """One message: its channel, its recipient (empty for none), its body, and whether something ended it."""
-
-    channel: str
-    to: str
-    body: str
-    ended: bool
-
-
-def is_harmony(text: str) -> bool:
-    """Return whether a text consists of such messages."""
-    return bool(_BEGUN.match(text) or _STRIPPED.match(text) or _INSIDE.search(text))
-
-
-def messages(text: str, most: int) -> Iterator[Message]:
-    """Yield the messages of a text, in order; text before the first one, or behind `most`, has no channel."""
-    if _MESSAGE not in text and "<|channel|>" not in text:
-        text = _PART.sub(
-            lambda part: f"<|start|>assistant<|channel|>{part['channel']}{part['to'] or ''}{_MESSAGE}", text
-        )
-    place = 0
-    first = _TOKEN.search(text)
-    if first is not None and first.start() and first[0] != _MESSAGE:
-        said = text[: first.start()]
-        yield Message("", "", "" if said.strip() == "assistant" else said, ended=True)
-        place = first.start()
-    while place < len(text):
-        most -= 1
-        if most < 0:
-            yield Message("", "", text[place:], ended=False)
-            return
-        begin = text.find(_MESSAGE, place)
-        if begin < 0:
-            yield _remaining(text[place:])
-            return
-        header = text[place:begin]
-        body = begin + len(_MESSAGE)
-        end = _ENDS.search(text, body)
-        behind = end.start() if end else len(text)
-        yield Message(_channel(header), _recipient(header), text[body:behind], ended=end is not None)
-        place = behind
-
-
-def _remaining(text: str) -> Message:
-    """Return what stands behind the last body: words without a header, or a header that the text ends in."""
-    words = text[_CLOSERS.match(text).end() :]  # pyright: ignore[reportOptionalMemberAccess]  # (matches nothing too)
-    if words.startswith("<|"):
-        return Message(_channel(words), _recipient(words), "", ended=False)
-    return Message("", "", words, ended=True)
-
-
-def _channel(header: str) -> str:
-    words = [part.split("<|", 1)[0].split() for part in header.split("<|channel|>")[1:]]
-    named = [each[0] for each in words if each]
-    return named[-1] if named else ""
-
-
-def _recipient(header: str) -> str:
-    found = _TO.search(header)
-    return found["name"] if found else ""
-
-
-def call_of(message: Message, tools: Tools) -> TextCall | None:
-    """Return the call that a message to a declared tool is; None for any other message."""
-    name = tools.name_of(message.to) if message.to and message.to not in ("user", "assistant") else None
-    if name is None:
+def read(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Read a message to a declared tool."""
+    headless = _HEADLESS.match(scan.text) if at == 0 else None
+    header = _HEADER.match(scan.text, headless.end() if headless else at)
+    to = _TO.search(scan.text, at, header.end()) if header else None
+    name = tools.name_of(to["name"]) if to and to["name"] not in _PEOPLE else None
+    if header is None or name is None:
         return None
-    body = message.body.strip()
-    prefix = _PREFIX.match(body)
+    if not header["message"]:
+        return Found([TextCall(name, CutOff(""))], len(scan.text))
+    begin = scan.space(header.end())
+    if _MARKUP.match(scan.text, begin) and not _PREFIX.match(scan.text, begin):
+        return None  # the body is a call in markup of its own
+    call, end = _call_at(scan, header.end(), name, tools)
+    tails = _TAILS.match(scan.text, end)
+    return Found([call], tails.end() if tails else end)
+
+
+def _call_at(scan: Scan, at: int, name: str, tools: Tools) -> tuple[TextCall, int]:
+    """Return the call whose body begins at a place, and the end of the body."""
+    prefix = _PREFIX.match(scan.text, at)
     if prefix is not None:
-        scan = Scan(body)
-        args, _, closed = parameters_at(scan, 0, tools.schema_of(name), parameter_tags(prefix["prefix"]))
-        return TextCall(name, CutOff(body) if closed is None else args)
-    if not body.startswith("<") and (message.ended or not open_ended(body, 0)):
-        return TextCall(name, body)
-    return None if body.startswith("<") else TextCall(name, CutOff(body))
+        tags = parameter_tags(prefix["prefix"])
+        args, end, whole = parameters_at(scan, at, tools.schema_of(name), tags)
+        return TextCall(name, CutOff(scan.text[at:]) if whole is None else args), end
+    begin = scan.space(at)
+    try:
+        _, behind = scan.value_at(begin)
+    except ValueError:
+        behind = begin
+    # A string of the arguments may hold any token, so the body ends behind its JSON.
+    end = scan.search(_BODY_ENDS, behind)
+    raw = scan.text[begin : end.start() if end else len(scan.text)].strip()
+    if end is None and is_open(raw, 0):
+        return TextCall(name, CutOff(raw)), len(scan.text)
+    if end is None and behind > begin:
+        return TextCall(name, scan.text[begin:behind]), behind
+    return TextCall(name, raw), end.start() if end else len(scan.text)
+
+
+def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], int] | None:
+    """Read the messages of a text that begins with a header without its first or all of its special tokens.
+
+    Returns:
+        The thoughts, the calls, and the place where what is said begins; None if the text is no such text.
+    """
+    headless = _HEADLESS.match(scan.text)
+    if headless is not None:
+        found = read(scan, 0, tools)
+        return ([], found.calls, found.end) if found else ([], [], headless.end())
+    if not _STRIPPED.match(scan.text):
+        return None
+    thoughts, calls, place = list[str](), list[TextCall](), 0
+    while part := _PART.match(scan.text, place):
+        name = tools.name_of(part["name"]) if part["name"] else None
+        if name is not None:
+            call, place = _stripped_call(scan, part.end(), name)
+            calls.append(call)
+        elif part["channel"] == "analysis":
+            following = scan.search(_NEXT_PART, part.end())
+            place = following.start() if following else len(scan.text)
+            thoughts.append(scan.text[part.end() : place])
+        else:
+            return thoughts, calls, part.end()
+    return thoughts, calls, place
+
+
+def _stripped_call(scan: Scan, at: int, name: str) -> tuple[TextCall, int]:
+    try:
+        _, end = scan.value_at(at)
+    except ValueError:
+        following = scan.search(_NEXT_PART, at)
+        end = following.start() if following else len(scan.text)
+        raw = scan.text[at:end].strip()
+        return TextCall(name, raw if following or not is_open(raw, 0) else CutOff(raw)), end
+    return TextCall(name, scan.text[at:end]), end
+
+
+FORMATS: tuple[TextFormat, ...] = (
+    TextFormat(
+        "harmony",
+        _OPENER,
+        read,
+        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+        '{"city": "Paris"}<|call|>',
+        "gpt-oss, Beam, Muse",
+        "vLLM `openai`; Ollama; llama.cpp; LM Studio",
+        "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
+    ),
+)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.arguments import CutOff, Flaw, Unread
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut
 from sigadapt.schemas.written_values import literal_at
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Members, Scan
@@ -23,8 +23,8 @@ _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
 _OPEN = "{["
-_OBJECT = re.compile(r'[,;\n]\s*(?=\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})")')
-_LONGEST = 1_000_000  # characters of JSON that are searched for its end
+_GAP = 40  # characters between two objects
+_OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
 
 def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Found | None:
@@ -34,7 +34,10 @@ def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: b
         return None
     fence = _FENCE.match(scan.text, found.end())
     place = fence.end() if fence else found.end()
-    return read_body(scan, place, tools, stops=(scan.text[at : found.end()].strip(), "\n```"), keyed=keyed)
+    calls = read_body(scan, place, tools, stops=(scan.text[at : found.end()].strip(), "\n```"), keyed=keyed)
+    if fence and calls and scan.text.startswith("```", closing := scan.space(calls.end)):
+        return calls._replace(end=closing + 3)
+    return calls
 
 
 def read_body(
@@ -43,14 +46,12 @@ def read_body(
     """Read one object, several or a list; None if no call of a declared tool is among them."""
     calls, kept = list[TextCall](), list[str]()
     end = place = scan.space(at)
-    while scan.text.startswith(("{", "["), place) and len(calls) < MOST_CALLS:
+    while scan.text.startswith(("{", "["), place) and len(calls) <= MOST_CALLS:
         if scan.text[place] == "[":
             place = scan.space(place + 1)
             continue
         members = scan.members_at(place)
         call = call_of(scan, members, tools, keyed=keyed) or _nameless(scan, members, tools)
-        if call is not None and members.repeats:
-            call = call._replace(arguments=scan.text[place : members.end])
         if members.end is None:
             other = _python_object(scan, place, tools) or broken_call(
                 scan, place, members, tools, stops, keyed=keyed
@@ -88,7 +89,8 @@ def call_of(
         return _keyed(scan, fields, tools)
     nested = fields.get("function")
     if nested is not None and isinstance(nested[0], dict):
-        return call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
+        call = call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
+        return _twice(scan, members, call) if call and members.repeats else call
     named, name = _named(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
     if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
@@ -98,7 +100,16 @@ def call_of(
     if given is None:
         return None if members.broken else TextCall(name, None, _id_of(fields))
     value, begin, end = fields[given]
-    return TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
+    call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
+    others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (named, given)]
+    doubles = any(key in ARGUMENTS or tools.name_of(fields[key][0]) for key in others)
+    return _twice(scan, members, call) if members.repeats or doubles else call
+
+
+def _twice(scan: Scan, members: Members, call: TextCall) -> TextCall:
+    """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
+    raw = scan.text[members.begin : members.end or members.broken[1] if members.broken else None]
+    return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key stands twice: {cut(raw)}")))
 
 
 def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
@@ -187,16 +198,18 @@ def broken_call(
     begin = members.fields[given][1] if given else begin
     end = scan.earliest((*_closing(stops), *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
     following = _next_object(scan, begin, end, tools)
-    raw = _without_closers(scan.text[begin:following].rstrip())
+    raw = scan.text[begin:following].rstrip()
+    raw = _without_closers(raw if following == end else raw.rstrip(",;"))
     return TextCall(name or "", raw if following < len(scan.text) else CutOff(raw)), following
 
 
 def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
     """Return where the next call of a declared tool begins, before a place; else that place."""
     scan.charge((end - at) // 8)
-    for found in _OBJECT.finditer(scan.text, at, end):
-        if tools.declares(found[1]):
-            return found.start()
+    for call in _OBJECT.finditer(scan.text, at, end):
+        before = scan.text[max(at, call.start() - _GAP) : call.start()]
+        if tools.declares(call[1]) and ("\n" in before or before.rstrip().endswith((",", ";"))):
+            return call.start()
     return end
 
 
@@ -215,43 +228,31 @@ def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
 def _without_closers(raw: str) -> str:
     """Return broken arguments without the braces at their end that close what is around them."""
     level = 0
-    for token in _STRINGS.finditer(raw, 0, _LONGEST):
+    for token in _STRINGS.finditer(raw):
         if token[0][0] != '"':
             level += 1 if token[0] in _OPEN else -1
     end = len(raw)
-    while level < 0 and raw[:end].endswith(("}", "]")):
-        end, level = len(raw[: end - 1].rstrip()), level + 1
-    return raw[:end]
-
-
-def open_ended(text: str, at: int) -> bool:
-    """Return whether the JSON that begins at a place is still open where the text ends."""
-    level = 0
-    for token in _STRINGS.finditer(text, at, min(len(text), at + _LONGEST)):
-        word = token[0]
-        if word[0] == '"':
-            if token.end() == min(len(text), at + _LONGEST) and (len(word) == 1 or word[-1] != '"'):
-                return True
-            continue
-        level += 1 if word in _OPEN else -1
-        if level == 0:
-            return False
-    return True
+    while level < 0 and end and (raw[end - 1] in "}]" or raw[end - 1].isspace()):
+        level += not raw[end - 1].isspace()
+        end -= 1
+    return raw[:end].rstrip()
 
 
 def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
     """Read a call whose object is a Python dict, with single quotes."""
-    if not _SINGLE.match(scan.text, at):
-        return None
+    is_python = _SINGLE.match(scan.text, at) is not None
+    if not is_python and scan.expected:
+        return None  # the prompt asked for JSON
     try:
-        value, end = literal_at(scan.text, at)
+        value, end = literal_at(scan.text, at, is_strict=not is_python)
     except ValueError:
         scan.charge(len(scan.text) - at)
         return None
     made = cast("Json", value) if isinstance(value, dict) else {}
     name = next((tools.name_of(made[key]) for key in NAMES if key in made), None)
     given = next((made[key] for key in ARGUMENTS if key in made), None)
-    return (TextCall(name, given), end) if name is not None else None
+    arguments = made if isinstance(made, RepeatedKeys) else given
+    return (TextCall(name, arguments), end) if name is not None else None
 
 
 def said(name: str, args: Json, *, arguments: str = "arguments") -> str:
@@ -300,7 +301,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Qwen2.5, Qwen3, QwQ, Nous Hermes, SmolLM3, MiMo-VL, Reka, Granite 4, Ernie 4.5",
         servers="vLLM `hermes`, `granite4`, `ernie45`, `qwen3_json`; Ollama; llama.cpp; mlx-lm",
         before=("<response>",),
-        after=("</tool_call>", "</response>", "```"),
+        after=("</tool_call>", "</response>"),
         reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
         say=say_hermes,
     ),
@@ -404,7 +405,6 @@ FORMATS: tuple[TextFormat, ...] = (
         example='Action: ```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
         models="Command R, Command R+",
         servers="llama.cpp; any server without a parser",
-        after=("```",),
     ),
     _format(
         "inkling",

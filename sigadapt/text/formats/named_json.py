@@ -15,10 +15,11 @@ from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import announces_example
-from sigadapt.text.formats.json_calls import open_ended
+from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
 
 _BAR, _LOW = "[｜|]", "▁"
+_NO_TAIL = ""
 
 
 def read(
@@ -27,12 +28,12 @@ def read(
     """Read one call whose head stands at a place, and those that follow it at once."""
     calls, place = list[TextCall](), at
     end = at
-    while len(calls) < MOST_CALLS:
+    while len(calls) <= MOST_CALLS:
         found = head.match(scan.text, place)
         name = tools.name_of(found["name"]) if found else None
         if found is None or name is None:
             break
-        call, behind = _arguments(scan, found, name, stops)
+        call, behind = _arguments(scan, found, name, stops, tail)
         closing = tail.match(scan.text, behind)
         if closing is None and not isinstance(call.arguments, CutOff):
             call, behind = _unclosed(scan, found, call, behind, stops)
@@ -43,7 +44,9 @@ def read(
     return Found(calls, end) if calls else None
 
 
-def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...]) -> tuple[TextCall, int]:
+def _arguments(
+    scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...], tail: re.Pattern[str]
+) -> tuple[TextCall, int]:
     begin = scan.space(head.end())
     given = head.groupdict().get("id")
     try:
@@ -54,7 +57,7 @@ def _arguments(scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...
         return TextCall(name, CutOff(raw) if end == len(scan.text) else raw, given), end
     if isinstance(value, str) and not scan.expected:
         return TextCall(name, value, given), end
-    if scan.expected:
+    if scan.expected and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
 
@@ -81,14 +84,14 @@ def _with_rest(scan: Scan, end: int, head: re.Match[str], stops: tuple[str, ...]
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
     calls, place = list[TextCall](), scan.space(at)
-    while len(calls) < MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
+    while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
         name = head["name"]
         if not tools.declares(name):
             break
         try:
             value, end = scan.value_at(head.end())
         except ValueError:
-            if not open_ended(scan.text, head.end()):
+            if not is_open(scan.text, head.end()):
                 return None
             cut = TextCall(name, CutOff(scan.text[head.end() :].rstrip()))
             return Found([*calls, cut], len(scan.text))
@@ -96,7 +99,8 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
             return None
         calls.append(TextCall(name, scan.text[head.end() : end]))
         place = scan.space(end)
-    return Found(calls, place) if calls and place == len(scan.text) else None
+    ends = place == len(scan.text) or len(calls) > MOST_CALLS
+    return Found(calls, place) if calls and ends else None
 
 
 def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -135,7 +139,7 @@ def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG00
 def _format(
     name: str, opener: str, head: str, *, tail: str = "", stops: tuple[str, ...] = (), **more: Any
 ) -> TextFormat:
-    first, last = re.compile(head), re.compile(rf"\s*{tail}" if tail else "")
+    first, last = re.compile(head), re.compile(rf"\s*{tail}" if tail else _NO_TAIL)
 
     def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
         return read(scan, at, tools, head=first, tail=last, stops=stops)
@@ -221,7 +225,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "functionary-v3.2",
         r">>>",
-        r">>>\s*(?P<name>[\w.-]{1,128})\n(?=\s*\{)",
+        r">>>(?P<name>[\w.-]{1,128})\n(?=\s*\{)",
         stops=(">>>",),
         example='>>>get_weather\n{"city": "Paris"}',
         models="Functionary 3.2",

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import property_of, typed, types_of
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
@@ -62,24 +63,24 @@ def read(scan: Scan, at: int, tools: Tools) -> Found | None:
 
 
 def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
-    made: Json = {}
-    many = set[str]()
+    pairs = list[tuple[str, Any]]()
+    values: dict[str, list[Any]] = {}
     for child, end in element.children:
-        value = _value(child, end, property_of(schema, child.key, root), root, text)
-        if child.key not in made:
-            made[child.key] = value
-        elif child.key in many:
-            made[child.key].append(value)
+        declared = property_of(schema, child.key, root)
+        values.setdefault(child.key, []).append(_value(child, end, declared, root, text))
+    for key, several in values.items():
+        types = types_of(property_of(schema, key, root), root)
+        if len(several) > 1 and (not types or "array" in types):  # elements of one name are a list
+            pairs.append((key, several))
         else:
-            made[child.key] = [made[child.key], value]
-            many.add(child.key)
+            pairs.extend((key, value) for value in several)
     beside = "".join(element.said)
     if beside.strip():
         key = "$text"
-        while key in made:
+        while any(key == other for other, _ in pairs):
             key = f"${key}"
-        made[key] = beside
-    return made
+        pairs.append((key, beside))
+    return object_of(pairs)
 
 
 def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:

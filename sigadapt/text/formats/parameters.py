@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
@@ -122,7 +123,7 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
         place, closed = scan.space(behind), behind > end
-    return _typed_all(raw, schema, tags, is_expected=bool(scan.expected)), place, closed
+    return _typed_all(raw, schema, tags), place, closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -173,14 +174,12 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
     return None
 
 
-def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags, *, is_expected: bool) -> Json:
+def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Json:
     pairs = [
         (key, _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema))
         for key, value, opener in raw
     ]
-    made = dict(pairs)
-    if len(made) < len(pairs) and is_expected:
-        return RepeatedKeys(pairs)
+    made = object_of(pairs)
     inner = made.get("arguments")
     if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
         wrapped = cast("Json", inner)

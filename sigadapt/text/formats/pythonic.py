@@ -1,95 +1,112 @@
 """Calls as Python writes them: `[get_weather(city="Paris"), now()]`, of Llama 4, LFM2, Olmo 3, Gemma 3.
 
 Nothing is evaluated (nothing is executed). A call is a declared name and keyword arguments whose values are
-literals (`written_values.literal_at`); positional arguments, variables, nested calls and operators are code
-and stay text. Names may hold dots and dashes. Without markers it counts only as a list at the beginning of a
-line, or as the whole answer.
+literals (`written_values.literal_at`). Where a list or a marker says that it is a call, one with positional
+arguments, variables, nested calls or operators is a bad call with what was written: no value is guessed.
+Names may hold dots and dashes. Without markers it counts only as a list at the beginning of a line, or as the
+whole answer.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys
+from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import literal_at
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.text.formats.bare_json import BARE_OPENER, FENCE_OPENER, announces_example
+from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
+from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.scan import Scan
 
-_HEAD = re.compile(r"(?P<name>\w[\w.-]{0,127})\s*\(")
-_KEY = re.compile(r"\s*(?P<key>[^\W\d][\w-]{0,127})\s*=(?!=)")
+_NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
+_HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
+_KEY = re.compile(r"\s*(?P<key>[^\W\d](?:[\w-]|\\_){0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
+_CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|;?\s*\Z))")
+_BEHIND_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t]*(?:#[^\n]*)?(?:\n|\Z))")
 _FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t]*\n")
 
 
-def call_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
-    """Read one call; None if it is none, or of no declared tool."""
+def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tuple[TextCall, int] | None:
+    """Read one call; None if it is none, or of no declared tool.
+
+    Args:
+        scan: the text.
+        at: the place where the call's name would stand.
+        tools: the declared tools.
+        is_sure: whether a call whose values are no literals is a bad call, and not text.
+    """
     head = _HEAD.match(scan.text, at)
-    name = tools.name_of(head["name"].removesuffix(".call")) if head else None
-    if head is not None and name is None:
-        name = tools.name_of(head["name"])
+    name = tools.name_of(head["name"]) if head else None
+    if head is not None and (name is None or not tools.declares(name)):
+        name = tools.name_of(head["name"].removesuffix(".call"))  # Llama's built-in tools
     if head is None or name is None:
         return None
     pairs, place = list[tuple[str, Any]](), scan.space(head.end())
     while not scan.text.startswith(")", place):
-        if scan.text.startswith("**{", place):
-            place = _unpacked(scan, place + 2, pairs)
-            if place < 0:
-                return None
-            continue
+        begin = place
         key = _KEY.match(scan.text, place)
-        if key is None:
-            return _cut(scan, at, name, place)
+        unpacks = scan.text.startswith("**{", place)  # keys that are no names
+        if key is None and not unpacks:
+            break
         try:
-            value, place = literal_at(scan.text, key.end())
+            value, place = literal_at(scan.text, key.end() if key else place + 2)
         except (ValueError, RecursionError):
             scan.charge((len(scan.text) - at) // 4)
-            return _cut(scan, at, name, key.end())
-        pairs.append((key["key"], value))
+            place = key.end() if key else place
+            break
         mark = _NEXT.match(scan.text, place)
         if mark is None:
-            return _cut(scan, at, name, place)
+            break
+        if key is not None:
+            pairs.append((key["key"].replace("\\_", "_"), value))
+        elif is_object(value):
+            pairs.extend(value.items())
+        else:
+            place = begin
+            break
         place = scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
-    scan.charge((place - at) // 8)
-    args: Json = dict(pairs)
-    return TextCall(name, args if len(args) == len(pairs) else RepeatedKeys(pairs)), place + 1
+    else:
+        scan.charge((place - at) // 8)
+        return TextCall(name, object_of(pairs)), place + 1
+    return _broken(scan, at, head, name, place, is_sure=is_sure)
 
 
-def _unpacked(scan: Scan, at: int, pairs: list[tuple[str, Any]]) -> int:
-    """Read `**{...}`, which holds keys that are no names; return the place behind, or -1."""
-    try:
-        value, place = literal_at(scan.text, at)
-    except (ValueError, RecursionError):
-        scan.charge((len(scan.text) - at) // 4)
-        return -1
-    mark = _NEXT.match(scan.text, place)
-    if not isinstance(value, dict) or mark is None:
-        return -1
-    pairs.extend(cast("Json", value).items())
-    return scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
-
-
-def _cut(scan: Scan, at: int, name: str, place: int) -> tuple[TextCall, int] | None:
-    """Return the call that the text ends in; only markup makes it one."""
+def _broken(
+    scan: Scan, at: int, head: re.Match[str], name: str, place: int, *, is_sure: bool
+) -> tuple[TextCall, int] | None:
+    """Return a call that the text ends in, or whose value is a variable or an expression, as written."""
+    closing = scan.search(_CALL_END, head.end()) if is_sure else None
+    if closing is not None:
+        return TextCall(name, scan.text[head.end() : closing.start()]), closing.end()
     place = scan.space(place)
     quote = scan.text[place : place + 1]
     open_string = quote in ("'", '"') and quote and scan.find(quote, place + 1) < 0
-    if place < len(scan.text) and not open_string:
+    if place < len(scan.text) and not open_string and not is_sure:
         return None
     return TextCall(name, CutOff(scan.text[at:].rstrip())), len(scan.text)
 
 
-def calls_at(scan: Scan, at: int, tools: Tools) -> tuple[list[TextCall], int, bool] | None:
+def calls_at(
+    scan: Scan, at: int, tools: Tools, *, is_sure: bool = False, may_be_strings: bool = False
+) -> tuple[list[TextCall], int, bool] | None:
     """Read a list of calls, or calls with lines or commas between; say at last whether it was a list."""
     listed = scan.text.startswith("[", at)
     place = scan.space(at + 1) if listed else at
     calls, end = list[TextCall](), place
-    while len(calls) < MOST_CALLS and (found := call_at(scan, place, tools)):
-        calls.append(found[0])
-        end, place = found[1], scan.space(found[1])
+    while len(calls) <= MOST_CALLS:
+        call = call_at(scan, place, tools, is_sure=is_sure and listed)
+        if call is None and may_be_strings and scan.text.startswith(("'", '"'), place):
+            call = _string_at(scan, place, tools)
+        if call is None:
+            break
+        calls.append(call[0])
+        end, place = call[1], scan.space(call[1])
         if scan.text.startswith((",", ";"), place):
+            end = place + 1 if scan.text[place] == ";" else end
             place = scan.space(place + 1)
     if not calls:
         return None
@@ -100,26 +117,40 @@ def calls_at(scan: Scan, at: int, tools: Tools) -> tuple[list[TextCall], int, bo
     return calls, end, listed
 
 
+def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
+    """Read a call that is written as a string, whose quotes may be the call's own, or missing at its end."""
+    try:
+        value, end = literal_at(scan.text, at)
+        call = call_at(Scan(str(value)), 0, tools)
+    except ValueError:
+        value, end, call = "", at, None
+    if call is not None and call[1] == len(value):
+        return call[0], end
+    call = call_at(scan, at + 1, tools)
+    return (call[0], call[1] + scan.text.startswith(scan.text[at], call[1])) if call else None
+
+
 def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str]) -> Found | None:
     """Read the calls behind a marker."""
     found = marker.match(scan.text, at)
-    calls = calls_at(scan, scan.space(found.end()), tools) if found else None
+    calls = calls_at(scan, scan.space(found.end()), tools, is_sure=True) if found else None
     return Found(calls[0], calls[1]) if calls else None
 
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read calls without a marker: a list on lines of its own, or the whole answer."""
     whole = at <= scan.content_start
-    found = calls_at(scan, scan.space(at), tools)
+    found = calls_at(scan, scan.space(at), tools, is_sure=whole or bool(scan.expected), may_be_strings=whole)
     if found is None:
         return None
     calls, end, listed = found
     if not listed and (not whole or not scan.ends_at(end) or isinstance(calls[-1].arguments, CutOff)):
         return None
+    behind = _BEHIND_LIST.match(scan.text, end)
+    if whole and (scan.ends_at(end) or behind):
+        return Found(calls, behind.end() if behind else end)
     alone = scan.ends_at(end) or scan.text[end] in "\r\n<"
-    if (whole and scan.ends_at(end)) or (alone and not announces_example(scan.text, at)):
-        return Found(calls, end)
-    return None
+    return Found(calls, end) if alone and not announces_example(scan.text, at) else None
 
 
 def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:

@@ -15,6 +15,7 @@ from sigadapt.adapters.lm.routes import facts_of
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
+from sigadapt.text.layout import Layout
 
 SAID = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
 
@@ -46,7 +47,7 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    return calling_of(Call(lm, {}, "calls", "", facts_of(lm, {})), Options(**options)).mode
+    return calling_of(Call(lm, {}, Layout("calls"), facts_of(lm, {})), Options(**options)).mode
 
 
 def test_auto_decides_by_what_is_facts_of_a_model() -> None:

@@ -19,7 +19,7 @@ import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError
 from sigadapt.adapters.calling.prompted import sayable
 from sigadapt.testing import Answer, Call, LoopbackProvider
-from sigadapt.text import FORMATS
+from sigadapt.text.formats import FORMATS
 
 FORMS = sayable()
 _SAY: dict[str, Any] = {each.name: each.say for each in FORMATS}

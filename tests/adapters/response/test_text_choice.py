@@ -14,7 +14,7 @@ from support import CORPUS
 import sigadapt
 from sigadapt import Choice, ToolDecls, choice_from_text
 from sigadapt.adapters.response.text_choice import looks_like, reading_of, schemas_of
-from sigadapt.text import FORMATS
+from sigadapt.text.formats import FORMATS
 from sigadapt.text.reader import read_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

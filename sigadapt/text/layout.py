@@ -1,0 +1,38 @@
+"""How a prompted answer marks its output fields: `[[ ## calls ## ]]`, `"calls":` or `<calls>`."""
+
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """How a prompted answer marks its output fields.
+
+    Args:
+        field: the name of the calls field.
+        marker: what marks a field, with `{}` for its name; empty if nothing does.
+        others: the names of the other output fields.
+    """
+
+    field: str = ""
+    marker: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the fields are keys of one object."""
+        return self.marker.startswith('"')
+
+    def is_element(self, tag: str) -> bool:
+        """Return whether a tag marks an output field, so that it belongs to the text."""
+        return self.is_xml and tag.strip("</>") in (self.field, *self.others)
+
+    def has_calls(self, text: str) -> bool:
+        """Return whether a text has the mark of the calls field."""
+        return self.marker.format(self.field) in text
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether the fields are elements."""
+        return self.marker.startswith("<")
+
+
+NO_LAYOUT = Layout()

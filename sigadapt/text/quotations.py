@@ -1,0 +1,142 @@
+"""What is quoted: code in fences, in a line, indented or in HTML; block quotes, doctests, JSON.
+
+Whatever a quotation holds is no call. Each function takes the place where a quotation opens and returns the
+place behind it, as CommonMark has it; a fence that nothing closes goes on to the end of the text.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from sigadapt.text.scan import Scan
+
+_RUN = re.compile(r"`+|~+")
+_LONGEST_RUN = 32
+# A fence may be indented and stand in a list.
+_BEFORE_FENCE = re.compile(r"(?:\A|\n)[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*\Z")
+_LONGEST_INDENT = 100
+_LINE_END = re.compile(r"\n|\Z")
+_BLANK_LINE = re.compile(r"\n[ \t]*(?=\n|\Z)|\Z")
+_INDENTED = re.compile(r"(?:(?: {4}| {0,3}\t)[^\n]*(?:\n|\Z)|[ \t]*\n)*")
+_DOCTEST = re.compile(r">>>[ \t]")
+_TAG = re.compile(r"<(\w+)")
+_JSON = re.compile(r"\{\s*[\"'}]|\[\s*(?:\[(?! ##)|[{\"'])")  # `[[ ## answer ## ]]` is a header
+_STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
+_BRACKETS = re.compile(r"[{}\[\]]")
+
+
+class Fence(NamedTuple):
+    """A code fence: what stands on its first line, and where its content and the fence begin and end."""
+
+    info: str
+    inner: int
+    close: int
+    end: int
+
+
+@lru_cache(maxsize=2 * _LONGEST_RUN)
+def _closing(char: str, size: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what closes a fence: a run on a line of its own; else, as models write it, at a line's end."""
+    run = rf"{char}{{{size},}}[ \t]*(?=\n|\Z)"
+    return re.compile(rf"\n[ \t]*{run}"), re.compile(rf"(?<!{char}){run}")
+
+
+def fence_at(scan: Scan, at: int) -> Fence | None:
+    """Return the code fence whose run of backticks or tildes stands at a place; None if it opens none."""
+    run = _RUN.match(scan.text, at)
+    if run is None or not _BEFORE_FENCE.search(scan.text[max(0, at - _LONGEST_INDENT) : at]):
+        return None
+    line = scan.search(_LINE_END, run.end())
+    first = line.start() if line else len(scan.text)
+    info = scan.text[run.end() : min(first, run.end() + _LONGEST_INDENT)]
+    if run[0][0] == "`" and 0 <= scan.find("`", run.end()) < first:
+        return None
+    own_line, line_end = _closing(run[0][0], min(len(run[0]), _LONGEST_RUN))
+    close = scan.search(own_line, first) or scan.search(line_end, first)
+    if close is None:
+        return Fence(info.strip(), min(first + 1, len(scan.text)), len(scan.text), len(scan.text))
+    return Fence(info.strip(), first + 1, close.start(), close.end())
+
+
+@lru_cache(maxsize=_LONGEST_RUN)
+def _run_of(size: int) -> re.Pattern[str]:
+    return re.compile(rf"(?<!`)`{{{size}}}(?!`)")
+
+
+def _code_end(scan: Scan, at: int, end: int) -> int:
+    """Return the place behind inline code on one line; behind its backticks if nothing closes them."""
+    # Markdown lets code go on over lines. Then a stray backtick would pair with one in a call further down,
+    # which would be lost; the reader sees backticks directly around a call by itself.
+    close = scan.search(_run_of(end - at), end) if end - at <= _LONGEST_RUN else None
+    line = scan.search(_LINE_END, end)
+    return close.end() if close and line and close.start() < line.start() else end
+
+
+def _html_end(scan: Scan, at: int, end: int) -> int:
+    """Return the place behind an HTML element or comment; `end`, the opening tag's, if nothing closes it."""
+    tag = _TAG.match(scan.text, at)
+    if tag is None:
+        close = scan.find("-->", end)
+        return close + 3 if close >= 0 else end
+    close, again = scan.find(f"</{tag[1]}", end), scan.find(f"<{tag[1]}", end)
+    if close < 0 or 0 <= again < close:  # the element is only mentioned here
+        return end
+    behind = scan.find(">", close)
+    return behind + 1 if behind >= 0 else len(scan.text)
+
+
+def _quote_end(scan: Scan, at: int, end: int) -> int:  # noqa: ARG001
+    """Return the end of a quoted line, or of a doctest with its output."""
+    last = scan.search(_BLANK_LINE if _DOCTEST.match(scan.text, at) else _LINE_END, at)
+    return last.start() if last else len(scan.text)
+
+
+def _indented_end(scan: Scan, at: int, end: int) -> int:  # noqa: ARG001
+    """Return the place behind the lines of indented code that follow a blank line at a place."""
+    begin = scan.find("\n", at + 1) + 1
+    lines = _INDENTED.match(scan.text, begin)
+    return lines.end() if lines else begin
+
+
+def json_end(scan: Scan, at: int, end: int) -> int:
+    """Return the place behind JSON, flaws included; `end`, the bracket's, if no JSON begins there."""
+    try:
+        value, behind = scan.value_at(at)
+    except ValueError:
+        if not _JSON.match(scan.text, at):
+            return end
+        for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
+            level = 0
+            for token in tokens.finditer(scan.text, at):
+                level += (token[0] in "{[") - (token[0] in "}]")
+                if level == 0 and token[0] in "}]":
+                    scan.charge((token.end() - at) // 4)
+                    return token.end()
+            scan.charge((len(scan.text) - at) // 4)
+        return len(scan.text)
+    return behind if isinstance(value, (dict, list)) else end
+
+
+ENDS = {
+    "code": _code_end,
+    "html": _html_end,
+    "quote": _quote_end,
+    "indented": _indented_end,
+    "json": json_end,
+}
+"""By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
+
+
+def is_open(text: str, at: int) -> bool:
+    """Return whether the JSON that begins at a place is still open where the text ends."""
+    level = 0
+    for token in _STRINGS_AND_BRACKETS.finditer(text, at):
+        word = token[0]
+        if word[0] == '"':
+            if token.end() == len(text) and (len(word) == 1 or word[-1] != '"'):
+                return True
+            continue
+        level += 1 if word in "{[" else -1
+        if level == 0:
+            return False
+    return True
