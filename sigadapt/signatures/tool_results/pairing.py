@@ -23,6 +23,7 @@ from sigadapt.schemas.json_values import cut, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.mcp import is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content
+from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -31,7 +32,7 @@ _MOST_NAMED = 8
 _MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 _RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
 _SAVED = (
-    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content"})),
+    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content", "text"})),
     ("tool_call_id", "content", frozenset({"tool_call_id", "name", "content", "role"})),
 )
 """The shapes of a result as a mapping, saved by `model_dump` or a chat's tool message: where the id and the
@@ -85,7 +86,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give one, or use ToolResult.unanswered(call).",
+        fix="Give one, or use ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
     )
 
 
@@ -159,7 +160,8 @@ def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
             continue
         if value_key in known and keys.issuperset(known):
             flags = (bool(known.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
-            return _Bearing(call_id, known.get("name"), known[value_key], *flags)
+            value = in_order_of(known[value_key], known.get("text"))
+            return _Bearing(call_id, known.get("name"), value, *flags)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Bearing(call_id, None, item)
     return None

@@ -7,6 +7,7 @@ import pydantic
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 
 
 class _Named(Protocol):
@@ -50,11 +51,15 @@ class ToolResult(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _as_plain_data(cls, data: Any) -> Any:
-        return _with_content(cast("dict[str, Any]", data)) if isinstance(data, dict) else data
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        return _with_content({**fields, "value": in_order_of(fields.get("value"), fields.get("text"))})
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
-        return dict(vars(self))
+        text = order_of(self.value)
+        return dict(vars(self)) if text is None else {**vars(self), "text": text}
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
