@@ -26,7 +26,6 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
-from sigadapt.adapters.lm.streams.call_tap import Answer
 from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
@@ -46,7 +45,7 @@ from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.response.choice import Choice, choice_of
+from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
