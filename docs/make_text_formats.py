@@ -1,16 +1,14 @@
-"""Write docs/text_formats.md from the table of text formats: what each looks like, and who writes it.
+"""Write the page of the text formats from their table: what each looks like, and who writes it.
 
-`tests/test_docs.py` checks that the page is what this writes, and `tests/text/` that each
-example is read. Run this with `python3 tasks.py docs`.
+`tests/text/` checks that each example is read. The page is built with the site.
 """  # noqa: INP001  (a script)
 
+import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from sigadapt.text.contract import TextFormat
 from sigadapt.text.formats import FORMATS
 
-PAGE = Path(__file__).with_name("text_formats.md")
 HEAD = """# Calls written as text
 
 Open models call tools by writing text. A server turns that text into calls if it has the right parser on. If
@@ -79,7 +77,7 @@ def lines(each: TextFormat) -> Iterator[str]:
     yield f"{each.reads}\n"
 
 
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+def main(write: Callable[[str], object] = sys.stdout.write) -> None:
     """Write the page."""
     write(page())
 

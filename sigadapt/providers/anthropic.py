@@ -14,7 +14,7 @@ calls, the request with their results names that `container` (source: "Programma
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,40 +22,35 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     PLAIN,
     SIGNED_ID,
-    ChatFields,
     CutOff,
     JsonText,
-    OwnResult,
-    OwnTurn,
     Provider,
     Reading,
+    Result,
     Route,
 )
 from sigadapt.providers.reading import (
+    Described,
     an_object,
-    called,
-    cut_last,
+    arguments_in,
+    content_parts,
     details_in,
     ends_in,
+    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
-    kept,
     kind_of,
-    member,
+    mark_last_cut_off,
     more_than,
     objects,
-    other,
-    parts_of,
     ran_itself,
-    said,
     state,
-    word,
 )
 from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
+from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, state_of_plain
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, RepeatedKeys, as_unicode, spelled
 from sigadapt.schemas.strict import StrictRules
@@ -90,26 +85,29 @@ _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a Message."""
-    return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
+def _described(block: Json) -> Described:
+    kind = kind_of(block)
+    if kind == "text":
+        more = "" if block.keys() <= _TEXT_FIELDS else more_than(block, _TEXT_FIELDS)
+        return Described("text" if block.get("text") else "", more, block, _only(block, _TEXT_FIELDS))
+    if kind == "tool_use":
+        more = "" if block.keys() <= _CALL_FIELDS else more_than(block, _CALL_FIELDS)
+        return Described("call", more, {key: block[key] for key in block if key != "input"}, {"type": kind})
+    if kind in _THINKING:
+        name = "reasoning" if block.get("thinking") else kind
+        return Described(kind, name if _is_signed(block) else "", block)
+    if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
+        block = {**block, "input": parse_arguments(block["input"])}
+    return Described(kind, kind or "a block without a type", block)
 
 
-def read(body: Json) -> list[Reading]:
-    """Return the one Reading of a Message."""
-    blocks = parts_of(body.get("content"))
-    finish = word(body.get("stop_reason"), _FINISH)
-    uses = [block for block in blocks if block.get("type") == "tool_use"]
-    calls = [(use.get("id"), use.get("name"), member(use, "input")) for use in uses]
-    if ends_in(blocks, _is_call):
-        calls = cut_last(calls, finish)
-    text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
-    thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
-    fields = _container(body["container"], uses) if body.get("container") else None
-    # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
-    # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
-    why = details_in(body.get("stop_details"))
-    return [Reading(text, thinking, calls, finish, state(NAME, _items(blocks), fields), why)]
+def _only(block: Json, keys: frozenset[str]) -> Json:
+    return {key: block[key] for key in block if key in keys}
+
+
+def _is_signed(block: Json) -> bool:
+    """Return whether Anthropic takes a thinking block back: it refuses thinking without its signature."""
+    return is_text(block.get("signature")) or is_text(block.get("data"))
 
 
 def _container(container: Any, uses: list[Json]) -> Json | None:
@@ -117,50 +115,6 @@ def _container(container: Any, uses: list[Json]) -> Json | None:
     made_by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
     name = an_object(container).get("id")
     return {"container": name} if made_by_code and is_text(name) else None
-
-
-def _items(blocks: list[Json]) -> Iterator[Json]:
-    for block in blocks:
-        kind = block.get("type")
-        if kind == "text":
-            yield said("text", block.get("text")) if block.keys() <= _TEXT_FIELDS else _text(block)
-        elif kind == "tool_use":
-            yield called() if block.keys() <= _CALL_FIELDS else _call(block)
-        elif kind in _THINKING:
-            if (thinking := _thinking(block)) is not None:
-                yield thinking
-        elif kind != _UNKNOWN:
-            yield other(str(kind), _with_input(block))
-
-
-def _text(block: Json) -> Json:
-    item, more = said("text", block.get("text")), more_than(block, _TEXT_FIELDS)
-    return kept(item, more, block) if more else item
-
-
-def _call(block: Json) -> Json:
-    more = more_than(block, _CALL_FIELDS)
-    return kept(called(), more, {key: block[key] for key in block if key != "input"}) if more else called()
-
-
-def _with_input(block: Json) -> Json:
-    """Return a block of a tool that Anthropic ran; its streamed input, which is JSON text, as an object."""
-    sent = block.get("input")
-    return {**block, "input": parse_arguments(sent)} if type(sent) is JsonText else block
-
-
-def _is_call(block: Json) -> bool:
-    return block.get("type") == "tool_use"
-
-
-def without_calls(body: Json) -> Json:
-    """Return a Message without its calls."""
-    return {**body, "content": [block for block in parts_of(body.get("content")) if not _is_call(block)]}
-
-
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a Messages stream."""
-    return kind_of(event) in _EVENTS
 
 
 class _Block:
@@ -196,67 +150,194 @@ class _Block:
 
     def _input(self) -> Any:
         """Return the input in the start event or in the pieces; text of both if they differ."""
-        given: Any = member(self.start, "input")
+        given: Any = arguments_in(self.start, "input")
         pieces = JsonText(json_text(self.pieces["partial_json"]))
         if not given or (type(given) is not RepeatedKeys and parse_arguments(pieces) == given):
             return pieces
         return JsonText(spelled(given) + pieces) if pieces.strip() else given
 
 
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the Message that a stream's events make."""
-    message: Json = {"type": "message", "stop_reason": None}
-    blocks = Blocks(_Block)
-    for event in events:
-        kind, index = kind_of(event), event.get("index")
-        if kind == "message_start":
-            message.update(an_object(event.get("message")))
-        elif kind == "content_block_start":
-            blocks.open(index).start = an_object(event.get("content_block"))
-        elif kind == "content_block_delta":
-            blocks.at(index).add(an_object(event.get("delta")))
-        elif kind == "content_block_stop":
-            blocks.at(index).ended = True
-        elif kind == "message_delta":
-            message.update(an_object(event.get("delta")))
-        elif kind == "message_stop":
-            break
-    ended = is_text(message.get("stop_reason"))
-    content = [block.whole(ended=ended) for block in blocks.all]
-    # Without blocks, the content of the start event: some servers send a whole message there.
-    return {**message, "content": content or message.get("content")}
+class Anthropic(Provider):
+    """Anthropic Messages."""
 
+    name = NAME
+    arguments_as_objects = True
 
-def _thinking(block: Json) -> Json | None:
-    """Return the state item of a thinking block; None for a block that is neither signed nor redacted."""
-    if is_text(block.get("signature")):
-        signature = {"signature": block["signature"]}
-        return said("thinking", block.get("thinking"), [NAME, "thinking_signature", signature])
-    if is_text(block.get("data")):
-        return said("thinking", "", [NAME, "redacted_thinking", {"data": block["data"]}])
-    return None
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a Message."""
+        return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
 
+    # {"type": "message", "role": "assistant", "stop_reason": "tool_use", "content": [
+    #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."},
+    #   {"type": "text", "text": "Let me look."},
+    #   {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {"city": "Paris"}}]}
+    # https://docs.anthropic.com/en/api/messages#response-content
+    def read(self, body: Json) -> list[Reading]:
+        """Return the one Reading of a Message."""
+        blocks = content_parts(body.get("content"))
+        finish = finish_word(body.get("stop_reason"), _FINISH)
+        uses = [block for block in blocks if block.get("type") == "tool_use"]
+        calls = [(use.get("id"), use.get("name"), arguments_in(use, "input")) for use in uses]
+        if ends_in(blocks, self.is_call):
+            calls = mark_last_cut_off(calls, finish)
+        text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
+        thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
+        fields = _container(body["container"], uses) if body.get("container") else None
+        described = (_described(block) for block in blocks if block.get("type") != _UNKNOWN)
+        # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
+        # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
+        why = details_in(body.get("stop_details"))
+        return [Reading(text, thinking, calls, finish, state(NAME, described, fields), why)]
 
-def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """Return a turn's state from a chat message of LiteLLM.
+    def without_calls(self, body: Json) -> Json:
+        """Return a Message without its calls."""
+        content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
+        return {**body, "content": content}
 
-    Example:
-        >>> message = {"tool_calls": [{"id": "srvtoolu_1", "function": {"name": "web_search"}}]}
-        >>> state_from_chat(message, "Hi.")["items"]
-        [{'type': 'other', 'name': 'server_tool_use'}, {'type': 'text', 'text': 'Hi.'}]
-    """
-    # Signed thinking stands in `thinking_blocks`. Blocks of tools that Claude ran itself have lost their
-    # places and parts of their content, so that only their names are kept: the next request records what
-    # stays behind.
-    blocks = objects(message.get("thinking_blocks"))
-    signed = any(is_text(block.get("signature")) or is_text(block.get("data")) for block in blocks)
-    names = dict.fromkeys(_names_of_own(message))
-    if not signed and not names:
-        return None
-    thoughts = filter(None, map(_thinking, blocks)) if signed else ()
-    calls = (called() for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id")))
-    own: list[Json] = [{"type": "other", "name": name} for name in names]
-    return state(NAME, [*thoughts, *own, said("text", text), *calls])
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a Messages stream."""
+        return kind_of(event) in _EVENTS
+
+    # {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "toolu_01",
+    #   "name": "get_weather", "input": {}}}
+    # {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta",
+    #   "partial_json": "{\"city\":"}}
+    # {"type": "content_block_stop", "index": 1}
+    # {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+    # https://docs.anthropic.com/en/docs/build-with-claude/streaming
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the Message that a stream's events make."""
+        message: Json = {"type": "message", "stop_reason": None}
+        blocks = Blocks(_Block)
+        for event in events:
+            kind, index = kind_of(event), event.get("index")
+            if kind == "message_start":
+                message.update(an_object(event.get("message")))
+            elif kind == "content_block_start":
+                blocks.open(index).start = an_object(event.get("content_block"))
+            elif kind == "content_block_delta":
+                blocks.at(index).add(an_object(event.get("delta")))
+            elif kind == "content_block_stop":
+                blocks.at(index).ended = True
+            elif kind == "message_delta":
+                message.update(an_object(event.get("delta")))
+            elif kind == "message_stop":
+                break
+        ended = is_text(message.get("stop_reason"))
+        content = [block.whole(ended=ended) for block in blocks.all]
+        # Without blocks, the content of the start event: some servers send a whole message there.
+        return {**message, "content": content or message.get("content")}
+
+    # {"role": "assistant", "content": "Let me look.", "tool_calls": [...], "thinking_blocks": [
+    #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
+    # https://docs.litellm.ai/docs/reasoning_content
+    def state_from_chat(self, message: Json, text: str | None) -> Json | None:
+        """Return a turn's state from a chat message of LiteLLM."""
+        # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
+        # that only their names are kept: the next request records what stays behind.
+        signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
+        lost = list(dict.fromkeys(_names_of_own(message)))
+        if not signed and not lost:
+            return None
+        own = [call for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id"))]
+        said = [{"type": "text", "text": text}] if text else []
+        blocks = [*signed, *said, *({"type": "tool_use"} for _ in own)]
+        return {"dialect": NAME, "blocks": blocks, **({"lost": lost} if lost else {})}
+
+    # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
+    #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
+    # Thinking must precede the call that it led to, unchanged:
+    # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+        """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
+        said = {"type": "text", "text": as_unicode(message.get("content") or "")}
+        known = state or state_of_plain(message, said, {"type": "tool_use"})
+        blocks: list[Json] = []
+        for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+            if call is not None:
+                named = {"id": call["id"], "name": name_of(call), "input": arguments_of(call)}
+                blocks.append({"type": "tool_use", **block, **named})
+            elif block["type"] in _THINKING:
+                blocks += [block] if _is_signed(block) else []
+            elif block["type"] != "text" or block.get("text"):  # Anthropic refuses empty texts
+                blocks.append(block)
+        return [{"role": "assistant", "content": blocks}]
+
+    # {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "18 C"}]}
+    # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+        """Return the results of a turn as one row; a result repeats the `toolset_name` of its call."""
+        made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
+        content: list[Json] = []
+        for result in results:
+            text = result.text if result.blocks is None else [*result.blocks]
+            block: Json = {"type": "tool_result", "tool_use_id": result.id, "content": text}
+            if result.is_error:
+                block["is_error"] = True
+            if is_text(made.get(result.id, {}).get("toolset_name")):
+                block["toolset_name"] = made[result.id]["toolset_name"]
+            content.append(block)
+        after = [block for result in results for block in result.after]
+        return [{"role": "user", "content": [*content, *after]}]
+
+    def fields(self, state: Json) -> Json:
+        """Return the container whose code waits for the results of the conversation's last calls."""
+        # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/programmatic-tool-calling
+        container = an_object(state.get("fields")).get("container")
+        return {"container": container} if is_text(container) else {}
+
+    def chat_message(self, message: Json, state: Json) -> Json:
+        """Return a chat message with the signed thinking as `thinking_blocks`, which LiteLLM sends on."""
+        blocks = [block for block in state["blocks"] if _is_signed(block) and self.is_thinking(block)]
+        return {**message, "thinking_blocks": blocks} if blocks else message
+
+    def row_for(self, placeholder: Json, row: Json) -> Json:
+        """Return a row with the cache mark that lm15 put on the placeholder, on the row's last block."""
+        # https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching: thinking takes no mark.
+        mark, blocks = placeholder["content"][-1].get("cache_control"), row["content"]
+        if not mark or not blocks or blocks[-1].get("type") in _THINKING:
+            return row
+        return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
+
+    def is_call(self, block: Json) -> bool:
+        """Return whether a block is a call."""
+        return block.get("type") == "tool_use"
+
+    def is_thinking(self, block: Json) -> bool:
+        """Return whether a block is thinking."""
+        return block.get("type") in _THINKING
+
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+        """Yield names of the blocks and fields that only Anthropic takes."""
+        for kind, more, _, _ in map(_described, state["blocks"]):
+            if more and not (in_chat and kind in _THINKING):
+                yield more
+        yield from state.get("lost", ())
+        yield from state.get("fields", ())
+
+    # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
+    # https://docs.anthropic.com/en/api/messages#body-tools
+    def tools(self, given: list[Json]) -> list[Json]:
+        """Return canonical tools in the form of the Messages API; Anthropic's own tools stay unchanged.
+
+        Example:
+            >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
+            >>> PROVIDER.tools([{"type": "function", "function": function}])
+            [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
+        """
+        return [_tool(**tool) if "function" in tool else tool for tool in given]
+
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+        """Return the choice of a tool that Anthropic runs, as fields of the body.
+
+        Example:
+            >>> PROVIDER.choice({"type": "web_search_20250305", "name": "web_search"})
+            {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
+        """
+        if not is_text(chosen.get("name")):
+            return None
+        beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
+        return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
 
 
 def _names_of_own(message: Json) -> Iterator[str]:
@@ -268,117 +349,6 @@ def _names_of_own(message: Json) -> Iterator[str]:
         yield from (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
     if beside.get("citations"):
         yield "citations"
-
-
-def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
-    """Return a turn's state as `thinking_blocks` of a chat message, which LiteLLM sends to Anthropic.
-
-    Example:
-        >>> signed = ["anthropic", "thinking_signature", {"signature": "c2ln"}]
-        >>> item = {"type": "thinking", "text": "Hm.", "continuation": signed}
-        >>> state_to_chat({"dialect": "anthropic", "items": [item]}, PROVIDER.routes[1]).message
-        {'thinking_blocks': [{'type': 'thinking', 'thinking': 'Hm.', 'signature': 'c2ln'}]}
-    """
-    blocks = [_thought(item) for item in state["items"] if "continuation" in item]
-    return ChatFields({"thinking_blocks": blocks} if blocks else {}, {})
-
-
-def _thought(item: Json) -> Json:
-    """Return the thinking block of a state item."""
-    _, kind, data = item["continuation"]
-    text = {"thinking": item["text"]} if kind == "thinking_signature" else {}
-    return {"type": "thinking" if text else kind, **text, **data}
-
-
-def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
-    """Return a turn as content blocks, in the order in which Anthropic sent them.
-
-    Example:
-        >>> search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
-        >>> call = {"id": "t1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-        >>> items = [{"type": "other", "wire": search}, {"type": "call", "id": "t1"}]
-        >>> [block["type"] for block in own_turn({"dialect": "anthropic", "items": items}, [call])]
-        ['server_tool_use', 'tool_use']
-    """
-    # Empty texts are left out, because Anthropic refuses them.
-    blocks = (_own_block(item, call) for item, call in in_order(state["items"], calls))
-    return [block for block in blocks if block]
-
-
-def _own_block(item: Json, call: Json | None) -> Json:
-    block = an_object(item.get("wire"))
-    if call is not None:
-        named = {"id": call["id"], "name": name_of(call), "input": arguments_of(call)}
-        return {"type": "tool_use", **block, **named}
-    if item["type"] == "text":
-        return {"type": "text", **block, "text": as_unicode(item["text"])} if item["text"] else {}
-    return _thought(item) if "continuation" in item else block
-
-
-def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
-    """Return the `messages` of a request with turns of the model in Anthropic's own blocks.
-
-    Example:
-        >>> use = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
-        >>> body = {"messages": [{"role": "assistant", "content": [use]}]}
-        >>> blocks = [{"type": "container_upload", "file_id": "f"}, use]
-        >>> put_turns(body, [OwnTurn(0, 1, blocks)])["messages"][0]["content"] == blocks
-        True
-    """
-    toolsets = {
-        block["id"]: block["toolset_name"]
-        for turn in turns
-        for block in turn.blocks
-        if _is_call(block) and is_text(block.get("toolset_name"))
-    }
-    messages = with_turns(body["messages"], turns, _calls_in, _with_blocks)
-    rows = [_of_toolsets(row, toolsets) for row in messages] if toolsets else messages
-    return {"messages": rows, **_waiting_container(body, turns[-1])}
-
-
-def _waiting_container(body: Mapping[str, Any], last: OwnTurn) -> Json:
-    """Return the container whose code waits for the results of the conversation's last calls."""
-    container = an_object(last.fields).get("container")
-    is_last = sum(map(_calls_in, body["messages"])) == last.at + last.calls
-    return {"container": container} if is_text(container) and is_last and "container" not in body else {}
-
-
-def _calls_in(message: Json) -> int:
-    return sum(map(_is_call, objects(message["content"]))) if message["role"] == "assistant" else 0
-
-
-def _with_blocks(message: Json, turn: OwnTurn) -> Json:
-    """Return a message with a turn's blocks; a cache mark that lm15 put on the last block stays the last."""
-    blocks, mark = turn.blocks, message["content"][-1].get("cache_control")
-    if mark and blocks[-1].get("type") not in _THINKING:
-        blocks = [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]
-    return {**message, "content": blocks}
-
-
-def _of_toolsets(message: Json, toolsets: Mapping[str, str]) -> Json:
-    """Return a message whose results repeat the toolset of their calls."""
-    if message["role"] != "user":
-        return message
-    return {
-        **message,
-        "content": [
-            {**block, "toolset_name": toolsets[block["tool_use_id"]]}
-            if block.get("type") == "tool_result" and block["tool_use_id"] in toolsets
-            else block
-            for block in objects(message["content"])
-        ],
-    }
-
-
-def tools(given: list[Json]) -> list[Json]:
-    """Return canonical tools in the form of the Messages API; Anthropic's own tools stay unchanged.
-
-    Example:
-        >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
-        >>> tools([{"type": "function", "function": function}])
-        [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
-    """
-    return [_tool(**tool) if "function" in tool else tool for tool in given]
 
 
 def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG001
@@ -420,53 +390,11 @@ def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
     return None if text is None else {"type": "document", "source": plain, **title}
 
 
-def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
-    """Return the `messages` of a request with content in its tool results, and what follows after them.
-
-    Example:
-        >>> block = {"type": "tool_result", "tool_use_id": "c", "content": "[image 1]"}
-        >>> said = OwnResult([{"type": "text", "text": "A shot."}])
-        >>> put_results({"messages": [{"role": "user", "content": [block]}]}, [said])["messages"][0][
-        ...     "content"
-        ... ]
-        [{'type': 'tool_result', 'tool_use_id': 'c', 'content': [{'type': 'text', 'text': 'A shot.'}]}]
-    """
-    rest = iter(results)
-    return {"messages": [_with_results(message, rest) for message in body["messages"]]}
-
-
-def _with_results(message: Json, results: Iterator[OwnResult | None]) -> Json:
-    if message["role"] != "user" or isinstance(message["content"], str):
-        return message
-    blocks: list[Json] = []
-    after: list[Json] = []
-    for block in message["content"]:
-        result = next(results, None) if block["type"] == "tool_result" else None
-        if result is not None:
-            after += result.after
-            block = block if result.blocks is None else {**block, "content": [*result.blocks]}  # noqa: PLW2901
-        blocks.append(block)
-    return {**message, "content": [*blocks, *after]}
-
-
 def _chat_block(part: Json, model: str) -> Json | None:
     """Return a part as LiteLLM takes it in a tool message; None if it does not reach Claude as it is."""
     block = block_of(part, model)
     is_plain = block is not None and block.get("source", {}).get("type") == "text"
     return None if block is None or is_plain else chat_block(part, model)
-
-
-def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
-    """Return the choice of a tool that Anthropic runs, as fields of the body.
-
-    Example:
-        >>> choice({"type": "web_search_20250305", "name": "web_search"})
-        {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
-    """
-    if not is_text(chosen.get("name")):
-        return None
-    beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
-    return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
 
 
 # Sources: the tool reference, "Strict tool use" and "Tool search" on platform.claude.com, and `ToolParam` of
@@ -504,34 +432,18 @@ _ROUTE = Route(
     longest_id=64,
 )
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    tools=tools,
-    own_turn=own_turn,
-    put_turns=put_turns,
-    put_results=put_results,
-    choice=choice,
-    state_from_chat=state_from_chat,
-    state_to_chat=state_to_chat,
-    without_calls=without_calls,
-    arguments_as_objects=True,
-    routes=(
+PROVIDER = Anthropic(
+    _ROUTE,
+    replace(
         _ROUTE,
-        replace(
-            _ROUTE,
-            door="litellm",
-            prefixes=frozenset({NAME}),
-            as_chat=True,
-            marks_failed_results=False,
-            text_failures=False,
-            in_results=_chat_block,
-            in_questions=_chat_block,
-            choices=NO_SUBSET,
-            strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
-        ),
+        client="litellm",
+        prefixes=frozenset({NAME}),
+        as_chat=True,
+        marks_failed_results=False,
+        text_failures=False,
+        in_results=_chat_block,
+        in_questions=_chat_block,
+        choices=NO_SUBSET,
+        strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
     ),
 )

@@ -26,16 +26,16 @@ from sigadapt.providers.provider import (
 )
 from sigadapt.providers.reading import (
     an_object,
-    cut_last,
+    content_parts,
     decoded,
     ends_in,
+    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
+    mark_last_cut_off,
     one_call_each,
-    parts_of,
-    word,
 )
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import Blocks
@@ -59,25 +59,6 @@ _MALFORMED = {"malformed_tool_use"}
 _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a Converse response."""
-    return "stopReason" in body or "message" in an_object(body.get("output"))
-
-
-def read(body: Json) -> list[Reading]:
-    """Return the one Reading of a Converse response."""
-    message = an_object(an_object(body.get("output")).get("message"))
-    blocks = one_call_each(parts_of(message.get("content")), "toolUse", lambda text: {"input": text})
-    finish = word(body.get("stopReason"), _FINISH)
-    uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
-    calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-    if ends_in(blocks, _is_call):
-        calls = cut_last(calls, finish)
-    if finish in _MALFORMED:
-        calls.append((None, None, Malformed(finish)))
-    return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
-
-
 def _is_call(block: Json) -> bool:
     use = block.get("toolUse")
     return isinstance(use, dict) and an_object(use).get("type") != "server_tool_use"
@@ -85,18 +66,13 @@ def _is_call(block: Json) -> bool:
 
 def _text(block: Json) -> Any:
     if "citationsContent" in block:
-        cited = parts_of(an_object(block["citationsContent"]).get("content"))
+        cited = content_parts(an_object(block["citationsContent"]).get("content"))
         return joined(piece.get("text") for piece in cited)
     return block.get("text")
 
 
 def _thinking(block: Json) -> Any:
     return an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
-
-
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a ConverseStream."""
-    return not _EVENTS.isdisjoint(event)
 
 
 class _Block:
@@ -140,39 +116,71 @@ class _Block:
         return {"text": joined(pieces["text"])}
 
 
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the Converse response that a stream's events make."""
-    message: Json = {"role": "assistant"}
-    body: Json = {"output": {"message": message}, "stopReason": None}
-    blocks = Blocks(_Block)
-    for event in events:
-        kind = next((key for key in event if key in _EVENTS), "metadata")
-        content = an_object(event.get(kind))
-        index = content.get("contentBlockIndex")
-        if kind == "messageStart":
-            message.update(content)
-        elif kind == "contentBlockStart":
-            blocks.open(index).start(an_object(content.get("start")))
-        elif kind == "contentBlockDelta":
-            blocks.at(index).add(an_object(content.get("delta")))
-        elif kind == "contentBlockStop":
-            blocks.at(index).ended = True
-        else:  # messageStop and metadata
-            body.update(content)
-    ended = is_text(body.get("stopReason"))
-    message["content"] = [block.whole(ended=ended) for block in blocks.all]
-    return body
-
-
 _ERRORS = {
     "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
     "throttlingException", "validationException",
 }  # fmt: skip
 
 
-def error_in(body: Json) -> Any:
-    """Return the exception that an event of a stream holds; None if it holds none."""
-    return next((body[key] for key in body if key in _ERRORS), None)
+class BedrockConverse(Provider):
+    """Converse."""
+
+    name = NAME
+
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a Converse response."""
+        return "stopReason" in body or "message" in an_object(body.get("output"))
+
+    # {"stopReason": "tool_use", "output": {"message": {"role": "assistant", "content": [
+    #   {"text": "Let me look."},
+    #   {"toolUse": {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Paris"}}}]}}}
+    # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+    def read(self, body: Json) -> list[Reading]:
+        """Return the one Reading of a Converse response."""
+        message = an_object(an_object(body.get("output")).get("message"))
+        blocks = one_call_each(content_parts(message.get("content")), "toolUse", lambda text: {"input": text})
+        finish = finish_word(body.get("stopReason"), _FINISH)
+        uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
+        calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
+        if ends_in(blocks, _is_call):
+            calls = mark_last_cut_off(calls, finish)
+        if finish in _MALFORMED:
+            calls.append((None, None, Malformed(finish)))
+        return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a ConverseStream."""
+        return not _EVENTS.isdisjoint(event)
+
+    # {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t1", ...}}}}
+    # {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": "{\"ci"}}}}
+    # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the Converse response that a stream's events make."""
+        message: Json = {"role": "assistant"}
+        body: Json = {"output": {"message": message}, "stopReason": None}
+        blocks = Blocks(_Block)
+        for event in events:
+            kind = next((key for key in event if key in _EVENTS), "metadata")
+            content = an_object(event.get(kind))
+            index = content.get("contentBlockIndex")
+            if kind == "messageStart":
+                message.update(content)
+            elif kind == "contentBlockStart":
+                blocks.open(index).start(an_object(content.get("start")))
+            elif kind == "contentBlockDelta":
+                blocks.at(index).add(an_object(content.get("delta")))
+            elif kind == "contentBlockStop":
+                blocks.at(index).ended = True
+            else:  # messageStop and metadata
+                body.update(content)
+        ended = is_text(body.get("stopReason"))
+        message["content"] = [block.whole(ended=ended) for block in blocks.all]
+        return body
+
+    def error_in(self, body: Json) -> Any:
+        """Return the exception that an event of a stream holds; None if it holds none."""
+        return next((body[key] for key in body if key in _ERRORS), None)
 
 
 def result_block(part: Json, model: str) -> Json | None:
@@ -187,30 +195,30 @@ def result_block(part: Json, model: str) -> Json | None:
     return chat_block(part, model) if has_place else None
 
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    error_in=error_in,
-    routes=(
-        Route(
-            NAME,
-            "litellm",
-            prefixes=frozenset({"bedrock"}),
-            as_chat=True,
-            takes=frozenset({anthropic.NAME}),
-            loses=frozenset({"redacted_thinking"}),  # LiteLLM 1.106 reads it and does not write it
-            choices=NO_SUBSET - {"none"},
-            parallel=False,
-            forces_with_thinking=False,
-            in_results=result_block,
-            # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
-            # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
-            fields=frozenset({"cache_control"}),
-            ids=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
-            longest_id=64,
-        ),
-    ),
+def _caveat(request: Json) -> str:
+    """Return that LiteLLM reads Claude's redacted thinking and does not write it (measured on 1.106)."""
+    states = (message["turn"].state for message in request["messages"] if message.get("turn") is not None)
+    blocks = (block for state in states if state is not None for block in state["blocks"])
+    has_redacted = any(block.get("type") == "redacted_thinking" for block in blocks)
+    return "LiteLLM leaves out redacted_thinking on the way to Bedrock" if has_redacted else ""
+
+
+PROVIDER = BedrockConverse(
+    Route(
+        NAME,
+        "litellm",
+        prefixes=frozenset({"bedrock"}),
+        as_chat=True,
+        takes=frozenset({anthropic.NAME}),
+        caveat=_caveat,
+        choices=NO_SUBSET - {"none"},
+        parallel=False,
+        forces_with_thinking=False,
+        in_results=result_block,
+        # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
+        # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
+        fields=frozenset({"cache_control"}),
+        ids=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
+        longest_id=64,
+    )
 )

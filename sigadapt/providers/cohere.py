@@ -13,13 +13,13 @@ from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, R
 from sigadapt.providers.reading import (
     an_object,
     calls_of,
-    cut_last,
+    content_parts,
+    finish_word,
     is_text,
     joined,
     json_text,
     kind_of,
-    parts_of,
-    word,
+    mark_last_cut_off,
 )
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.json_values import Json, is_object, spelled
@@ -42,32 +42,11 @@ _EVENTS = {
 }  # fmt: skip
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a version 2 chat response."""
-    return "finish_reason" in body and "message" in body
-
-
-def read(body: Json) -> list[Reading]:
-    """Return the one Reading of a chat response."""
-    message = an_object(body.get("message"))
-    parts = parts_of(message.get("content"))
-    finish = word(body.get("finish_reason"), _FINISH)
-    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
-    text = joined(part.get("text") for part in parts)
-    thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
-    return [Reading(text, thinking, cut_last(calls, finish), finish)]
-
-
 def _call(call: Json) -> RawCall:
     function = call.get("function")
     if not is_object(function):
         return (call.get("id"), None, JsonText(spelled(call)))
     return (call.get("id"), function.get("name"), function.get("arguments"))
-
-
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a version 2 chat stream."""
-    return kind_of(event) in _EVENTS
 
 
 class _Call:
@@ -89,40 +68,6 @@ class _Call:
         return {**self.start, "function": whole}
 
 
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the chat response that a stream's events make."""
-    body: Json = {"finish_reason": None}
-    plan: list[Any] = []
-    parts: Blocks[list[Json]] = Blocks(list)
-    calls = Blocks(_Call)
-    for event in events:
-        kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
-        message = an_object(delta.get("message"))
-        if kind == "message-start":
-            body["id"] = event.get("id")
-        elif kind == "tool-plan-delta":
-            plan.append(message.get("tool_plan"))
-        elif kind in {"content-start", "content-delta"}:
-            part = parts.open(index) if kind == "content-start" else parts.at(index)
-            part.extend(parts_of(message.get("content")))
-        elif kind in {"tool-call-start", "tool-call-delta"}:
-            for fragment in calls_of(message.get("tool_calls")) or [{}]:
-                call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
-                call.add(fragment)
-        elif kind == "tool-call-end":
-            calls.at(index).ended = True
-        elif kind == "message-end":
-            body.update(delta)
-    ended = is_text(body.get("finish_reason"))
-    message = {
-        "role": "assistant",
-        "tool_plan": joined(plan),
-        "content": [_whole_part(pieces) for pieces in parts.all],
-        "tool_calls": [call.whole(ended=ended) for call in calls.all],
-    }
-    return {**body, "message": message}
-
-
 def _whole_part(pieces: list[Json]) -> Json:
     part: Json = {"type": next((piece["type"] for piece in pieces if "type" in piece), "text")}
     for key in ("text", "thinking"):
@@ -130,20 +75,78 @@ def _whole_part(pieces: list[Json]) -> Json:
     return part
 
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    routes=(
-        Route(
-            NAME,
-            "litellm",
-            prefixes=frozenset({NAME, "cohere_chat"}),
-            as_chat=True,
-            choices=NO_SUBSET,
-            parallel=False,
-        ),
-    ),
+class Cohere(Provider):
+    """Cohere's chat API."""
+
+    name = NAME
+
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a version 2 chat response."""
+        return "finish_reason" in body and "message" in body
+
+    # {"finish_reason": "TOOL_CALL", "message": {"role": "assistant", "tool_plan": "I will look.",
+    #   "tool_calls": [{"id": "get_weather_1", "type": "function", "function": {"name": "get_weather",
+    #   "arguments": "{\"city\":\"Paris\"}"}}]}}
+    # https://docs.cohere.com/reference/chat
+    def read(self, body: Json) -> list[Reading]:
+        """Return the one Reading of a chat response."""
+        message = an_object(body.get("message"))
+        parts = content_parts(message.get("content"))
+        finish = finish_word(body.get("finish_reason"), _FINISH)
+        calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+        text = joined(part.get("text") for part in parts)
+        thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
+        return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a version 2 chat stream."""
+        return kind_of(event) in _EVENTS
+
+    # {"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": {"id": "c1", ...}}}}
+    # {"type": "tool-call-delta", "index": 0,
+    #  "delta": {"message": {"tool_calls": {"function": {"arguments": "{"}}}}}
+    # https://docs.cohere.com/docs/streaming
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the chat response that a stream's events make."""
+        body: Json = {"finish_reason": None}
+        plan: list[Any] = []
+        parts: Blocks[list[Json]] = Blocks(list)
+        calls = Blocks(_Call)
+        for event in events:
+            kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
+            message = an_object(delta.get("message"))
+            if kind == "message-start":
+                body["id"] = event.get("id")
+            elif kind == "tool-plan-delta":
+                plan.append(message.get("tool_plan"))
+            elif kind in {"content-start", "content-delta"}:
+                part = parts.open(index) if kind == "content-start" else parts.at(index)
+                part.extend(content_parts(message.get("content")))
+            elif kind in {"tool-call-start", "tool-call-delta"}:
+                for fragment in calls_of(message.get("tool_calls")) or [{}]:
+                    call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
+                    call.add(fragment)
+            elif kind == "tool-call-end":
+                calls.at(index).ended = True
+            elif kind == "message-end":
+                body.update(delta)
+        ended = is_text(body.get("finish_reason"))
+        message = {
+            "role": "assistant",
+            "tool_plan": joined(plan),
+            "content": [_whole_part(pieces) for pieces in parts.all],
+            "tool_calls": [call.whole(ended=ended) for call in calls.all],
+        }
+        return {**body, "message": message}
+
+
+PROVIDER = Cohere(
+    Route(
+        NAME,
+        "litellm",
+        prefixes=frozenset({NAME, "cohere_chat"}),
+        as_chat=True,
+        choices=NO_SUBSET,
+        parallel=False,
+    )
 )

@@ -16,49 +16,49 @@ their results, images and files that the model made.
 
 import mimetypes
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 from sigadapt.providers.gemini_arguments import whole_arguments
-from sigadapt.providers.gemini_over_litellm import lost, merges
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     ANY,
     NO_SUBSET,
-    ChatFields,
     CutOff,
     Malformed,
-    OwnResult,
-    OwnTurn,
     Provider,
     RawCall,
     Reading,
+    Result,
     Route,
 )
 from sigadapt.providers.reading import (
+    Described,
     an_object,
-    called,
-    cut_last,
+    arguments_in,
+    content_parts,
     ends_in,
+    finish_word,
     in_paragraphs,
     is_text,
     joined,
-    kept,
-    member,
+    mark_last_cut_off,
     more_than,
     objects,
     one_call_each,
-    other,
-    parts_of,
-    said,
     state,
-    word,
 )
 from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.writing import arguments_of, in_order, name_of, with_turns
+from sigadapt.providers.writing import (
+    arguments_of,
+    blocks_with_calls,
+    name_of,
+    state_of_plain,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
+from sigadapt.schemas.subschemas import subschemas
 
 NAME = "gemini"
 
@@ -77,119 +77,68 @@ _FINISH = {
 # https://ai.google.dev/api/generate-content#FinishReason
 _MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
-_SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`parts_of`)
+_SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`content_parts`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
-
-
-def is_body(body: Json) -> bool:
-    """Return whether a body is a generateContent response."""
-    return "candidates" in body or "promptFeedback" in body
-
-
-def read(body: Json) -> list[Reading]:
-    """Return one Reading per candidate."""
-    readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
-    feedback = an_object(body.get("promptFeedback"))
-    if not readings and is_text(feedback.get("blockReason")):
-        why = f"the prompt was blocked: {feedback.get('blockReasonMessage') or feedback['blockReason']}"
-        return [Reading(None, None, [], "content_filter", finish_message=why)]
-    return readings
-
-
-def _candidate(candidate: Json) -> Reading:
-    parts = _parts(candidate)
-    reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
-    finish = word(reason, _FINISH)
-    calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-    if ends_in(parts, _is_call):
-        calls = cut_last(calls, finish)
-    why = message if is_text(message) else word(reason, {}) if finish in ("content_filter", "error") else None
-    # A call that Gemini did not expect may be there as well: it is judged like any other.
-    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
-        calls.append((None, None, Malformed(why or finish)))
-    text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
-    thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish, state(NAME, map(_item, parts)), why)
-
-
-def _parts(candidate: Json) -> list[Json]:
-    """Return the parts of a candidate, with at most one call in each."""
-    content = candidate.get("content")
-    parts = parts_of(content.get("parts") if is_object(content) else content)
-    return one_call_each(parts, "functionCall", lambda text: {"args": text})
-
-
-def _item(part: Json) -> Json:
-    signed = _signed(part.get("thoughtSignature"))
-    if _is_call(part):
-        item, more = called(signed), more_than(part, _CALLED) if part.keys() - _CALLED else ""
-        call: Json = part["functionCall"]
-        if call.keys() - _CALL_FIELDS:
-            more = ", ".join(filter(None, (more, more_than(call, _CALL_FIELDS))))
-        return kept(item, more, {**part, "functionCall": _without_arguments(call)}) if more else item
-    if part.keys() <= _SAID:
-        return said("thinking" if part.get("thought") else "text", part.get("text"), signed)
-    more = more_than(part, _SAID)
-    if "text" not in part:
-        return other(more, part)
-    return kept(said("thinking" if part.get("thought") else "text", part["text"], signed), more, part)
-
-
-def _without_arguments(call: Json) -> Json:
-    return {key: value for key, value in call.items() if key not in _CALL_FIELDS}
+_INPUT = frozenset(("args", "partialArgs", "willContinue"))
 
 
 def _is_call(part: Json) -> bool:
     return isinstance(part.get("functionCall"), dict)
 
 
-def without_calls(body: Json) -> Json:
-    """Return a generateContent response without its calls."""
-    candidates = [
-        {
-            **candidate,
-            "content": {"role": "model", "parts": [p for p in _parts(candidate) if not _is_call(p)]},
-        }
-        for candidate in objects(body.get("candidates"))
-    ]
-    return {**body, "candidates": candidates}
+def _candidate(candidate: Json) -> Reading:
+    parts = _parts(candidate)
+    reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+    finish = finish_word(reason, _FINISH)
+    calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
+    if ends_in(parts, _is_call):
+        calls = mark_last_cut_off(calls, finish)
+    says_no_more = finish in ("content_filter", "error")
+    why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
+    # A call that Gemini did not expect may be there as well: it is judged like any other.
+    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
+        calls.append((None, None, Malformed(why or finish)))
+    text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
+    thinking = joined(part.get("text") for part in parts if part.get("thought"))
+    return Reading(text, thinking, calls, finish, state(NAME, map(_described, parts)), why)
+
+
+def _parts(candidate: Json) -> list[Json]:
+    """Return the parts of a candidate, with at most one call in each."""
+    content = candidate.get("content")
+    parts = content_parts(content.get("parts") if is_object(content) else content)
+    return one_call_each(parts, "functionCall", lambda text: {"args": text})
+
+
+def _described(part: Json) -> Described:
+    signed = "a signature" if is_text(part.get("thoughtSignature")) else ""
+    if _is_call(part):
+        call: Json = part["functionCall"]
+        names = (more_than(part, _CALLED), more_than(call, _CALL_FIELDS), signed)
+        block = {**part, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
+        return Described("call", _listed(names), block, {"functionCall": {}})
+    more = more_than(part, _SAID)
+    if "text" not in part and part.keys() - _SAID:
+        return Described("other", more, part)
+    if part.get("thought"):
+        return Described("thought", _listed((more, "reasoning" if signed else "")), part)
+    plain = {"text": part.get("text")}
+    return Described("text" if part.get("text") else "", _listed((more, signed)), part, plain)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(filter(None, names))
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, sent = call.get("partialArgs"), member(call, "args")
+    partials, sent = call.get("partialArgs"), arguments_in(call, "args")
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         sent = [sent, partials] if sent else whole_arguments(objects(partials))
     if call.get("willContinue") and finish is None:
         sent = CutOff(sent)
     return (call.get("id"), call.get("name"), sent)
-
-
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a streamed generateContent response."""
-    return is_body(event)
-
-
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the generateContent response that a stream's events make."""
-    body: Json = {}
-    candidates: dict[int, Json] = {}
-    parts: dict[int, list[Json]] = {}
-    for event in events:
-        body.update({key: value for key, value in event.items() if key != "candidates"})
-        for candidate in objects(event.get("candidates")):
-            index = candidate.get("index")
-            slot = index if isinstance(index, int) else 0
-            rest = {key: value for key, value in candidate.items() if key != "content" and value is not None}
-            candidates.setdefault(slot, {}).update(rest)
-            parts.setdefault(slot, []).extend(_parts(candidate))
-    if candidates:
-        body["candidates"] = [
-            {**candidates[slot], "content": {"role": "model", "parts": _whole_parts(parts[slot])}}
-            for slot in sorted(candidates)
-        ]
-    return body
 
 
 def _whole_parts(parts: list[Json]) -> list[Json]:
@@ -243,110 +192,208 @@ def _whole_call(chunks: list[Json]) -> Json:
     return {**whole, "partialArgs": partials, "willContinue": bool(chunks[-1].get("willContinue"))}
 
 
-def _signed(signature: Any) -> list[Any] | None:
-    """Return the continuation of a signed part; None for a part without a signature."""
-    return [NAME, "thought_signature", {"value": signature}] if is_text(signature) else None
-
-
-def state_from_chat(message: Json, text: str | None) -> Json | None:
-    """Return a turn's state from a chat message; LiteLLM puts signatures in `provider_specific_fields`."""
-    signed = [_signed(_own(call).get("thought_signature")) for call in objects(message.get("tool_calls"))]
-    first = next(iter(_own(message).get("thought_signatures") or ()), None) if not any(signed) else None
-    if not any(signed) and not is_text(first):
-        return None
-    return state(NAME, [said("text", text, _signed(first)), *map(called, signed)])
-
-
-def _own(part: Json) -> Json:
+def _beside(part: Json) -> Json:
     return an_object(part.get("provider_specific_fields"))
 
 
-def state_to_chat(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
-    """Return a turn's state as `provider_specific_fields`, from which LiteLLM sends the signatures."""
-    message: Json = {}
-    calls: dict[str, Json] = {}
-    for item in state["items"]:
-        if "continuation" in item:
-            signature = item["continuation"][2]["value"]
-            if item["type"] == "call":
-                calls[item["id"]] = {"provider_specific_fields": {"thought_signature": signature}}
-            elif item["type"] == "text":
-                message["provider_specific_fields"] = {"thought_signatures": [signature]}
-    return ChatFields(message, calls)
+class Gemini(Provider):
+    """Google's generateContent."""
 
+    name = NAME
+    arguments_as_objects = True
 
-def tools(given: list[Json]) -> list[Json]:
-    """Return canonical tools in the form of generateContent; Gemini's own tools stay unchanged.
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a generateContent response."""
+        return "candidates" in body or "promptFeedback" in body
 
-    Example:
-        >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
-        >>> tools([{"type": "function", "function": function}])[0]["functionDeclarations"][0][
-        ...     "parametersJsonSchema"
-        ... ]
-        {'type': 'object'}
-    """
-    # `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it. Source:
-    # Google's FunctionDeclaration reference.
-    declarations = [
-        {
-            "name": function["name"],
-            "description": function["description"],
-            "parametersJsonSchema": function["parameters"],
-            **{key: value for key, value in tool.items() if key not in ("type", "function")},
+    # {"candidates": [{"finishReason": "STOP", "content": {"role": "model", "parts": [
+    #   {"text": "They want Paris.", "thought": true},
+    #   {"functionCall": {"name": "get_weather", "args": {...}}, "thoughtSignature": "CiQB..."}]}}]}
+    # A thought is marked, a signature is on any part: https://ai.google.dev/gemini-api/docs/thinking
+    def read(self, body: Json) -> list[Reading]:
+        """Return one Reading per candidate."""
+        readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
+        feedback = an_object(body.get("promptFeedback"))
+        if not readings and is_text(feedback.get("blockReason")):
+            why = f"the prompt was blocked: {feedback.get('blockReasonMessage') or feedback['blockReason']}"
+            return [Reading(None, None, [], "content_filter", finish_message=why)]
+        return readings
+
+    def without_calls(self, body: Json) -> Json:
+        """Return a generateContent response without its calls."""
+        candidates = [
+            {
+                **candidate,
+                "content": {"role": "model", "parts": [p for p in _parts(candidate) if not _is_call(p)]},
+            }
+            for candidate in objects(body.get("candidates"))
+        ]
+        return {**body, "candidates": candidates}
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a streamed generateContent response."""
+        return self.is_body(event)
+
+    # {"candidates": [{"content": {"parts": [{"functionCall": {"name": "get_weather", "willContinue": true,
+    #   "partialArgs": [{"jsonPath": "$.city", "stringValue": "Par", "willContinue": true}]}}]}}]}
+    # https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the generateContent response that a stream's events make."""
+        body: Json = {}
+        candidates: dict[int, Json] = {}
+        parts: dict[int, list[Json]] = {}
+        for event in events:
+            body.update({key: value for key, value in event.items() if key != "candidates"})
+            for candidate in objects(event.get("candidates")):
+                index = candidate.get("index")
+                slot = index if isinstance(index, int) else 0
+                beside = {key: candidate[key] for key in candidate if key != "content"}
+                beside = {key: value for key, value in beside.items() if value is not None}
+                candidates.setdefault(slot, {}).update(beside)
+                parts.setdefault(slot, []).extend(_parts(candidate))
+        if candidates:
+            body["candidates"] = [
+                {**candidates[slot], "content": {"role": "model", "parts": _whole_parts(parts[slot])}}
+                for slot in sorted(candidates)
+            ]
+        return body
+
+    # {"role": "assistant", "content": "Hi.", "provider_specific_fields": {"thought_signatures": ["CiQB..."]},
+    #   "tool_calls": [{"id": "call_1", "provider_specific_fields": {"thought_signature": "CiQB..."}, ...}]}
+    # https://docs.litellm.ai/docs/providers/gemini
+    def state_from_chat(self, message: Json, text: str | None) -> Json | None:
+        """Return a turn's state from the signatures in a chat message of LiteLLM."""
+        signed = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
+        signed = [signature if is_text(signature) else None for signature in signed]
+        first = (
+            next(iter(_beside(message).get("thought_signatures") or ()), None) if not any(signed) else None
+        )
+        if not any(signed) and not is_text(first):
+            return None
+        of_text = {"thoughtSignature": first} if is_text(first) else {}
+        texts = [{"text": text or "", **of_text}] if text or of_text else []
+        bare: Json = {"functionCall": {}}
+        calls = [{**bare, "thoughtSignature": each} if each else bare for each in signed]
+        return {"dialect": NAME, "blocks": [*texts, *calls]}
+
+    # {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather",
+    #   "args": {"city": "Paris"}}, "thoughtSignature": "CiQB..."}]}
+    # Gemini 3 refuses the running turn without them: https://ai.google.dev/gemini-api/docs/thought-signatures
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+        """Return a turn as one row, with its parts in the order in which Gemini sent them."""
+        said = {"text": as_unicode(message.get("content") or "")}
+        known = state or state_of_plain(message, said, {"functionCall": {}})
+        # A thought without a signature is a summary for the reader. It goes back where Google's own tools
+        # ran between the thoughts, so that their order stays.
+        keeps_summaries = any(
+            kind == "other" or {*more.split(", ")} - {"", "reasoning", "a signature"}
+            for kind, more, _, _ in map(_described, known["blocks"])
+        )
+        parts: list[Json] = []
+        for part, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+            if call is not None:
+                named = {"id": call["id"], "name": name_of(call), "args": arguments_of(call)}
+                stand_in: Json = {} if any(map(_is_call, parts)) else message.get("stand_in", {})
+                function = {**an_object(part.get("functionCall")), **named}
+                parts.append({**stand_in, **part, "functionCall": function})
+            elif not part.keys() <= _SAID or part.get("thoughtSignature"):
+                parts.append(part)
+            elif part.get("text") and (keeps_summaries or not part.get("thought")):
+                parts.append({key: part[key] for key in part if key != "type"})
+        return [{"role": "model", "parts": parts}]
+
+    # {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "get_weather",
+    #   "response": {"result": "18 C"}}}]}
+    # `response` is an object: https://ai.google.dev/api/caching#FunctionResponse
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+        """Return the results of a turn as one row."""
+        parts: list[Json] = []
+        for result in results:
+            response: Json = {"name": result.name, "response": result.value, "id": result.id}
+            if result.blocks:
+                response["parts"] = [*result.blocks]
+            parts.append({"functionResponse": response})
+        return [{"role": "user", "parts": [*parts, *(part for result in results for part in result.after)]}]
+
+    def chat_message(self, message: Json, state: Json) -> Json:
+        """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
+        signed = {
+            call["id"]: part["thoughtSignature"]
+            for part, call in blocks_with_calls(self, state, message.get("tool_calls") or ())
+            if call is not None and is_text(part.get("thoughtSignature"))
         }
-        for tool in given
-        if (function := tool.get("function"))
-    ]
-    own = [tool for tool in given if "function" not in tool]
-    return [{"functionDeclarations": declarations}, *own] if declarations else own
+        calls = [
+            {**call, "provider_specific_fields": {"thought_signature": signed[call["id"]]}}
+            if call["id"] in signed
+            else call
+            for call in message.get("tool_calls") or ()
+        ]
+        texts = [
+            part["thoughtSignature"]
+            for part in state["blocks"]
+            if is_text(part.get("thoughtSignature")) and "text" in part and not part.get("thought")
+        ]
+        beside = {"provider_specific_fields": {"thought_signatures": texts[-1:]}} if texts else {}
+        return {**message, **beside, "tool_calls": calls}
 
+    def is_call(self, block: Json) -> bool:
+        """Return whether a part is a call."""
+        return _is_call(block)
 
-def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
-    """Return a turn as parts, in the order in which Gemini sent them.
+    def is_thinking(self, block: Json) -> bool:
+        """Return whether a part is a thought."""
+        return bool(block.get("thought"))
 
-    Example:
-        >>> code = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-        >>> items = [{"type": "other", "wire": code}, {"type": "call", "id": "c1"}]
-        >>> [list(part)[0] for part in own_turn({"dialect": "gemini", "items": items}, [call])]
-        ['executableCode', 'functionCall']
-    """
-    parts = (_own_part(item, call) for item, call in in_order(state["items"], calls))
-    return [part for part in parts if part]
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+        """Yield names of the parts and fields that only Gemini takes."""
+        for kind, more, _, _ in map(_described, state["blocks"]):
+            for name in filter(None, more.split(", ")):
+                if not (in_chat and (kind == "thought" or name == "a signature")):
+                    yield name
+        yield from state.get("lost", ())
 
+    # {"functionDeclarations": [{"name": "get_weather", "description": "...", "parametersJsonSchema": {...}}]}
+    # `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it:
+    # https://ai.google.dev/api/caching#FunctionDeclaration
+    def tools(self, given: list[Json]) -> list[Json]:
+        """Return canonical tools in the form of generateContent; Gemini's own tools stay unchanged.
 
-def _own_part(item: Json, call: Json | None) -> Json:
-    part = an_object(item.get("wire"))
-    if "continuation" in item:
-        part = {"thoughtSignature": item["continuation"][2]["value"], **part}
-    if call is not None:
-        named = {"id": call["id"], "name": name_of(call), "args": arguments_of(call)}
-        return {**part, "functionCall": {**an_object(part.get("functionCall")), **named}}
-    if item["type"] == "other" or "wire" in item or not (item["text"] or part):
-        return part
-    thought = {"thought": True} if item["type"] == "thinking" else {}
-    return {"text": as_unicode(item["text"]), **thought, **part}
+        Example:
+            >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
+            >>> [tool] = PROVIDER.tools([{"type": "function", "function": function}])
+            >>> tool["functionDeclarations"][0]["parametersJsonSchema"]
+            {'type': 'object'}
+        """
+        declarations = [
+            {
+                "name": function["name"],
+                "description": function["description"],
+                "parametersJsonSchema": function["parameters"],
+                **{key: value for key, value in tool.items() if key not in ("type", "function")},
+            }
+            for tool in given
+            if (function := tool.get("function"))
+        ]
+        own = [tool for tool in given if "function" not in tool]
+        return [{"functionDeclarations": declarations}, *own] if declarations else own
 
+    # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
+    # https://ai.google.dev/api/caching#FunctionCallingConfig
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+        """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
 
-def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
-    """Return the `contents` of a request with turns of the model in Gemini's own parts.
-
-    Example:
-        >>> call = {"functionCall": {"name": "now", "args": {}, "id": "c1"}}
-        >>> parts = [{"executableCode": {"language": "PYTHON", "code": "print(1)"}}, call]
-        >>> body = {"contents": [{"role": "model", "parts": [call]}]}
-        >>> put_turns(body, [OwnTurn(0, 1, parts)])["contents"][0]["parts"] == parts
-        True
-    """
-
-    def put(content: Json, turn: OwnTurn) -> Json:
-        return {**content, "parts": turn.blocks}
-
-    return {"contents": with_turns(body["contents"], turns, _calls_in, put)}
-
-
-def _calls_in(content: Json) -> int:
-    return sum(map(_is_call, content["parts"])) if content.get("role") == "model" else 0
+        Example:
+            >>> PROVIDER.choice(
+            ...     {"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}}
+            ... )
+            {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
+        """
+        allowed = an_object(chosen.get("allowed_tools"))
+        if allowed.get("mode") != "validated":
+            return None
+        names = [tool["function"]["name"] for tool in allowed["tools"] if "function" in tool]
+        config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+        return {"toolConfig": {"functionCallingConfig": config}}
 
 
 _OLDER = re.compile(r"gemini-([12](\.\d+)?|exp|(pro|flash)(?!-(lite-)?latest$))(-|$)")
@@ -398,85 +445,14 @@ def stand_in(state: Json | None, model: str) -> Json | None:
     # refuses the calls of the running turn otherwise.
     if not _since_3(model):
         return None
-    items = objects((state or {}).get("items")) if (state or {}).get("dialect") == NAME else []
-    first = [item for item in items if item.get("type") == "call"][:1]
-    is_signed = any(
-        "continuation" in call or "thoughtSignature" in an_object(call.get("wire")) for call in first
-    )
+    blocks = objects((state or {}).get("blocks")) if (state or {}).get("dialect") == NAME else []
+    is_signed = any("thoughtSignature" in part for part in [*filter(_is_call, blocks)][:1])
     return None if is_signed else {"thoughtSignature": _DUMMY}
-
-
-def put_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Json:
-    """Return the `contents` of a request with fields added to the parts of some calls.
-
-    Example:
-        >>> body = {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "now"}}]}]}
-        >>> put_calls(body, [(0, {"thoughtSignature": "c2ln"})])["contents"][0]["parts"][0]
-        {'thoughtSignature': 'c2ln', 'functionCall': {'name': 'now'}}
-    """
-    fields, place = dict(calls), count()
-    contents = [
-        {
-            **content,
-            "parts": [
-                {**fields.get(next(place), {}), **part} if _is_call(part) else part
-                for part in content["parts"]
-            ],
-        }
-        for content in body["contents"]
-    ]
-    return {"contents": contents}
-
-
-def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
-    """Return the `contents` of a request with each tool result as an object; lm15 writes results as text.
-
-    Example:
-        >>> part = {"functionResponse": {"name": "now", "response": {"result": '{"hour":12}'}}}
-        >>> body = {"contents": [{"role": "user", "parts": [part]}]}
-        >>> sent = put_results(body, [OwnResult(response={"hour": 12})])
-        >>> sent["contents"][0]["parts"][0]["functionResponse"]["response"]
-        {'hour': 12}
-    """
-    # Source: Google's FunctionResponse reference. `response` is an object; it may have the keys `output` and
-    # `error`, or any others. `parts` are the images and files that belong to it.
-    rest = iter(results)
-    return {"contents": [_with_results(content, rest) for content in body["contents"]]}
-
-
-def _with_results(content: Json, results: Iterator[OwnResult | None]) -> Json:
-    parts: list[Json] = []
-    after: list[Json] = []
-    for part in content["parts"]:
-        result = next(results, None) if "functionResponse" in part else None
-        if result is not None:
-            own = {"parts": [*result.blocks]} if result.blocks else {}
-            response = {**part["functionResponse"], "response": result.response, **own}
-            part = {**part, "functionResponse": response}  # noqa: PLW2901
-            after += result.after
-        parts.append(part)
-    return {**content, "parts": [*parts, *after]}
 
 
 def _chat_part(part: Json, model: str) -> Json | None:
     """Return a part as LiteLLM takes it in a tool message; None if Gemini's results cannot hold it."""
     return None if result_part(part, model) is None else chat_block(part, model)
-
-
-def choice(chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG001, FBT001
-    """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
-
-    Example:
-        >>> choice({"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}})
-        {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
-    """
-    # Source: Google's FunctionCallingConfig reference, and google-genai 3.4; read on 2026-11-21.
-    allowed = an_object(chosen.get("allowed_tools"))
-    if allowed.get("mode") != "validated":
-        return None
-    names = [tool["function"]["name"] for tool in allowed["tools"] if "function" in tool]
-    config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
-    return {"toolConfig": {"functionCallingConfig": config}}
 
 
 _ROUTE = Route(
@@ -492,45 +468,54 @@ _ROUTE = Route(
     in_results=result_part,
     in_questions=content_part,
     stand_in=stand_in,
-    tools_in_own_words=True,
+    native_tools=True,
     names=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
     # Source: the same, and `FunctionDeclaration` of google-genai 3.4; read on 2026-11-21.
     fields=frozenset({"behavior", "response", "responseJsonSchema"}),
     result_schema="responseJsonSchema",
 )
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    tools=tools,
-    own_turn=own_turn,
-    put_turns=put_turns,
-    put_results=put_results,
-    put_calls=put_calls,
-    choice=choice,
-    state_from_chat=state_from_chat,
-    state_to_chat=state_to_chat,
-    without_calls=without_calls,
-    arguments_as_objects=True,
-    routes=(
+# The keywords of Gemini's `Schema` in LiteLLM, which leaves out any other (measured on 1.106).
+_KEPT_BY_LITELLM = frozenset(
+    {
+        *("type", "format", "title", "description", "nullable", "default", "items", "minItems"),
+        *("maxItems", "enum", "properties", "propertyOrdering", "required", "minProperties"),
+        *("maxProperties", "minimum", "maximum", "minLength"),
+        *("maxLength", "pattern", "example", "anyOf"),
+    }
+)
+
+
+def _caveat(request: Json) -> str:
+    """Return what LiteLLM loses without a word: parts of schemas, one of two equal calls of a turn."""
+    tools = request.get("tools", ())
+    schemas = [tool["function"]["parameters"] for tool in tools if "function" in tool]
+    keeps_tools = len(schemas) == len(tools) and all(
+        place.schema.keys() <= _KEPT_BY_LITELLM for schema in schemas for place in subschemas(schema)
+    )
+    turns = [message.get("tool_calls") or () for message in request["messages"]]
+    keeps_calls = all(len({written_text(call) for call in calls}) == len(calls) for calls in turns)
+    if keeps_tools and keeps_calls:
+        return ""
+    lost = "one of two equal calls" if keeps_tools else "parts of these tools"
+    way = "dspy.LM('gemini/...', engine='lm15')"
+    return f"LiteLLM may leave out {lost} on the way to Gemini; the native engine sends all: {way}"
+
+
+PROVIDER = Gemini(
+    _ROUTE,
+    replace(
         _ROUTE,
-        replace(
-            _ROUTE,
-            door="litellm",
-            prefixes=frozenset({NAME, "vertex_ai"}),
-            as_chat=True,
-            choices=NO_SUBSET,
-            in_results=_chat_part,
-            in_questions=chat_block,
-            tools_in_own_words=False,
-            losses=lost,
-            fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
-            result_schema="",
-            merges=merges,
-            ids=ANY,  # LiteLLM takes its signatures off again
-        ),
+        client="litellm",
+        prefixes=frozenset({NAME, "vertex_ai"}),
+        as_chat=True,
+        choices=NO_SUBSET,
+        in_results=_chat_part,
+        in_questions=chat_block,
+        native_tools=False,
+        caveat=_caveat,
+        fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
+        result_schema="",
+        ids=ANY,  # LiteLLM takes its signatures off again
     ),
 )

@@ -12,68 +12,87 @@ from typing import Any
 
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
-from sigadapt.providers.reading import an_object, calls_of, cut_last, joined, member, text_of, word
+from sigadapt.providers.reading import (
+    an_object,
+    arguments_in,
+    calls_of,
+    finish_word,
+    joined,
+    mark_last_cut_off,
+    text_of,
+)
 from sigadapt.providers.result_blocks import chat_image
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "ollama"
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a chat response."""
-    return "done" in body and "message" in body
-
-
-def read(body: Json) -> list[Reading]:
-    """Return the one Reading of a chat response."""
-    message = an_object(body.get("message"))
-    finish = word(body.get("done_reason"), {})
-    calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
-    text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
-    return [Reading(text, thinking, cut_last(calls, finish), finish)]
-
-
 def _call(call: Json) -> RawCall:
     function = call.get("function")
     if not is_object(function):
         return (call.get("id"), None, JsonText(spelled(call)))
-    return (call.get("id"), function.get("name"), member(function, "arguments"))
+    return (call.get("id"), function.get("name"), arguments_in(function, "arguments"))
 
 
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a streamed chat response."""
-    return is_body(event)
+class Ollama(Provider):
+    """Ollama's `/api/chat`."""
+
+    name = NAME
+
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a chat response."""
+        return "done" in body and "message" in body
+
+    # {"done": true, "done_reason": "stop", "message": {"role": "assistant", "content": "",
+    #   "tool_calls": [{"function": {"name": "get_weather", "arguments": {"city": "Paris"}}}]}}
+    # https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
+    def read(self, body: Json) -> list[Reading]:
+        """Return the one Reading of a chat response."""
+        message = an_object(body.get("message"))
+        finish = finish_word(body.get("done_reason"), {})
+        calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+        text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
+        return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a streamed chat response."""
+        return self.is_body(event)
+
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the chat response that a stream's events make."""
+        body: Json = {"done": False}
+        messages: list[Json] = []
+        for event in events:
+            body.update(event)
+            messages.append(an_object(event.get("message")))
+        whole: Json = {}
+        for message in messages:
+            whole.update(message)
+        calls: list[Any] = [call for message in messages for call in calls_of(message.get("tool_calls"))]
+        for key in ("content", "thinking"):
+            whole[key] = joined(text_of(message.get(key)) for message in messages)
+        return {**body, "message": {**whole, "tool_calls": calls}}
 
 
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the chat response that a stream's events make."""
-    body: Json = {"done": False}
-    messages: list[Json] = []
-    for event in events:
-        body.update(event)
-        messages.append(an_object(event.get("message")))
-    whole: Json = {}
-    for message in messages:
-        whole.update(message)
-    calls: list[Any] = [call for message in messages for call in calls_of(message.get("tool_calls"))]
-    for key in ("content", "thinking"):
-        whole[key] = joined(text_of(message.get(key)) for message in messages)
-    return {**body, "message": {**whole, "tool_calls": calls}}
+def _caveat(request: Json) -> str:
+    if not request.get("tools"):
+        return ""
+    return "LiteLLM writes tools into the prompt of ollama/ models; use the native engine, or ollama_chat/"
 
 
 _OVER_LITELLM = Route(
     NAME,
     "litellm",
-    prefixes=frozenset({NAME, "ollama_chat"}),
+    prefixes=frozenset({"ollama_chat"}),
     as_chat=True,
     takes=frozenset({openai_chat.NAME}),
     choices=frozenset(),
     parallel=False,
     formats_beside_tools=False,
     in_questions=chat_image,
-    replays_reasoning=True,
-    asked_as="ollama_chat",  # LiteLLM writes tools into the prompt of `ollama/`
+    replays_reasoning="reasoning_content",
 )
+_IN_THE_PROMPT = replace(_OVER_LITELLM, prefixes=frozenset({NAME}), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
 _COMPATIBLE = replace(
     openai_chat.PROVIDER.routes[0],
@@ -86,11 +105,4 @@ _COMPATIBLE = replace(
     custom_tools=False,
 )
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    routes=(_OVER_LITELLM, _COMPATIBLE),
-)
+PROVIDER = Ollama(_OVER_LITELLM, _IN_THE_PROMPT, _COMPATIBLE)

@@ -18,48 +18,44 @@ A turn goes back with what its server documents as wanted back: `reasoning_detai
 such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
-    ChatFields,
     CutOff,
     FreeText,
     JsonText,
     Malformed,
-    OwnTurn,
     Provider,
     RawCall,
     Reading,
+    Result,
     Route,
 )
 from sigadapt.providers.reading import (
+    Described,
     an_object,
-    called,
     calls_of,
-    cut_last,
+    content_parts,
     details_in,
+    finish_word,
     is_text,
     joined,
     json_text,
-    kept,
+    mark_last_cut_off,
     more_than,
     objects,
-    other,
-    parts_of,
     ran_itself,
-    said,
     state,
     text_of,
-    word,
 )
-from sigadapt.providers.result_blocks import chat_block, chat_text, put_in_chat
+from sigadapt.providers.result_blocks import chat_block, chat_text
 from sigadapt.providers.stream_parts import fold
-from sigadapt.providers.writing import in_order, name_of, text_of_arguments, with_turns, written_text
-from sigadapt.schemas.json_values import Json, as_unicode, is_array, is_object, spelled
+from sigadapt.providers.writing import name_of, text_of_arguments, written_text
+from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, spelled
 
 NAME = "openai-chat"
 
@@ -97,34 +93,14 @@ _MORE = frozenset(
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
-_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_REASONING = ("reasoning_content", "reasoning")
+_WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
+_TEXTS = ("content", "refusal", *_REASONING)
 _LISTS = ("reasoning_details", "annotations")
 _GROWING = ("text", "summary", "data", "thinking")
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a chat completion."""
-    return "choices" in body
-
-
-StateFromChat: TypeAlias = Callable[[Json, str | None], Json | None]
-
-
-def read(body: Json, carried: Sequence[StateFromChat] = ()) -> list[Reading]:
-    """Return one Reading per entry of `choices`.
-
-    Example:
-        >>> message = {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "now"}}]}
-        >>> read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
-        [('c1', 'now', None)]
-    """
-    choices: list[Any] = body.get("choices") or []
-    if choices.__class__ is list and len(choices) == 1 and choices[0].__class__ is dict:
-        return [_candidate(choices[0], carried)]  # spares most answers two lists
-    return [_candidate(choice, carried) for choice in objects(choices)]
-
-
-def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
+def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     calls: list[RawCall] = []
     holds_more = "annotations" in message and message["annotations"]
@@ -139,7 +115,7 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
         calls += _function_call(message["function_call"])
     text, thinking = message.get("content"), None
     if text and not isinstance(text, str):
-        parts = parts_of(text)
+        parts = content_parts(text)
         text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
         holds_more = holds_more or thinking
     # LiteLLM puts the refusal in `provider_specific_fields`.
@@ -149,13 +125,13 @@ def _candidate(choice: Json, carried: Sequence[StateFromChat]) -> Reading:
     text = text or None if isinstance(text, str) else None
     finish, why = choice.get("finish_reason"), None
     if finish.__class__ is not str or finish not in _USUAL:
-        finish = word(finish, _FINISH)
-        calls = cut_last(calls, finish)
+        finish = finish_word(finish, _FINISH)
+        calls = mark_last_cut_off(calls, finish)
     if is_text(refusal) and not calls:
         finish = "refusal"
     if "provider_specific_fields" in choice or "native_finish_reason" in choice or "error" in choice:
         finish, why = _native_end(choice, finish)
-        calls = cut_last(calls, finish)
+        calls = mark_last_cut_off(calls, finish)
         if finish in _MALFORMED:
             calls.append((None, None, Malformed(why or finish)))
     if not holds_more and _MORE.isdisjoint(message):
@@ -173,7 +149,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # https://openrouter.ai/docs/api-reference/errors
     beside = an_object(choice.get("provider_specific_fields"))
     error = choice.get("error") or beside.get("error")
-    native = word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
+    native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
     if error:
         return "error", details_in(error)
     if native in _NATIVE and finish != "content_filter":
@@ -181,32 +157,26 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     return finish, None
 
 
-def _state(message: Json, text: str | None, carried: Sequence[StateFromChat]) -> Json | None:
+def _state(message: Json, text: str | None, carried: Sequence[Provider]) -> Json | None:
     """Return the provider state that a chat message holds: another provider's, from LiteLLM, or our own."""
-    for state_from_chat in carried:
-        found = state_from_chat(message, text)
-        if found is not None:
-            return found
-    return state(NAME, _items(message, text))
-
-
-def _items(message: Json, text: str | None) -> Iterator[Json]:
-    if is_text(message.get("reasoning_content")):
-        # DeepSeek, Moonshot and Ollama want it back in the same field; their routes have `replays_reasoning`.
-        yield said("thinking", message["reasoning_content"], [NAME, "reasoning_content", {}])
-    fields = dict(_wanted_back(message))
-    if fields:
-        yield other(", ".join(fields), fields)
-    content, item = message.get("content"), said("text", text)
-    has_thinking = is_array(content) and any("thinking" in part for part in objects(content))
-    yield kept(item, "thinking", {"content": content}) if has_thinking else item
-    for call in calls_of(message.get("tool_calls")):
-        more = "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS)
-        yield kept(called(), more, _without_arguments(call)) if more else called()
+    for provider in carried:
+        of_other = provider.state_from_chat(message, text)
+        if of_other is not None:
+            return of_other
+    held = dict(_wanted_back(message))
+    calls = [_without_arguments(call) for call in calls_of(message.get("tool_calls"))]
+    names = [*held, *(name for call in calls if (name := _more_of(call)))]
+    described = Described("message", ", ".join(names), {**held, "tool_calls": calls})
+    return state(NAME, [described]) if names else None
 
 
 def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
     """Yield the fields that the server wants back; LiteLLM puts them in `provider_specific_fields`."""
+    # DeepSeek, Moonshot and Ollama want their reasoning back, in the field that it came in.
+    for field in _REASONING:
+        if is_text(message.get(field)):
+            yield field, message[field]
+            break
     beside = an_object(message.get("provider_specific_fields"))
     details = objects(message.get("reasoning_details") or beside.get("reasoning_details"))
     if details:
@@ -218,133 +188,17 @@ def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
     files = [note for note in noted if note.get("type") == "file"]
     if files:
         yield "annotations", files
+    content = message.get("content")
+    if is_array(content) and any("thinking" in part for part in objects(content)):
+        yield "content", content
 
 
 def _without_arguments(call: Json) -> Json:
-    custom = {"custom": {"name": ""}} if is_object(call.get("custom")) else {}
-    return {**{key: value for key, value in call.items() if key not in ("function", "index")}, **custom}
+    return {key: value for key, value in call.items() if key not in ("function", "custom", "index")}
 
 
-def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
-    """Return a turn as one chat message.
-
-    Example:
-        >>> details = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-        >>> items = [{"type": "other", "wire": details}, {"type": "call", "id": "c1"}]
-        >>> sorted(own_turn({"dialect": "openai-chat", "items": items}, [call])[0])
-        ['content', 'reasoning_details', 'role', 'tool_calls']
-    """
-    message: Json = {"role": "assistant", "content": None}
-    made: list[Json] = []
-    for item, call in in_order(state["items"], calls):
-        block = an_object(item.get("wire"))
-        if call is not None:
-            made.append(_own_call(call, block))
-        elif item["type"] == "text":
-            message["content"] = block.get("content") or as_unicode(item["text"]) or None
-        elif item["type"] == "thinking":
-            message["reasoning_content"] = as_unicode(item["text"])
-        else:
-            message.update(block)
-    return [{**message, "tool_calls": made}]
-
-
-def _own_call(call: Json, block: Json) -> Json:
-    if "custom" in block:
-        custom = {"name": name_of(call), "input": written_text(call)}
-        return {**block, "id": call["id"], "type": "custom", "custom": custom}
-    function = {"name": name_of(call), "arguments": text_of_arguments(call)}
-    return {**block, "id": call["id"], "type": "function", "function": function}
-
-
-def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
-    """Return the `messages` of a request with turns of the model as it wrote them.
-
-    Example:
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-        >>> own = {"role": "assistant", "content": None, "audio": {"id": "a1"}, "tool_calls": [call]}
-        >>> body = {"messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
-        >>> put_turns(body, [OwnTurn(0, 1, [own])])["messages"] == [own]
-        True
-    """
-    # `reasoning_content` is sent only where lm15 writes it: most servers do not know it.
-
-    def put(message: Json, turn: OwnTurn) -> Json:
-        own = turn.blocks[0]
-        return {**message, **{key: own[key] for key in own if key != "reasoning_content" or key in message}}
-
-    return {"messages": with_turns(body["messages"], turns, _calls_in, put)}
-
-
-def _calls_in(message: Json) -> int:
-    return len(message.get("tool_calls") or ())
-
-
-def state_to_chat(state: Json, route: Route) -> ChatFields:
-    """Return a turn's state as fields of a chat message; `reasoning_content` if the route's server wants it.
-
-    Example:
-        >>> details = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}
-        >>> items = [{"type": "other", "wire": details}]
-        >>> state_to_chat({"dialect": "openai-chat", "items": items}, PROVIDER.routes[1]).message == details
-        True
-    """
-    message: Json = {}
-    calls: dict[str, Json] = {}
-    for item in state["items"]:
-        block = an_object(item.get("wire"))
-        if item["type"] == "thinking" and route.replays_reasoning:
-            message["reasoning_content"] = item["text"]
-        elif item["type"] == "call" and "custom" not in block:
-            calls[item["id"]] = {key: block[key] for key in block if key not in _CALL_FIELDS}
-        elif item["type"] in ("text", "other"):
-            message.update(block)
-    return ChatFields(message, {call: fields for call, fields in calls.items() if fields})
-
-
-def without_calls(body: Json) -> Json:
-    """Return a chat completion without its calls."""
-    choices = [
-        {**choice, "message": {key: value for key, value in message.items() if key not in _CALLS}}
-        for choice in objects(body.get("choices"))
-        for message in [an_object(choice.get("message"))]
-    ]
-    return {**body, "choices": choices}
-
-
-def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
-    """Return the `messages` of a request with the calls of custom tools in their own form.
-
-    Example:
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-        >>> body = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
-        >>> put_texts(body, {"c1": "1 + 1"})["messages"][0]["tool_calls"]
-        [{'id': 'c1', 'type': 'custom', 'custom': {'name': 'run', 'input': '1 + 1'}}]
-    """
-    messages = [
-        {**message, "tool_calls": [_with_text(call, texts) for call in message["tool_calls"]]}
-        if message.get("tool_calls")
-        else message
-        for message in body["messages"]
-    ]
-    return {"messages": messages}
-
-
-def _with_text(call: Json, texts: Mapping[str, str]) -> Json:
-    if call["id"] not in texts or "function" not in call:
-        return call
-    rest = {key: value for key, value in call.items() if key != "function"}
-    return {
-        **rest,
-        "type": "custom",
-        "custom": {"name": call["function"]["name"], "input": texts[call["id"]]},
-    }
-
-
-def choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
-    """Return a canonical tool choice as fields of the body; None for a tool that the provider runs itself."""
-    return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
+def _more_of(call: Json) -> str:
+    return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS | {"custom"})
 
 
 def _call(call: Json) -> RawCall:
@@ -403,23 +257,6 @@ def _reasoning(message: Json) -> str | None:
     return shown
 
 
-def is_event(event: Json) -> bool:
-    """Return whether an event is a chat completion chunk."""
-    return "choices" in event
-
-
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the chat completion that a stream's chunks make."""
-    body: Json = {}
-    choices: dict[int, list[Json]] = {}
-    for event in events:
-        body.update(event)
-        for choice in objects(event.get("choices")):
-            index = choice.get("index")
-            choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
-    return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
-
-
 def _whole_choice(chunks: list[Json]) -> Json:
     whole: Json = {}
     fields: dict[str, list[Any]] = {}
@@ -451,7 +288,7 @@ def _whole_field(key: str, values: list[Any]) -> Any:
     if key in _TEXTS and all(isinstance(value, str) for value in values):
         return joined(values) or ""
     if key in _LISTS or key in _TEXTS:
-        return [part for value in values for part in parts_of(value)]
+        return [part for value in values for part in content_parts(value)]
     return values[-1]
 
 
@@ -482,6 +319,127 @@ def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
     return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
+class OpenAIChat(Provider):
+    """Chat completions.
+
+    Args:
+        routes: the routes.
+        carried: the providers whose state LiteLLM puts into a chat message.
+    """
+
+    name = NAME
+
+    def __init__(self, *routes: Route, carried: Sequence[Provider] = ()) -> None:
+        super().__init__(*routes)
+        self._carried = carried
+
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a chat completion."""
+        return "choices" in body
+
+    # {"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
+    #   "reasoning_content": "They want Paris.", "tool_calls": [{"id": "call_1", "type": "function",
+    #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
+    # https://platform.openai.com/docs/api-reference/chat/object
+    def read(self, body: Json) -> list[Reading]:
+        """Return one Reading per entry of `choices`.
+
+        Example:
+            >>> message = {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "now"}}]}
+            >>> PROVIDER.read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
+            [('c1', 'now', None)]
+        """
+        choices: list[Any] = body.get("choices") or []
+        if choices.__class__ is list and len(choices) == 1 and choices[0].__class__ is dict:
+            return [_candidate(choices[0], self._carried)]  # spares most answers two lists
+        return [_candidate(choice, self._carried) for choice in objects(choices)]
+
+    def without_calls(self, body: Json) -> Json:
+        """Return a chat completion without its calls."""
+        choices = [
+            {**choice, "message": {key: value for key, value in message.items() if key not in _CALLS}}
+            for choice in objects(body.get("choices"))
+            for message in [an_object(choice.get("message"))]
+        ]
+        return {**body, "choices": choices}
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event is a chat completion chunk."""
+        return "choices" in event
+
+    # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+    #   "function": {"name": "get_weather", "arguments": ""}}]}}]}
+    # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{\"ci"}}]}}]}
+    # https://platform.openai.com/docs/api-reference/chat-streaming
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the chat completion that a stream's chunks make."""
+        body: Json = {}
+        choices: dict[int, list[Json]] = {}
+        for event in events:
+            body.update(event)
+            for choice in objects(event.get("choices")):
+                index = choice.get("index")
+                choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
+        return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
+
+    # {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "call_1", "type": "function",
+    #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
+        """Return a turn as one message, with what its server wants back of the one it sent."""
+        sent: Json = state["blocks"][0] if state is not None and state["blocks"] else {}
+        held = {key: sent[key] for key in sent if key in _WANTED_BACK}
+        places = dict(zip((state or {}).get("ids", ()), objects(sent.get("tool_calls")), strict=False))
+        row: Json = {"role": "assistant", "content": as_unicode(message.get("content") or "") or None}
+        # Most servers do not know a field for reasoning, and some refuse it.
+        reasoning = next((sent[field] for field in _REASONING if field in sent), None)
+        if reasoning and route.replays_reasoning:
+            row[route.replays_reasoning] = reasoning
+        calls = [_sent(call, places.get(call["id"], {})) for call in message.get("tool_calls") or ()]
+        return [{**row, **held, **({"tool_calls": calls} if calls else {})}]
+
+    # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
+    # A tool message takes text alone, so an image follows the results in a message of the user:
+    # https://platform.openai.com/docs/api-reference/chat/create#chat_create-messages-tool_message
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+        """Return the results of a turn as one message each, and what follows them as one of the user."""
+        rows: list[Json] = []
+        for result in results:
+            content: Any = result.text
+            if route.results_as_objects:  # LiteLLM sends JSON text of an object as that object
+                content = compact(result.value)
+            if result.blocks is not None:
+                told = [{"type": "text", "text": content}] if route.results_as_objects else []
+                content = [*told, *result.blocks]
+            rows.append({"role": "tool", "tool_call_id": result.id, "content": content})
+        after = [block for result in results for block in result.after]
+        return [*rows, {"role": "user", "content": after}] if after else rows
+
+    def row_for(self, placeholder: Json, row: Json) -> Json:
+        """Return a row; a message of the model with what lm15 adds for a server (`reasoning_content: ""`)."""
+        return {**placeholder, **row} if row["role"] == "assistant" else row
+
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+        """Yield names of the fields that only the server of this message takes."""
+        for block in state["blocks"]:
+            held = (key for key in block if key != "tool_calls" and not (in_chat and key in _REASONING))
+            yield from ("reasoning" if key in _REASONING else key for key in held)
+            yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
+        yield from state.get("lost", ())
+
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+        """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
+        return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
+
+
+def _sent(call: Json, held: Json) -> Json:
+    """Return a call as it goes back, with the fields that its server sent beside it."""
+    if "custom" in call:
+        custom = {"name": name_of(call), "input": written_text(call)}
+        return {**held, "id": call["id"], "type": "custom", "custom": custom}
+    function = {"name": name_of(call), "arguments": text_of_arguments(call)}
+    return {**held, "id": call["id"], "type": "function", "function": function}
+
+
 # Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.
 # A function has no further field but `strict`, and many servers refuse a request with fields unknown to them.
 _ROUTE = Route(
@@ -495,29 +453,16 @@ _ROUTE = Route(
     choices=ALL_CHOICES | {"custom"},
     custom_tools=True,
 )
-_OVER_LITELLM = replace(_ROUTE, door="litellm", choices=NO_SUBSET, as_chat=True)
+_OVER_LITELLM = replace(_ROUTE, client="litellm", choices=NO_SUBSET, as_chat=True)
 _TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    own_turn=own_turn,
-    put_turns=put_turns,
-    put_results=put_in_chat,
-    state_to_chat=state_to_chat,
-    put_texts=put_texts,
-    choice=choice,
-    without_calls=without_calls,
-    routes=(
-        _ROUTE,
-        _OVER_LITELLM,
-        replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning=True),
-        replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning=True),
-        replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
-    ),
+ROUTES = (
+    _ROUTE,
+    _OVER_LITELLM,
+    replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning="reasoning_content"),
+    replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
+    replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
 )
-"""The first route of each door also serves every server without a route of its own."""
+"""The first route of each client also serves every server without a route of its own."""
+PROVIDER = OpenAIChat(*ROUTES)

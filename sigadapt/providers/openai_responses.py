@@ -17,7 +17,7 @@ custom (source: the types of OpenAI's SDK, version 2.54).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,36 +26,38 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     CutOff,
     FreeText,
-    OwnResult,
-    OwnTurn,
     Provider,
     RawCall,
     Reading,
+    Result,
     Route,
 )
 from sigadapt.providers.reading import (
+    Described,
     an_object,
-    called,
-    cut_last,
+    content_parts,
     details_in,
     ends_in,
+    finish_word,
     in_paragraphs,
-    is_text,
     joined,
     json_text,
-    kept,
     kind_of,
+    mark_last_cut_off,
     more_than,
     objects,
-    parts_of,
-    said,
     state,
     text_of,
-    word,
 )
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.writing import in_order, name_of, text_of_arguments, written_text
+from sigadapt.providers.writing import (
+    blocks_with_calls,
+    name_of,
+    state_of_plain,
+    text_of_arguments,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
 
 NAME = "openai-responses"
@@ -83,26 +85,6 @@ _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_ca
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
-def is_body(body: Json) -> bool:
-    """Return whether a body is a response object."""
-    return body.get("object") == "response" or isinstance(body.get("output"), list)
-
-
-def read(body: Json) -> list[Reading]:
-    """Return the one Reading of a response object."""
-    items = [_item(item) for item in parts_of(body.get("output"))]
-    finish = _finish(body)
-    calls = [_call(item) for item in items if _is_call(item)]
-    if ends_in(items, _is_call):
-        calls = cut_last(calls, "length" if word(body.get("status"), {}) in _UNENDED else finish)
-    if not calls and any(map(_refuses, items)):
-        finish = "refusal"
-    why = details_in(body.get("error")) or (word(body.get("status"), {}) if finish == "error" else None)
-    text, commentary = _texts(items)
-    thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-    return [Reading(text, thinking, calls, finish, state(NAME, _items(items)), why, commentary)]
-
-
 def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     """Return the answer and the commentary.
 
@@ -121,11 +103,11 @@ def _phase(item: Json) -> Any:
 
 
 def _text(item: Json) -> str | None:
-    return joined(part.get("text") or part.get("refusal") for part in parts_of(item.get("content")))
+    return joined(part.get("text") or part.get("refusal") for part in content_parts(item.get("content")))
 
 
 def _refuses(item: Json) -> bool:
-    return any(part.get("type") == "refusal" for part in parts_of(item.get("content")))
+    return any(part.get("type") == "refusal" for part in content_parts(item.get("content")))
 
 
 def _item(item: Json) -> Json:
@@ -136,144 +118,67 @@ def _item(item: Json) -> Json:
     return {"type": "message", **item} if not kind and "content" in item else item
 
 
-def _items(items: list[Json]) -> list[Json]:
-    """Return the state items, each with its output item unless lm15 sends the turn as it was without them."""
-    known: list[Json] = []
-    names: list[str] = []
-    is_plain = True
-    for item in items:
-        state_item, name = _described(item)
-        # lm15 writes one message, then the calls.
-        if name is not None or (state_item["type"] == "text" and known and known[-1]["type"] == "call"):
-            is_plain = False
-        known.append(state_item)
-        names.append(name or "")
-    return known if is_plain else [*map(kept, known, names, map(_sent, items))]
-
-
-def _described(item: Json) -> tuple[Json, str | None]:
-    """Return the state item of an output item, and what it holds beyond that; None if lm15 can send it."""
-    kind = kind_of(item)
-    if kind == "function_call":
-        return called(), None if item.keys() <= _CALL_FIELDS else more_than(item, _CALL_FIELDS) or None
-    if kind == "message":
-        return _message(item)
-    if kind == "reasoning":
-        return _reasoning(item)
-    return (called() if _is_call(item) else {"type": "other"}), kind
-
-
-def _message(item: Json) -> tuple[Json, str | None]:
-    parts = parts_of(item.get("content"))
-    text = said("text", joined([part.get("text") or part.get("refusal") for part in parts]))
-    names = [] if item.keys() <= _MESSAGE_FIELDS else [more_than(item, _MESSAGE_FIELDS)]
-    names += [
-        more_than(part, _PART_FIELDS) for part in parts if part.get("annotations") or part.get("refusal")
-    ]
-    return text, ", ".join(dict.fromkeys(filter(None, names))) if names else None
-
-
-def _reasoning(item: Json) -> tuple[Json, str | None]:
-    known = {key: item[key] for key in ("id", "encrypted_content") if is_text(item.get(key))}
-    summary = "\n".join(str(part.get("text")) for part in objects(item.get("summary")))
-    return said("thinking", summary, ["openai", "reasoning_item", known]), ""
-
-
-def _sent(item: Json) -> Json:
-    """Return an output item as an input item: a call's arguments come from the call itself."""
-    # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
-    kind = kind_of(item)
-    if kind not in _OWN_KINDS:
-        return {key: value for key, value in item.items() if key != "status" or value is not None}
-    left_out = (_ARGUMENTS.get(kind), "parsed_arguments")
-    sent = {key: value for key, value in item.items() if value is not None and key not in left_out}
-    if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
-        sent["content"] = [
-            {key: part[key] for key in part if key != "parsed"} for part in parts_of(sent["content"])
-        ]
-    return sent
-
-
 def _finish(body: Json) -> str | None:
     status = body.get("status")
     if status == "incomplete":
         details = body.get("incomplete_details")
         reason = details.get("reason") if is_object(details) else details
-        return word(reason, _FINISH) or "incomplete"
-    return word(status, _FINISH)
-
-
-def _is_call(item: Json) -> bool:
-    return kind_of(item) in _ARGUMENTS
-
-
-def without_calls(body: Json) -> Json:
-    """Return a response object without its calls."""
-    return {**body, "output": [item for item in parts_of(body.get("output")) if not _is_call(item)]}
+        return finish_word(reason, _FINISH) or "incomplete"
+    return finish_word(status, _FINISH)
 
 
 def _call(item: Json) -> RawCall:
     arguments = item.get(_ARGUMENTS[item["type"]])
     if item["type"] == "custom_tool_call":
         arguments = FreeText.of(arguments)
-    if word(item.get("status"), {}) in {"incomplete", "in_progress"}:
+    if finish_word(item.get("status"), {}) in {"incomplete", "in_progress"}:
         arguments = CutOff(arguments)
     return (item.get("call_id"), item.get("name"), arguments)
 
 
 def _thinking(item: Json) -> str | None:
-    return text_of(parts_of(item.get("content"))) or text_of(parts_of(item.get("summary")))
+    return text_of(content_parts(item.get("content"))) or text_of(content_parts(item.get("summary")))
 
 
-def put_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:
-    """Return the `input` of a request with the calls of custom tools, and their results, in their own form.
-
-    Example:
-        >>> call = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}
-        >>> put_texts({"input": [call]}, {"c1": "1 + 1"})
-        {'input': [{'type': 'custom_tool_call', 'call_id': 'c1', 'name': 'run', 'input': '1 + 1'}]}
-    """
-    return {"input": [_with_text(item, texts) for item in body["input"]]}
+# ---- a turn that goes back ----
 
 
-def _with_text(item: Json, texts: Mapping[str, str]) -> Json:
-    if item.get("call_id") not in texts:
-        return item
-    if item["type"] == "function_call_output":
-        return {**item, "type": "custom_tool_call_output"}
-    if item["type"] != "function_call":
-        return item
-    rest = {key: value for key, value in item.items() if key not in ("arguments", "status")}
-    return {**rest, "type": "custom_tool_call", "input": texts[item["call_id"]]}
+def _described(item: Json) -> Described:
+    kind = kind_of(item)
+    if kind == "message":
+        parts = content_parts(item.get("content"))
+        names = [more_than(item, _MESSAGE_FIELDS)] if item.keys() - _MESSAGE_FIELDS else []
+        names += [
+            more_than(each, _PART_FIELDS) for each in parts if each.get("annotations") or each.get("refusal")
+        ]
+        said = [{"type": "output_text", "text": text_of(parts) or ""}]
+        plain = {"role": "assistant", "content": said}
+        has_text = any(part.get("text") or part.get("refusal") for part in parts)
+        return Described(
+            "text" if has_text else "", ", ".join(dict.fromkeys(filter(None, names))), item, plain
+        )
+    if kind == "function_call":
+        more = "" if item.keys() <= _CALL_FIELDS else more_than(item, _CALL_FIELDS)
+        return Described("call", more, _without(item, "arguments", "parsed_arguments"), {"type": kind})
+    if kind == "custom_tool_call":
+        return Described("call", kind, _without(item, "input"), {"type": kind})
+    return Described(kind, kind or "an item without a type", item)
 
 
-def choice(chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG001, FBT001
-    """Return a canonical tool choice as fields of the body.
-
-    Example:
-        >>> choice({"type": "custom", "custom": {"name": "run"}}), choice({"type": "web_search"})
-        ({'tool_choice': {'type': 'custom', 'name': 'run'}}, {'tool_choice': {'type': 'web_search'}})
-    """
-    # The provider's own tools are named by their type.
-    if chosen["type"] == "allowed_tools":
-        allowed = chosen["allowed_tools"]
-        flat = {
-            "type": "allowed_tools",
-            "mode": allowed["mode"],
-            "tools": list(map(_flat_choice, allowed["tools"])),
-        }
-        return {"tool_choice": flat}
-    return {"tool_choice": _flat_choice(chosen)}
+def _without(item: Json, *keys: str) -> Json:
+    return {key: value for key, value in item.items() if key not in keys}
 
 
-def _flat_choice(chosen: Json) -> Json:
-    kind = chosen["type"]
-    return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
-
-
-def is_event(event: Json) -> bool:
-    """Return whether an event belongs to a Responses stream."""
-    return kind_of(event).startswith("response.")
+def _input_item(item: Json) -> Json:
+    """Return an output item as an input item."""
+    # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
+    kind = kind_of(item)
+    if kind not in _OWN_KINDS:
+        return {key: value for key, value in item.items() if key != "status" or value is not None}
+    sent = {key: value for key, value in item.items() if value is not None}
+    if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
+        sent["content"] = [_without(part, "parsed") for part in content_parts(sent["content"])]
+    return sent
 
 
 class _Item:
@@ -316,115 +221,168 @@ class _Item:
         )
 
 
-def assemble(events: Iterable[Json]) -> Json:
-    """Return the response object that a stream's events make."""
-    body: Json = {"object": "response"}
-    items = Blocks(_Item)
-    ended = False
-    for event in events:
-        kind, index = kind_of(event), event.get("output_index")
-        if "response" in event:
-            body.update(an_object(event["response"]))
-            ended = ended or kind in _FINAL
-        elif kind == "response.output_item.added":
-            items.open(index).item = an_object(event.get("item"))
-        elif index is not None:
-            items.at(index).take(kind, event)
-    if not ended:
-        body["status"] = None
-    if not (ended and objects(body.get("output"))):
-        body["output"] = [item.whole(ended=ended) for item in items.all]
-    return body
+class OpenAIResponses(Provider):
+    """OpenAI Responses."""
 
+    name = NAME
 
-def tools(given: list[Json]) -> list[Json]:
-    """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body is a response object."""
+        return body.get("object") == "response" or isinstance(body.get("output"), list)
 
-    Example:
-        >>> tools([{"type": "function", "function": {"name": "now"}}])
-        [{'type': 'function', 'name': 'now'}]
-    """
-    # Neighbours with the same `namespace` become one.
-    sent: list[Json] = []
-    for tool in given:
-        said = dict(tool)
-        namespace = said.pop("namespace", None) if "function" in tool or "custom" in tool else None
-        flat = _flat(said)
-        if namespace is None:
-            sent.append(flat)
-        elif sent and _is_of(sent[-1], namespace):
-            sent[-1]["tools"].append(flat)
-        else:
-            sent.append({"type": "namespace", **namespace, "tools": [flat]})
-    return sent
+    # {"object": "response", "status": "completed", "output": [
+    #   {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."},
+    #   {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Let me look."}]},
+    #   {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get_weather",
+    #    "arguments": "{\"city\":\"Paris\"}"}]}
+    # https://platform.openai.com/docs/api-reference/responses/object
+    def read(self, body: Json) -> list[Reading]:
+        """Return the one Reading of a response object."""
+        items = [_item(item) for item in content_parts(body.get("output"))]
+        finish = _finish(body)
+        calls = [_call(item) for item in items if self.is_call(item)]
+        if ends_in(items, self.is_call):
+            unended = finish_word(body.get("status"), {}) in _UNENDED
+            calls = mark_last_cut_off(calls, "length" if unended else finish)
+        if not calls and any(map(_refuses, items)):
+            finish = "refusal"
+        failed = finish_word(body.get("status"), {}) if finish == "error" else None
+        why = details_in(body.get("error")) or failed
+        text, commentary = _texts(items)
+        thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
+        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, items)), why, commentary)]
 
+    def without_calls(self, body: Json) -> Json:
+        """Return a response object without its calls."""
+        output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]
+        return {**body, "output": output}
 
-def own_turn(state: Json, calls: Sequence[Json]) -> list[Json]:
-    """Return a turn as input items, in the order in which OpenAI sent them.
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event belongs to a Responses stream."""
+        return kind_of(event).startswith("response.")
 
-    Example:
-        >>> search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-        >>> call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-        >>> items = [{"type": "other", "wire": search}, {"type": "call", "id": "c1"}]
-        >>> [item["type"] for item in own_turn({"dialect": NAME, "items": items}, [call])]
-        ['web_search_call', 'function_call']
-    """
-    items = (_own_item(item, call) for item, call in in_order(state["items"], calls))
-    return [item for item in items if item]
+    # {"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", ...}}
+    # {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"ci"}
+    # {"type": "response.output_item.done", "output_index": 0, "item": {...}}
+    # {"type": "response.completed", "response": {...}}
+    # https://platform.openai.com/docs/api-reference/responses-streaming
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the response object that a stream's events make."""
+        body: Json = {"object": "response"}
+        items = Blocks(_Item)
+        ended = False
+        for event in events:
+            kind, index = kind_of(event), event.get("output_index")
+            if "response" in event:
+                body.update(an_object(event["response"]))
+                ended = ended or kind in _FINAL
+            elif kind == "response.output_item.added":
+                items.open(index).item = an_object(event.get("item"))
+            elif index is not None:
+                items.at(index).take(kind, event)
+        if not ended:
+            body["status"] = None
+        if not (ended and objects(body.get("output"))):
+            body["output"] = [item.whole(ended=ended) for item in items.all]
+        return body
 
+    # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
+    # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
+    # Reasoning goes back with the item that followed it, or OpenAI refuses it:
+    # https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+        """Return a turn as input items, in the order in which OpenAI sent them."""
+        said = [{"type": "output_text", "text": as_unicode(message.get("content") or "")}]
+        text = {"role": "assistant", "content": said}
+        known = state or state_of_plain(message, text, {"type": "function_call"})
+        items: list[Json] = []
+        for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+            sent = _input_item(block)
+            if call is None:
+                items += [sent] if sent else []
+                continue
+            named = {"call_id": call["id"], "name": name_of(call)}
+            if sent.get("type") == "custom_tool_call" or "custom" in call:
+                items.append({**sent, "type": "custom_tool_call", **named, "input": written_text(call)})
+            else:
+                arguments = text_of_arguments(call)
+                items.append({"type": "function_call", **sent, **named, "arguments": arguments})
+        return items
 
-def _own_item(item: Json, call: Json | None) -> Json:
-    sent = an_object(item.get("wire"))
-    if call is not None:
-        named = {"call_id": call["id"], "name": name_of(call)}
-        if sent.get("type") == "custom_tool_call":
-            return {**sent, **named, "input": written_text(call)}
-        return {"type": "function_call", **sent, **named, "arguments": text_of_arguments(call)}
-    if sent or item["type"] == "other":
+    # {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}
+    # https://platform.openai.com/docs/guides/function-calling#handling-function-calls
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+        """Return the results of a turn as items; each repeats the `caller` of its call."""
+        made = {item["call_id"]: item for item in turn if self.is_call(item)}
+        return [_output(result, made.get(result.id, {})) for result in results]
+
+    def is_call(self, block: Json) -> bool:
+        """Return whether an item is a call."""
+        return kind_of(block) in _ARGUMENTS
+
+    def is_thinking(self, block: Json) -> bool:
+        """Return whether an item is reasoning."""
+        return kind_of(block) == "reasoning"
+
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:  # noqa: ARG002
+        """Yield names of the items and fields that only OpenAI takes."""
+        yield from filter(None, (_described(item).more for item in state["blocks"]))
+        yield from state.get("lost", ())
+
+    # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
+    # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tools
+    def tools(self, given: list[Json]) -> list[Json]:
+        """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
+
+        Example:
+            >>> PROVIDER.tools([{"type": "function", "function": {"name": "now"}}])
+            [{'type': 'function', 'name': 'now'}]
+        """
+        # Neighbours with the same `namespace` become one.
+        sent: list[Json] = []
+        for tool in given:
+            entry = dict(tool)
+            is_own = "function" not in tool and "custom" not in tool
+            namespace = None if is_own else entry.pop("namespace", None)
+            flat = _flat(entry)
+            if namespace is None:
+                sent.append(flat)
+            elif sent and _is_of(sent[-1], namespace):
+                sent[-1]["tools"].append(flat)
+            else:
+                sent.append({"type": "namespace", **namespace, "tools": [flat]})
         return sent
-    text = as_unicode(item["text"])
-    if item["type"] == "text":
-        return {"role": "assistant", "content": text} if text else {}
-    if "continuation" not in item:
-        return {}
-    summary = [{"type": "summary_text", "text": text}] if text else []
-    return {"type": "reasoning", **item["continuation"][2], "summary": summary}
+
+    # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
+    # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tool_choice
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG002, FBT001
+        """Return a canonical tool choice as fields of the body.
+
+        Example:
+            >>> PROVIDER.choice({"type": "custom", "custom": {"name": "run"}})
+            {'tool_choice': {'type': 'custom', 'name': 'run'}}
+            >>> PROVIDER.choice({"type": "web_search"})
+            {'tool_choice': {'type': 'web_search'}}
+        """
+        # The provider's own tools are named by their type.
+        if chosen["type"] != "allowed_tools":
+            return {"tool_choice": _flat_choice(chosen)}
+        allowed = chosen["allowed_tools"]
+        tools = [_flat_choice(tool) for tool in allowed["tools"]]
+        return {"tool_choice": {"type": "allowed_tools", "mode": allowed["mode"], "tools": tools}}
 
 
-def put_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:
-    """Return the `input` of a request with turns of the model as OpenAI's own items.
-
-    Example:
-        >>> call = {"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"}
-        >>> items = [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, call]
-        >>> put_turns({"input": [call]}, [OwnTurn(0, 1, items)])["input"] == items
-        True
-    """
-    waiting = {turn.at: turn for turn in turns}
-    own = {item["call_id"]: item for turn in turns for item in turn.blocks if _is_call(item)}
-    items: list[Json] = []
-    at = replaced = 0
-    for item in body["input"]:
-        if _is_call(item):
-            if at in waiting:
-                items += waiting[at].blocks
-                replaced = at + waiting[at].calls
-            items += [item] if at >= replaced else []
-            at += 1
-        else:
-            items.append(_answering(item, own) if kind_of(item) == "function_call_output" else item)
-    return {"input": items}
-
-
-def _answering(output: Json, calls: Mapping[str, Json]) -> Json:
+def _output(result: Result, call: Json) -> Json:
     """Return a result in the form that its call asks for."""
-    call = calls.get(output["call_id"], {})
+    kind = "custom_tool_call_output" if call.get("type") == "custom_tool_call" else "function_call_output"
+    output = result.text if result.blocks is None else [*result.blocks]
     caller = {"caller": call["caller"]} if call.get("caller") else {}
-    kind = {"type": "custom_tool_call_output"} if call.get("type") == "custom_tool_call" else {}
-    return {**output, **kind, **caller}
+    return {"type": kind, "call_id": result.id, "output": output, **caller}
 
 
-_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+def _flat_choice(chosen: Json) -> Json:
+    kind = chosen["type"]
+    return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
 
 
 def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
@@ -448,28 +406,6 @@ def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
     if "url" in part:
         return {"type": "input_file", "file_url": part["url"]}
     return {"type": "input_file", "filename": file_name(part), "file_data": data_uri(part)}
-
-
-def put_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
-    """Return the `input` of a request with content as the outputs of calls.
-
-    Example:
-        >>> said = {"type": "input_text", "text": "A shot."}
-        >>> body = {"input": [{"type": "function_call_output", "call_id": "c", "output": "[image 1]"}]}
-        >>> put_results(body, [OwnResult([said])])["input"][0]["output"]
-        [{'type': 'input_text', 'text': 'A shot.'}]
-    """
-    rest = iter(results)
-    return {
-        "input": [
-            _with_output(item, next(rest, None)) if item.get("type") in _OUTPUTS else item
-            for item in body["input"]
-        ]
-    }
-
-
-def _with_output(item: Json, result: OwnResult | None) -> Json:
-    return item if result is None or result.blocks is None else {**item, "output": [*result.blocks]}
 
 
 def _flat(tool: Json) -> Json:
@@ -506,21 +442,7 @@ _ROUTE = Route(
     search_tool=(("type", "tool_search"),),
 )
 
-PROVIDER = Provider(
-    name=NAME,
-    is_body=is_body,
-    read=read,
-    is_event=is_event,
-    assemble=assemble,
-    tools=tools,
-    own_turn=own_turn,
-    put_turns=put_turns,
-    put_results=put_results,
-    put_texts=put_texts,
-    choice=choice,
-    without_calls=without_calls,
-    routes=(
-        _ROUTE,
-        replace(_ROUTE, door="litellm", model_type="responses", choices=NO_SUBSET | {"own", "custom"}),
-    ),
+PROVIDER = OpenAIResponses(
+    _ROUTE,
+    replace(_ROUTE, client="litellm", model_type="responses", choices=NO_SUBSET | {"own", "custom"}),
 )

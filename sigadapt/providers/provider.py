@@ -17,16 +17,16 @@ Every `read` follows these rules:
  c. Arguments that may be incomplete are wrapped in `CutOff`: those of a call that is the last item of a
     candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
-    (`reading.parts_of`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays in
-    `Choice.raw` (nothing silent).
+    (`reading.content_parts`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays
+    in `Choice.raw` (nothing silent).
 
-Request -> wire: `tools` gives tools in the provider's own words. `own_turn` and `put_turns` give a turn of
-the model with all of its blocks, `in_results` and `put_results` results that are not text, and
-`state_to_chat` the state of a turn where LiteLLM takes it (the same conversation). lm15 or LiteLLM writes the
-rest from the canonical Request. A `Route` lists what they get wrong or cannot know.
+Request -> wire: a turn that goes back with its calls, and the results of these, are written by the provider
+itself (`turn`, `results`), as rows of the body, in the order and with the blocks in which they came (the same
+conversation). lm15 or LiteLLM writes the rest from the canonical Request. A `Route` lists what they get wrong
+or cannot know.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -104,7 +104,7 @@ class FreeText(str):
 
 
 class Loss(NamedTuple):
-    """A part of the tools that a route loses on the way to the provider.
+    """A part of the tools that a provider does not take.
 
     Args:
         where: a JSON Pointer into the list of tools.
@@ -117,68 +117,27 @@ class Loss(NamedTuple):
     why: str
 
 
-class ChatFields(NamedTuple):
-    """Provider state in the form that LiteLLM takes: extra fields of a chat message and of its calls.
+class Result(NamedTuple):
+    """A result as a route takes it.
 
     Args:
-        message: fields of the assistant message.
-        calls: fields of its calls, by call id.
-    """
-
-    message: Json
-    calls: dict[str, Json]
-
-
-class OwnTurn(NamedTuple):
-    """A turn of the model that goes back in the provider's own form, with all of its blocks.
-
-    Args:
-        at: the place of its first call among all calls of the conversation, from 0.
-        calls: how many calls it has; at least one.
-        blocks: the turn as the provider sent it: content blocks, output items or parts, or one chat message.
-        fields: fields of the body that the turn needs; None for none.
-    """
-
-    at: int
-    calls: int
-    blocks: list[Json]
-    fields: Json | None = None
-
-
-class OwnResult(NamedTuple):
-    """A result that is not only text, in the provider's own words.
-
-    Args:
-        blocks: the blocks inside the result, which replace its text; None leaves the text.
-        response: the result as an object, for providers that take one; None leaves lm15's.
+        id: the id of its call.
+        name: the tool's name.
+        text: the result as text; a failure begins with `ERROR: ` where the provider has no flag for it.
+        is_error: whether it failed, where the provider has a flag for that.
+        value: the result as an object, for providers that take one.
+        blocks: the provider's blocks inside the result, if it is not text alone.
         after: the blocks that follow the last result of the turn, because no result can hold them.
     """
 
+    id: str
+    name: str
+    text: str
+    is_error: bool
+    value: Json
     blocks: Sequence[Json] | None = None
-    response: Json | None = None
     after: Sequence[Json] = ()
 
-
-class Words(NamedTuple):
-    """The parts of a request that leave in the provider's own words, because lm15's types cannot hold them.
-
-    Args:
-        turns: turns of the model.
-        results: what each tool result of the conversation is replaced by, in order; None leaves lm15's. Empty
-            if none is replaced.
-        fields: fields of the body, which replace lm15's; None for none.
-        calls: fields to add to the blocks of calls, by the place of the call among all calls, from 0.
-        texts: the input of each custom tool's call of the conversation, by call id; None for none.
-    """
-
-    turns: tuple[OwnTurn, ...] = ()
-    results: tuple[OwnResult | None, ...] = ()
-    fields: Json | None = None
-    calls: tuple[tuple[int, Json], ...] = ()
-    texts: Mapping[str, str] | None = None
-
-
-NO_WORDS = Words()
 
 ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
 NO_SUBSET = ALL_CHOICES - {"subset"}
@@ -203,15 +162,13 @@ class Route:
 
     Args:
         dialect: the wire format's name.
-        door: who writes the request: `lm15`, `litellm`, or an `engine` that the user made.
+        client: who writes the request: `lm15`, `litellm`, or an `engine` that the user made.
         adapter: (lm15) the class that writes this wire format.
         server: (lm15) the server's name, if that server needs a route of its own.
         prefixes: (LiteLLM) the prefixes of model names that take this route.
         model_type: (LiteLLM) the `dspy.LM` model type that takes this route.
-        as_chat: whether provider state goes back as fields of a chat message (`state_to_chat`); otherwise as
-            the continuation of lm15's parts.
+        as_chat: whether turns and results are written as chat messages, which LiteLLM translates.
         takes: the dialects whose provider state can be sent back.
-        loses: the kinds of thinking among it that the door has no form for.
         choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
             `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
             checks (`validated`).
@@ -229,33 +186,32 @@ class Route:
         in_questions: the same for a message that follows the results.
         stand_in: returns the fields that stand in for the missing provider state of a turn's first call,
             given the turn's state and the model's name; None if the provider does not ask for any.
-        replays_reasoning: whether an OpenAI-compatible server wants its `reasoning_content` back.
-        tools_in_own_words: whether tools are always sent in the provider's own words; otherwise only if
-            lm15's types cannot hold them.
+        replays_reasoning: the field in which an OpenAI-compatible server wants its reasoning back; empty for
+            a server that does not want it.
+        native_tools: whether tools are always sent as the provider's own JSON; otherwise only if lm15's types
+            cannot hold them.
         names: the regular expression that a whole tool name must match.
         longest_name: the most characters that a tool name may have.
         ids: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
-        losses: finds the parts of the canonical tools that are lost; None if nothing is lost.
+        caveat: returns what the client may lose of a canonical Request without a word, as a sentence that
+            names the way around it; empty if nothing.
         fields: the fields of a tool, beside its function, that reach the provider. `namespace` is one of them
             where the provider groups tools.
         result_schema: the field among them for the JSON Schema of a tool's result; empty for none.
         custom_tools: whether the provider takes custom tools, whose calls are free text.
         search: the regular expression for the types of its own search for deferred tools; empty for none.
         search_tool: that search as pairs of a field and a value, in the place of another provider's.
-        merges: says of a model's name whether two equal calls of a turn become one; None for no model.
-        asked_as: (LiteLLM) the prefix under which LiteLLM is asked in place of the one in the model's name.
     """
 
     dialect: str
-    door: Literal["lm15", "litellm", "engine"]
+    client: Literal["lm15", "litellm", "engine"]
     adapter: str = ""
     server: str = ""
     prefixes: frozenset[str] = frozenset()
     model_type: str = "chat"
     as_chat: bool = False
     takes: frozenset[str] = frozenset()
-    loses: frozenset[str] = frozenset()
     choices: frozenset[str] = ALL_CHOICES
     parallel: bool = True
     forces_with_thinking: bool = True
@@ -268,8 +224,8 @@ class Route:
     in_results: Callable[[Json, str], Json | None] = _no_block
     in_questions: Callable[[Json, str], Json | None] = _no_block
     stand_in: Callable[[Json | None, str], Json | None] | None = None
-    replays_reasoning: bool = False
-    tools_in_own_words: bool = False
+    replays_reasoning: str = ""
+    native_tools: bool = False
     fields: frozenset[str] = frozenset()
     result_schema: str = ""
     custom_tools: bool = False
@@ -279,9 +235,7 @@ class Route:
     longest_name: int = 64
     ids: str = UNSIGNED
     longest_id: int = 1_000
-    losses: Callable[[Sequence[Json]], Iterable[Loss]] | None = None
-    merges: Callable[[str], bool] | None = None
-    asked_as: str = ""
+    caveat: Callable[[Json], str] | None = None
 
 
 def _same_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
@@ -300,98 +254,92 @@ OWN_ENGINE = Route(
 """The route through an engine that the user made, which takes lm15's types unchanged."""
 
 
-def _no_state(message: Json, text: str | None) -> Json | None:  # noqa: ARG001
-    return None
-
-
-def _no_fields(state: Json, route: Route) -> ChatFields:  # noqa: ARG001
-    return ChatFields({}, {})
-
-
-def _same_tools(tools: list[Json]) -> list[Json]:
-    return tools
-
-
-def _no_error(body: Json) -> Any:  # noqa: ARG001
-    return None
-
-
-def _no_results(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:  # noqa: ARG001
-    return {}
-
-
-def _no_calls(body: Mapping[str, Any], calls: Sequence[tuple[int, Json]]) -> Json:  # noqa: ARG001
-    return {}
-
-
-def _no_turns(body: Mapping[str, Any], turns: Sequence[OwnTurn]) -> Json:  # noqa: ARG001
-    return {}
-
-
-def _no_texts(body: Mapping[str, Any], texts: Mapping[str, str]) -> Json:  # noqa: ARG001
-    return {}
-
-
-def _no_choice(chosen: Json, parallel: bool | None) -> Json | None:  # noqa: ARG001, FBT001
-    return None
-
-
-def _same_body(body: Json) -> Json:
-    return body
-
-
-def _no_blocks(state: Json, calls: Sequence[Json]) -> list[Json]:  # noqa: ARG001
-    return []
-
-
-@dataclass(frozen=True, slots=True)
 class Provider:
     """One provider's wire format, in both directions, and the routes to it.
 
+    A provider overrides what differs from these defaults.
+
     Args:
-        name: the wire format's name, as in `choice_from_response(..., dialect=)`.
-        is_body: says whether a body has this format.
-        read: returns one Reading per candidate, in the provider's order.
-        is_event: says whether an event of a stream has this format.
-        assemble: returns the whole body that a stream's events make.
-        error_in: returns the error in a body or an event, if this provider has its own place for it.
-        tools: returns canonical tools in this provider's own words.
-        put_results: takes the body that lm15 wrote and `Words.results`, and returns the fields of the body
-            that hold the results, with these in their places.
-        put_calls: takes the body and `Words.calls`, and returns the fields of the body that hold the calls,
-            with these fields added.
-        put_turns: takes the body that lm15 wrote and `Words.turns`, and returns the fields of the body that
-            hold the turns, with these in their places.
-        own_turn: takes a turn's state and its calls as the canonical Request has them, and returns the turn
-            in the provider's own form, for `OwnTurn.blocks`.
-        put_texts: takes the body that lm15 wrote and `Words.texts`, and returns the fields of the body that
-            hold calls, with those of custom tools and their results in their own form.
-        choice: takes a canonical tool choice that lm15 has no form for, and whether parallel calls are wanted
-            (None to leave that open). Returns the fields of the body that say it; None if the provider has no
-            form for it either.
-        without_calls: returns a body without its calls, for readers that refuse a body because of a call.
-        arguments_as_objects: whether calls hold their arguments decoded; then a body has to be searched for
-            repeated keys.
-        state_from_chat: takes a chat message that LiteLLM wrote, and its text, and returns the turn's state.
-        state_to_chat: returns that state as fields of a chat message.
         routes: the routes to this wire format.
     """
 
     name: str
-    is_body: Callable[[Json], bool]
-    read: Callable[[Json], list[Reading]]
-    is_event: Callable[[Json], bool]
-    assemble: Callable[[Iterable[Json]], Json]
-    error_in: Callable[[Json], Any] = _no_error
-    tools: Callable[[list[Json]], list[Json]] = _same_tools
-    put_results: Callable[[Mapping[str, Any], Sequence[OwnResult | None]], Json] = _no_results
-    put_calls: Callable[[Mapping[str, Any], Sequence[tuple[int, Json]]], Json] = _no_calls
-    put_turns: Callable[[Mapping[str, Any], Sequence[OwnTurn]], Json] = _no_turns
-    own_turn: Callable[[Json, Sequence[Json]], list[Json]] = _no_blocks
-    put_texts: Callable[[Mapping[str, Any], Mapping[str, str]], Json] = _no_texts
-    choice: Callable[[Json, bool | None], Json | None] = _no_choice
-    without_calls: Callable[[Json], Json] = _same_body
-    arguments_as_objects: bool = False
-    state_from_chat: Callable[[Json, str | None], Json | None] = _no_state
-    state_to_chat: Callable[[Json, Route], ChatFields] = _no_fields
-    routes: tuple[Route, ...] = ()
+    """The wire format's name, as in `choice_from_response(..., dialect=)`."""
+
+    arguments_as_objects = False
+    """Whether calls hold their arguments decoded; then a body has to be searched for repeated keys."""
+
+    def __init__(self, *routes: Route) -> None:
+        self.routes = routes
+
+    def is_body(self, body: Json) -> bool:
+        """Return whether a body has this format."""
+        raise NotImplementedError
+
+    def read(self, body: Json) -> list[Reading]:
+        """Return one Reading per candidate, in the provider's order."""
+        raise NotImplementedError
+
+    def is_event(self, event: Json) -> bool:
+        """Return whether an event of a stream has this format."""
+        raise NotImplementedError
+
+    def assemble(self, events: Iterable[Json]) -> Json:
+        """Return the whole body that a stream's events make."""
+        raise NotImplementedError
+
+    def error_in(self, body: Json) -> Any:  # noqa: ARG002
+        """Return the error in a body or an event, if this provider has its own place for it."""
+        return None
+
+    def without_calls(self, body: Json) -> Json:
+        """Return a body without its calls, for readers that refuse a body because of a call."""
+        return body
+
+    def state_from_chat(self, message: Json, text: str | None) -> Json | None:  # noqa: ARG002
+        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
+        return None
+
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
+        """Return a turn of the model as rows of the body.
+
+        `message` is the assistant message of the canonical Request, and `state` its state, if it is this
+        provider's.
+        """
+        raise NotImplementedError
+
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
+        """Return the results of a turn's calls as rows of the body; `turn` is what `turn` returned."""
+        raise NotImplementedError
+
+    def fields(self, state: Json) -> Json:  # noqa: ARG002
+        """Return the fields of the body that the results of the conversation's last turn need."""
+        return {}
+
+    def chat_message(self, message: Json, state: Json) -> Json:  # noqa: ARG002
+        """Return a chat message with a turn's state where LiteLLM looks for it."""
+        return message
+
+    def row_for(self, placeholder: Json, row: Json) -> Json:  # noqa: ARG002
+        """Return a row with what lm15 put on the placeholder in whose place it stands."""
+        return row
+
+    def is_call(self, block: Json) -> bool:  # noqa: ARG002
+        """Return whether a block of a turn's state stands for a call."""
+        return False
+
+    def is_thinking(self, block: Json) -> bool:  # noqa: ARG002
+        """Return whether a block of a turn's state is thinking, which must lead to something."""
+        return False
+
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:  # noqa: ARG002
+        """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
+        return ()
+
+    def tools(self, given: list[Json]) -> list[Json]:
+        """Return canonical tools as the provider's own JSON."""
+        return given
+
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+        """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
+        return None

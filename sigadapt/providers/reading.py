@@ -2,24 +2,19 @@
 
 Provider state is what the provider wants back on the next turn (the same conversation): Claude signs its
 thinking blocks, Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their places, the
-provider refuses the
-next request or answers worse. The state of a turn is therefore the list of its items, in order:
+provider refuses the next request or answers worse. The state of a turn is therefore the content that the
+provider sent, in order:
 
-    {"dialect": ..., "items": [item, ...]}
+    {"dialect": "anthropic", "blocks": [{"type": "thinking", ...}, {"type": "tool_use", ...}], "ids": ["c1"]}
 
-    {"type": "text" | "thinking", "text": ..., "continuation": [provider, kind, data]}
-    {"type": "call", "continuation": [provider, kind, data]}
-    {"type": "other", "name": ..., "wire": block}
-
-`continuation` holds the fields of lm15's `ContinuationState`. Only signed or encrypted items have one.
-`other` is a block of another type, such as a search that the provider made. `wire` is the block as the
-provider sent it, and `name` says what it holds beyond text, thinking and call. An item of any type has them
-if its block holds more (citations, a caller). A call's `wire` lacks the arguments; the call itself has them.
-A state may also have `fields`: what the next request's body needs for this turn (Anthropic's `container`).
+The block of a call lacks the arguments, because the call itself has them and a program may change it. `ids`
+are the ids of the calls, in order, as the conversation has them: servers send none, or one twice. A state may
+also have `fields`, what the body of the next request needs for this turn (Anthropic's `container`), and
+`lost`, the names of what the turn held and no request can.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from sigadapt.providers.provider import CutOff, JsonText, RawCall
 from sigadapt.schemas.json_values import (
@@ -38,7 +33,6 @@ MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""
 
 _CUTTING = {"length", "content_filter", "error"}
-_KEPT = frozenset(("continuation", "wire", "name"))
 
 
 def objects(value: Any) -> list[Json]:
@@ -53,11 +47,11 @@ def objects(value: Any) -> list[Json]:
     return [value] if is_object(value) else []
 
 
-def parts_of(content: Any) -> list[Json]:
+def content_parts(content: Any) -> list[Json]:
     """Return content as a list of parts: a text becomes a text part, one object a list of one.
 
     Example:
-        >>> parts_of("It is sunny."), parts_of([{"type": "image"}, "A cat."])
+        >>> content_parts("It is sunny."), content_parts([{"type": "image"}, "A cat."])
         ([{'type': 'text', 'text': 'It is sunny.'}], [{'type': 'image'}, {'type': 'text', 'text': 'A cat.'}])
     """
     # Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
@@ -78,7 +72,7 @@ def text_of(content: Any) -> str | None:
     """
     if content is None or isinstance(content, str):
         return content or None
-    return joined(part.get("text") for part in parts_of(content))
+    return joined(part.get("text") for part in content_parts(content))
 
 
 def in_function(text: JsonText) -> Json:
@@ -137,12 +131,15 @@ def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterat
         yield rest
 
 
-def member(holder: Json, key: str) -> Any:
+def arguments_in(holder: Json, key: str) -> Any:
     """Return a call's decoded arguments, as `decoded` does, from the object that holds them.
 
     Example:
         >>> from sigadapt.schemas.repeated_keys import decode
-        >>> member({"args": {"a": 1}}, "args"), member(decode('{"args": {"a": 1}, "args": {}}'), "args")
+        >>> (
+        ...     arguments_in({"args": {"a": 1}}, "args"),
+        ...     arguments_in(decode('{"args": {"a": 1}, "args": {}}'), "args"),
+        ... )
         ({'a': 1}, '{"args":{"a":1},"args":{}}')
     """
     # If that object holds them twice, the result is text of both, so that the call becomes a `duplicate_key`.
@@ -223,11 +220,11 @@ def _paired(text: str) -> str:
     return text
 
 
-def word(value: Any, canonical: Mapping[str, str]) -> str | None:
+def finish_word(value: Any, canonical: Mapping[str, str]) -> str | None:
     """Return the canonical word for a finish reason, else the provider's own; None without a finish reason.
 
     Example:
-        >>> word("max_tokens", {"max_tokens": "length"}), word("eos", {}), word("", {})
+        >>> finish_word("max_tokens", {"max_tokens": "length"}), finish_word("eos", {}), finish_word("", {})
         ('length', 'eos', None)
     """
     if isinstance(value, str):
@@ -275,48 +272,17 @@ def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
     return False
 
 
-def cut_last(calls: list[RawCall], finish: str | None) -> list[RawCall]:
+def mark_last_cut_off(calls: list[RawCall], finish: str | None) -> list[RawCall]:
     """Return the calls, the last one wrapped in `CutOff` if the finish reason says that the answer was cut.
 
     Example:
-        >>> cut_last([("c1", "now", '{"zone":')], "length")
+        >>> mark_last_cut_off([("c1", "now", '{"zone":')], "length")
         [('c1', 'now', CutOff(sent='{"zone":'))]
     """
     if finish in _CUTTING and calls:
         call_id, name, sent = calls[-1]
         calls[-1] = (call_id, name, sent if type(sent) is CutOff else CutOff(sent))
     return calls
-
-
-def said(kind: str, text: Any, continuation: list[Any] | None = None) -> Json:
-    """Return a state item of what the model said: `kind` is `text` or `thinking`."""
-    item: Json = {"type": kind, "text": text if isinstance(text, str) else ""}
-    return item if continuation is None else {**item, "continuation": continuation}
-
-
-def called(continuation: list[Any] | None = None) -> Json:
-    """Return a state item that holds the place of the next call."""
-    return {"type": "call"} if continuation is None else {"type": "call", "continuation": continuation}
-
-
-def kept(item: Json, name: str, block: Json) -> Json:
-    """Return a state item with its block, which holds more than the item says.
-
-    Example:
-        >>> kept(said("text", "Hi."), "citations", {"type": "text", "text": "Hi.", "citations": [1]})["name"]
-        'citations'
-    """
-    # A block that cannot be sent back (nested too deep, half of a surrogate pair) is left out. The name
-    # stays, so that the loss is recorded when the turn goes back.
-    named = {**item, "name": name} if name else item
-    if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
-        return named
-    return {**named, "wire": block}
-
-
-def other(name: str, block: Json) -> Json:
-    """Return a state item that is one block of another type than text, thinking and call."""
-    return kept({"type": "other"}, name, block)
 
 
 def ran_itself(id: Any) -> bool:  # noqa: A002
@@ -340,27 +306,48 @@ def more_than(block: Json, known: frozenset[str]) -> str:
     return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
 
 
-def state(dialect: str, items: Iterable[Json], fields: Json | None = None) -> Json | None:
+class Described(NamedTuple):
+    """A block of a turn, and what has to be known of it to keep it.
+
+    Args:
+        kind: `text`, `call`, or anything else.
+        more: the names of what it holds beyond text and call; empty if these say all of it.
+        block: the block, a call's without the arguments.
+        plain: the block without what `more` names; None if nothing is left.
+    """
+
+    kind: str
+    more: str
+    block: Json
+    plain: Json | None = None
+
+
+def state(dialect: str, described: Iterable[Described], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice.
 
     Example:
-        >>> state("anthropic", [said("text", "Hi."), called()]) is None
+        >>> call, text = Described("call", "", {"type": "tool_use"}), Described("text", "", {"text": "Hi."})
+        >>> state("anthropic", [text, call]) is None
         True
-        >>> state("anthropic", [called(), said("text", "Hi.")])["items"][0]
-        {'type': 'call'}
+        >>> state("anthropic", [call, text])
+        {'dialect': 'anthropic', 'blocks': [{'type': 'tool_use'}, {'text': 'Hi.'}]}
     """
-    # They suffice if no item holds more, and all text stands before the calls.
-    listed = list(items)
-    if fields:
-        return {"dialect": dialect, "items": listed, "fields": fields}
-    has_call = False
-    for item in listed:
-        if not _KEPT.isdisjoint(item):
-            break
-        if item["type"] == "call":
-            has_call = True
-        elif has_call and item.get("text"):
-            break
-    else:
+    # They suffice if no block holds more, and all text stands before the calls.
+    suffices, has_call = not fields, False
+    blocks: list[Json] = []
+    lost: list[str] = []
+    for kind, more, block, plain in described:
+        if more:
+            suffices = False
+            if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
+                lost.append(more)
+                block = plain  # noqa: PLW2901
+        elif has_call and kind == "text":
+            suffices = False
+        has_call = has_call or kind == "call"
+        if block is not None:
+            blocks.append(block)
+    if suffices:
         return None
-    return {"dialect": dialect, "items": listed}
+    beside = {"fields": fields} if fields else {}
+    return {"dialect": dialect, "blocks": blocks, **beside, **({"lost": lost} if lost else {})}

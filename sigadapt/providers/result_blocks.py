@@ -8,10 +8,7 @@ a user message.
 
 import base64
 import mimetypes
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from sigadapt.providers.provider import OwnResult
 from sigadapt.schemas.json_values import Json, compact
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -114,31 +111,3 @@ def chat_text(part: Json, model: str) -> Json | None:
         >>> chat_text({"type": "image", "url": "https://a.b/c.png"}, "deepseek-chat")
     """
     return None if text_in(part) is None else chat_block(part, model)
-
-
-def put_in_chat(body: Mapping[str, Any], results: Sequence[OwnResult | None]) -> Json:
-    """Return the `messages` of a request with content in its results, and what follows in a user message.
-
-    Example:
-        >>> image = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
-        >>> body = {"messages": [{"role": "tool", "tool_call_id": "c", "content": "[image 1]"}]}
-        >>> [message["role"] for message in put_in_chat(body, [OwnResult(after=[image])])["messages"]]
-        ['tool', 'user']
-    """
-    return {"messages": list(_with_results(body["messages"], iter(results)))}
-
-
-def _with_results(messages: Sequence[Json], results: Iterator[OwnResult | None]) -> Iterator[Json]:
-    after: list[Json] = []
-    for message in messages:
-        if message["role"] != "tool":
-            if after:
-                yield {"role": "user", "content": after}
-                after = []
-            yield message
-            continue
-        result = next(results, None) or OwnResult()
-        after = [*after, *result.after]
-        yield message if result.blocks is None else {**message, "content": [*result.blocks]}
-    if after:
-        yield {"role": "user", "content": after}

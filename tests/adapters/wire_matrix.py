@@ -3,7 +3,7 @@
 A row is a concern, a column a wire.
 
 Every JSON value here was written by hand from the provider's reference and is compared exactly with what the
-real `dspy.LM` posts (`test_wire_matrix.py`). `docs/wires.md` is made from the same rows. Sources: the API
+real `dspy.LM` posts (`test_wire_matrix.py`). The site has a page made from the same rows. Sources: the API
 references of OpenAI (chat completions, responses), Anthropic (messages), Google (generateContent), Ollama
 (chat), and the service model of Bedrock's Converse.
 """

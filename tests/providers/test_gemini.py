@@ -425,5 +425,5 @@ def test_the_first_call_of_a_part_keeps_its_signature() -> None:
     signed = {"functionCall": [PARIS, ROME], "thoughtSignature": "U0lH"}
     for choice in (choice_from_response(body(signed)), choice_from_stream(stream(signed))):
         assert choice.tool_calls is not None
-        items = cast("Any", choice.tool_calls[0].turn.state)["items"]
-        assert ["continuation" in item for item in items if item["type"] == "call"] == [True, False]
+        blocks = cast("Any", choice.tool_calls[0].turn.state)["blocks"]
+        assert ["thoughtSignature" in block for block in blocks] == [True, False]

@@ -4,7 +4,8 @@ lm15's types hold less than a provider sends and takes. DSPy selects and keeps i
 connections, retries and prices. For one request, an Exchange stands before that engine and changes three
 things:
 
- a. The body that lm15 wrote gets the parts that must leave in the provider's own words (`Words`).
+ a. Parts of the request that lm15's types cannot express are put into its body as native rows
+    (`native_rows.py`).
  b. The answer's body is believed before lm15 judges it. lm15 refuses a whole body because of one call without
     a name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it. The
     same is done with an object that has a key twice, of which lm15 keeps only the last value.
@@ -23,6 +24,7 @@ import jiter
 import orjson
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.dspy_boundary.internals import (
@@ -36,13 +38,15 @@ from sigadapt.dspy_boundary.internals import (
     write_request,
 )
 from sigadapt.providers import PROVIDERS, provider_of
-from sigadapt.providers.provider import NO_WORDS, Provider, Route, Words
+from sigadapt.providers.provider import Provider, Route
 from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import decode
 
 
-def exchanging(lm: BaseLM, request: lm15.Request, route: Route, words: Words, *, is_async: bool) -> BaseLM:
+def exchanging(
+    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
+) -> BaseLM:
     """Return a copy of a model on a native route, whose engine is an Exchange."""
     # The copy is for one request.
     provider = cast("Provider", provider_of(route.dialect))
@@ -52,22 +56,9 @@ def exchanging(lm: BaseLM, request: lm15.Request, route: Route, words: Words, *,
         engines = engines_of(lm)
         if key not in engines:
             native_engine(lm, request, is_async=is_async)  # DSPy makes the engine and keeps it
-        return kind(engines[key], provider, words)
+        return kind(engines[key], provider, native)
 
     return with_engines_from(lm, engine_of)
-
-
-def spoken(provider: Provider, body: Json, words: Words) -> Json:
-    """Return the body of a request with the provider's own words in the places of lm15's."""
-    if words.turns:
-        body = {**body, **provider.put_turns(body, words.turns)}
-    if words.results:
-        body = {**body, **provider.put_results(body, words.results)}
-    if words.calls:
-        body = {**body, **provider.put_calls(body, words.calls)}
-    if words.texts:
-        body = {**body, **provider.put_texts(body, words.texts)}
-    return {**body, **words.fields} if words.fields else body
 
 
 def provider_in(text: str) -> Provider | None:
@@ -79,10 +70,10 @@ def provider_in(text: str) -> Provider | None:
     return next((each for each in PROVIDERS if each.is_body(body)), None) if is_object(body) else None
 
 
-def believed(
+def response_with_raw_body(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response], error: Exception | None
 ) -> lm15.Response | None:
-    """Return a Response that keeps a body as text, if lm15 refuses that body although it holds an answer."""
+    """If lm15 rejects a body that does contain an answer, return a Response that carries the body as text."""
     try:
         body, text = _decoded(text)
         if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
@@ -114,10 +105,10 @@ def _decoded(text: str) -> tuple[Any, str]:
 class _Wrapped:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
-    def __init__(self, engine: Any, provider: Provider, words: Words) -> None:
+    def __init__(self, engine: Any, provider: Provider, native: NativeRows) -> None:
         self._engine = engine
         self._provider = provider
-        self._words = words
+        self._native = native
         self._target: tuple[Any, lm15.Request] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -128,7 +119,7 @@ class _Wrapped:
         if stream_now() is not None:
             return self._engine.plan(request)
         try:
-            provider, routed = target_of(self._engine, request, streaming=False)
+            provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=False)
             if not has_static_credential(provider):
                 return self._engine.plan(request)
             tapped = self._tapped(provider)
@@ -146,17 +137,17 @@ class _Wrapped:
         return target
 
     def _tapped(self, provider: Any) -> Any:
-        """Return a copy of lm15's provider that writes our words and believes the body."""
+        """Return a copy of lm15's provider that sends the native rows and believes the body."""
         wrappers: dict[str, Callable[[Any], Any]] = {"parse_response": self._believing}
-        if self._words is not NO_WORDS:
-            wrappers["_emit"] = self._speaking
+        if self._native:
+            wrappers["_emit"] = self._splicing
         return with_methods(provider, wrappers)
 
-    def _speaking(self, emit: Callable[..., Any]) -> Callable[..., Any]:
-        def speak(*, payload: Any = None, **rest: Any) -> Any:
-            return emit(payload=spoken(self._provider, payload, self._words), **rest)
+    def _splicing(self, emit: Callable[..., Any]) -> Callable[..., Any]:
+        def splice(*, payload: Any = None, **rest: Any) -> Any:
+            return emit(payload=self._native.spliced(payload), **rest)
 
-        return speak
+        return splice
 
     def _believing(self, parse: Callable[[Any, Any], lm15.Response]) -> Callable[[Any, Any], lm15.Response]:
         def believe(request: Any, http: Any) -> lm15.Response:
@@ -166,12 +157,12 @@ class _Wrapped:
             try:
                 response = parse(request, http)
             except Exception as error:
-                kept = believed(self._provider, _text(http), of_body, error)
+                kept = response_with_raw_body(self._provider, _text(http), of_body, error)
                 if kept is None:
                     raise
                 return kept
             if self._provider.arguments_as_objects and _repeats_a_key(http.body):
-                return believed(self._provider, _text(http), of_body, None) or response
+                return response_with_raw_body(self._provider, _text(http), of_body, None) or response
             return response
 
         return believe
@@ -194,7 +185,7 @@ class _Exchange(_Wrapped):
         """Send the request and return the whole answer."""
         planned = self._planned()
         if planned is None:
-            provider, routed = target_of(self._engine, request, streaming=False)
+            provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=False)
             planned = self._tapped(provider), routed
         if not request.config.stop:
             return planned[0].complete(planned[1])
@@ -203,7 +194,7 @@ class _Exchange(_Wrapped):
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = target_of(self._engine, request, streaming=True)
+        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=True)
         recorder = Recorder(self._provider, request.model)
         with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             for event in events:
@@ -217,7 +208,9 @@ class _AsyncExchange(_Wrapped):
         planned = self._planned()
         if planned is None:
             # In a thread, as in DSPy, because this may fetch credentials.
-            provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=False)
+            provider, routed = await asyncio.to_thread(
+                target_of, self._engine, self._native.placed_in(request), streaming=False
+            )
             planned = self._tapped(provider), routed
         if not request.config.stop:
             return await planned[0].complete(planned[1])
@@ -226,7 +219,9 @@ class _AsyncExchange(_Wrapped):
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = await asyncio.to_thread(target_of, self._engine, request, streaming=True)
+        provider, routed = await asyncio.to_thread(
+            target_of, self._engine, self._native.placed_in(request), streaming=True
+        )
         recorder = Recorder(self._provider, request.model)
         async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             async for event in events:

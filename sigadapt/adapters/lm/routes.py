@@ -84,7 +84,12 @@ def route_of(
     route = facts.route
     if route is None:
         route = facts.route = _route_of(lm, settings)
-    if generation and route.door == "lm15" and cast("Any", lm).engine == "auto" and litellm_only(generation):
+    if (
+        generation
+        and route.client == "lm15"
+        and cast("Any", lm).engine == "auto"
+        and litellm_only(generation)
+    ):
         return facts.cached("over litellm", lambda: _instead(lm, settings, route))
     return route
 
@@ -135,11 +140,15 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         return _over_litellm(lm)
     resolution: Any = selection.resolution
     route: Route = (
-        _first(door="lm15", server=resolution.provider)
-        or _first(door="lm15", adapter=resolution.adapter, server="")
-        or _first(door="lm15")
+        _first(client="lm15", server=resolution.provider)
+        or _first(client="lm15", adapter=resolution.adapter, server="")
+        or _first(client="lm15")
     )
-    return replace(route, replays_reasoning=True) if _wants_reasoning(resolution.compat) else route
+    return (
+        replace(route, replays_reasoning="reasoning_content")
+        if _wants_reasoning(resolution.compat)
+        else route
+    )
 
 
 def _wants_reasoning(compat: Any) -> bool:
@@ -155,7 +164,7 @@ def _wants_reasoning(compat: Any) -> bool:
 def _over_litellm(lm: BaseLM) -> Route:
     _require_litellm(model_of(lm))
     prefix = model_of(lm).partition("/")[0]
-    over = [route for route in ROUTES if route.door == "litellm"]
+    over = [route for route in ROUTES if route.client == "litellm"]
     if lm.model_type == "responses":
         return next(route for route in over if route.model_type == "responses")
     return next((route for route in over if prefix in route.prefixes), over[0])

@@ -11,7 +11,8 @@ from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
 from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.over_litellm.engines import Sent, fields_of, fingerprint, over_litellm
+from sigadapt.adapters.lm.native_rows import NativeRows
+from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls, is_completion
 from sigadapt.adapters.lm.streams.call_tap import Answer, CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
@@ -20,7 +21,7 @@ from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_of
-from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
+from sigadapt.providers.provider import Provider, Route
 
 
 class _Ready(NamedTuple):
@@ -29,19 +30,18 @@ class _Ready(NamedTuple):
     sent: Lowered
     executions: list[tuple[dict[str, Any], Subscribe]]
     route: Route
-    words: Words
-    fields: list[ChatFields | None]
+    native: NativeRows
 
     def model(self, *, is_async: bool) -> Any:
         """Return the model to call for one attempt, with an engine that loses nothing."""
-        if self.route.door == "engine":
+        if self.route.client == "engine":
             return self.lm
-        if self.route.door == "lm15":
-            return exchanging(self.lm, self.request, self.route, self.words, is_async=is_async)
+        if self.route.client == "lm15":
+            return exchanging(self.lm, self.request, self.route, self.native, is_async=is_async)
         wire = cast("Provider", provider_of(self.route.dialect))
         form = CHAT if self.route.as_chat else wire
         limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
-        added = Sent(form, self.fields, self.words, wire, self.route.asked_as, limit)
+        added = LitellmAdditions(form, self.native, wire, limit)
         return over_litellm(self.lm, self.request, added, is_async=is_async)
 
 
@@ -106,19 +106,17 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
     """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
-    typed, words = to_lm15(sent.request, route)
+    typed, native = to_lm15(sent.request, route)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
         lm = _copied(lm, controls.client)
-    fields = [fields_of(row, route) for row in sent.request["messages"]] if route.as_chat else []
-    fields = fields if any(fields) else []
-    if fields or words is not NO_WORDS:
+    if native:
         # DSPy's cache key is made of the request, which lacks these.
-        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint(fields, words)}")
+        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
     executions = list(zip(controls.executions(), listeners, strict=True))
-    return _Ready(lm, typed, sent, executions, route, words, fields)
+    return _Ready(lm, typed, sent, executions, route, native)
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:

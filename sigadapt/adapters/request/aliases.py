@@ -151,11 +151,8 @@ def _with_ids(row: dict[str, Any], sent: list[str]) -> dict[str, Any]:
     turn = row.get("turn")
     if turn is not None and turn.state is not None:
         table = _by_given_id(row["tool_calls"], sent)
-        items = [
-            {**item, "id": _next_id(table, item["id"])} if "id" in item else item
-            for item in turn.state["items"]
-        ]
-        turn = turn.model_copy(update={"state": {**turn.state, "items": items}})
+        ids = [_next_id(table, given) for given in turn.state.get("ids", ())]
+        turn = turn.model_copy(update={"state": {**turn.state, "ids": ids}})
     return {**row, "tool_calls": calls, "turn": turn}
 
 

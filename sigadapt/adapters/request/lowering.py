@@ -6,20 +6,18 @@ the record, and the language model's history entry keeps it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
 from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
-from sigadapt.adapters.request.equal_calls import without_equal_calls
 from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.sendable_tools import sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import CHAT
+from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import SIGNED_ID, Route
-from sigadapt.providers.writing import loose_thinking
+from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
@@ -33,12 +31,12 @@ class Change(NamedTuple):
 
     Args:
         where: a JSON Pointer into the canonical Request.
-        what: `renamed`, `lowered` (the same intent by other means) or `dropped`.
+        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
         why: the reason, and what is sent instead.
     """
 
     where: str
-    what: Literal["renamed", "lowered", "dropped"]
+    what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
 
 
@@ -76,12 +74,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     if not plain:
         request = _sendable(request, route, changes)
         request = _strict(request, route, changes)
-    request = _portable(request, route, changes)
     request = _without_halves(request, changes)
-    if route.merges is not None:
-        request = _apart(request, route, changes)
-    if route.asked_as:
-        changes += _door(request, route)
     table = aliases(names_in(request), route.names, route.longest_name)
     if table or _has_turns(request):
         refuse_unreadable_states(request, route.takes)
@@ -97,6 +90,9 @@ def lowered(request: Request, route: Route) -> Lowered:
             request = _signed(request, route, changes)
     if not plain:
         request = _without_searches(request, route, changes)
+    caveat = route.caveat(dict(request)) if route.caveat is not None else ""
+    if caveat:
+        changes.append(Change("", "lowered", caveat))
     return Lowered(request, table, tuple(changes))
 
 
@@ -105,7 +101,7 @@ _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
 
 def _goes_as_it_is(request: Request, route: Route) -> bool:
     """Return whether one look shows that nothing has to be changed, as in questions with plain tools."""
-    if route.asked_as or not _SETTINGS.isdisjoint(request):
+    if not _SETTINGS.isdisjoint(request):
         return False
     for row in request["messages"]:
         content = row.get("content")
@@ -114,7 +110,7 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
     tools: Any = request.get("tools")
     if not tools:
         return True
-    return type(tools) is CanonicalTools and route.losses is None and _are_sendable(tools, route)
+    return type(tools) is CanonicalTools and route.caveat is None and _are_sendable(tools, route)
 
 
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
@@ -146,7 +142,7 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     if choice is None:
         return request
     form = form_of(choice)
-    if not request.get("tools") and route.door != "engine":
+    if not request.get("tools") and route.client != "engine":
         return _without_choice(request, form, changes)
     if form not in ("auto", "none", "validated"):
         _refuse_forced_with_thinking(request, route)
@@ -278,15 +274,6 @@ def _without_searches(request: Request, route: Route, changes: list[Change]) -> 
     return kept
 
 
-def _portable(request: Request, route: Route, changes: list[Change]) -> Request:
-    tools = request.get("tools")
-    if not tools or route.losses is None:
-        return request
-    changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in route.losses(tools)]
-    own: Request = {**request, "tools": deepcopy(tools)}  # LiteLLM changes these schemas in place
-    return own
-
-
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give each call of a custom tool the form that the route takes."""
     # So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of a
@@ -323,26 +310,6 @@ def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[
         custom = {"name": part["name"], "input": part["arguments"]}
         return {"id": call["id"], "type": "custom", "custom": custom}
     return call
-
-
-def _apart(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Send equal calls of one turn in turns of their own, if the route would merge them."""
-    if route.merges is None or not route.merges(request["model"]):
-        return request
-    rows = list(request["messages"])
-    why = "this route merges equal calls; they are sent as turns of their own, with their results"
-    for place, end, made in reversed(list(without_equal_calls(rows))):
-        rows[place:end] = made
-        changes.append(Change(f"/messages/{place}/tool_calls", "lowered", why))
-    apart: Request = {**request, "messages": rows}
-    return apart
-
-
-def _door(request: Request, route: Route) -> Iterator[Change]:
-    prefix = request["model"].partition("/")[0]
-    if request.get("tools") and prefix in route.prefixes - {route.asked_as}:
-        why = f"LiteLLM's {prefix}/ puts tools into the prompt; it is asked as {route.asked_as}/"
-        yield Change("/model", "lowered", why)
 
 
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
@@ -399,41 +366,25 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
 
 def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: Route) -> str | None:
     """Return what of a turn does not go back, and why; None if all of it goes back."""
-    items = state["items"]
-    if state["dialect"] not in route.takes:
-        named = _names([*items, *_fields(state)]) or "the order of its blocks"
+    provider = provider_of(state["dialect"])
+    if provider is None or state["dialect"] not in route.takes:
+        named = _names(provider.names(state)) if provider else ""
+        named = named or "the order of its blocks"
         return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
     if route.as_chat and not state["dialect"] == route.dialect == CHAT.name:
-        named = _names(item for item in [*items, *_fields(state)] if _has_no_place(item, route))
+        named = _names(provider.names(state, in_chat=True))
         return f"this route has no place for {named}" if named else None
-    lost = _names(item for item in items if item.get("name") and "wire" not in item)
-    if lost:
-        return f"{lost} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
-    if any("wire" in item for item in items) and loose_thinking(items, calls):
+    if state.get("lost"):
+        named = _names(state["lost"])
+        return f"{named} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
+    if drops_thinking(provider, state, calls):
         return "reasoning is not sent without the call that it led to, which was taken out"
     return None
 
 
-def _fields(state: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"type": "field", "name": name} for name in state.get("fields", ())]
-
-
-def _names(items: Iterable[dict[str, Any]]) -> str:
+def _names(names: Iterable[str]) -> str:
     """Return the names of the blocks and fields that only their own provider takes, each once."""
-    named = (item.get("name") or _kind(item) for item in items)
-    return listed(map(cut, dict.fromkeys(filter(None, named))), _MOST_NAMES, ", ")
-
-
-def _has_no_place(item: dict[str, Any], route: Route) -> bool:
-    if item["type"] == "thinking":
-        return item.get("continuation", ("", ""))[1] in route.loses
-    return "name" in item
-
-
-def _kind(item: dict[str, Any]) -> str | None:
-    if item["type"] == "thinking":
-        return "reasoning" if item["text"] else item.get("continuation", ("", "reasoning"))[1]
-    return "a signature" if "continuation" in item else None
+    return listed(map(cut, dict.fromkeys(names)), _MOST_NAMES, ", ")
 
 
 def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -457,4 +408,4 @@ def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
 
 
 def _has_plain_reasoning(state: dict[str, Any]) -> bool:
-    return any(item.get("continuation", ("", ""))[1] == "reasoning_content" for item in state["items"])
+    return any("reasoning_content" in block or "reasoning" in block for block in state["blocks"])

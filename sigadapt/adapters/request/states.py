@@ -10,8 +10,6 @@ from sigadapt.providers.reading import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
 from sigadapt.signatures.calls import Turn
 
-_WITH_TEXT = frozenset({"text", "thinking"})
-
 
 def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the provider state of a message's turn; None if it has none."""
@@ -20,7 +18,7 @@ def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def refuse_unreadable_states(request: Request, takes: Collection[str]) -> None:
-    """Raise InvalidHistory `unreadable_state`, unless every turn's state is of the form of `reading.py`."""
+    """Raise InvalidHistory `unreadable_state`, unless every state has the form in `reading.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
         fault = None if state is None else _fault(state, takes)
@@ -51,50 +49,19 @@ def _refusal(where: str, fault: str) -> InvalidHistory:
 def _fault(state: dict[str, Any], takes: Collection[str]) -> str | None:
     if not isinstance(state.get("dialect"), str):
         return "it names no dialect"
-    items = state.get("items")
-    if not isinstance(items, list):
-        return "it has no list of items"
-    if not isinstance(state.get("fields", {}), dict) or fault_in(state.get("fields"), levels=ARGUMENT_LEVELS):
-        return "its fields are no object of JSON values"
-    goes_back = state["dialect"] in takes
-    faults = (_item_fault(item, goes_back=goes_back) for item in cast("list[Any]", items))
-    return next((f"item {number} {fault}" for number, fault in enumerate(faults) if fault), None)
+    if "items" in state and "blocks" not in state:
+        return "it was saved by an earlier version of sigadapt, whose turns had another form"
+    for key, kind in (("blocks", dict), ("ids", str), ("lost", str)):
+        if not _is_list_of(state.get(key, () if key == "blocks" else []), kind):
+            return f"its {key} are no list of {'objects' if kind is dict else 'texts'}"
+    if not isinstance(state.get("fields", {}), dict):
+        return "its fields are no object"
+    if state["dialect"] in takes:
+        content = [state["blocks"], state.get("fields")]
+        fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)
+        return f"a block cannot be sent: {fault.reason}, at {fault.path}" if fault else None
+    return None
 
 
-def _item_fault(item: Any, *, goes_back: bool) -> str | None:
-    if not isinstance(item, dict):
-        return "is no object"
-    known = cast("dict[str, Any]", item)
-    if not isinstance(known.get("type"), str):
-        return "has no type"
-    if known["type"] in _WITH_TEXT and not isinstance(known.get("text"), str):
-        return "has no text"
-    if not isinstance(known.get("id", ""), str):
-        return "has an id that is no text"
-    if not isinstance(known.get("name", ""), str):
-        return "has a name that is no text"
-    fault = _wire_fault(known["wire"], goes_back) if "wire" in known else None
-    return fault or (
-        _continuation_fault(known["continuation"], goes_back) if "continuation" in known else None
-    )
-
-
-def _wire_fault(value: Any, goes_back: bool) -> str | None:  # noqa: FBT001
-    if not isinstance(value, dict):
-        return "has a block that is no object"
-    fault = fault_in(cast("Any", value), levels=ARGUMENT_LEVELS, most=MOST_VALUES) if goes_back else None
-    return f"has a block that cannot be sent: {fault.reason}, at {fault.path}" if fault else None
-
-
-def _continuation_fault(value: Any, goes_back: bool) -> str | None:  # noqa: FBT001
-    if not _is_continuation(value):
-        return "has a continuation that is not [provider, kind, data]"
-    fault = fault_in(list(value), levels=ARGUMENT_LEVELS) if goes_back else None
-    return f"has a continuation that cannot be sent: {fault.reason}, at {fault.path}" if fault else None
-
-
-def _is_continuation(value: Any) -> bool:
-    if not isinstance(value, (list, tuple)):
-        return False
-    parts = cast("list[Any]", value)
-    return [*map(type, parts)] == [str, str, dict] and "" not in parts
+def _is_list_of(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in cast("list[Any]", value))

@@ -40,6 +40,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
 _ONLY_TEXTS = {str}
+_NO_PARTS = None, None, None, None
 
 
 def arguments_of(sent: Any) -> Arguments:
@@ -71,9 +72,8 @@ def typed_calls(
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
         ids, renumbered = unique_ids(ids, taken(), answered)
-    has_turn = any(
-        part is not None for part in (reading.text, reading.reasoning, reading.state, reading.commentary)
-    )
+    parts = reading.text, reading.reasoning, reading.state, reading.commentary
+    has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
@@ -106,17 +106,11 @@ def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
-    state = None if reading.state is None else _with_ids(reading.state, ids)
+    # The next turn finds its calls by their ids.
+    state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     return trusted(Turn, values)
-
-
-def _with_ids(state: Json, ids: list[str]) -> Json:
-    """Return the provider state with the id of each call added to its item, so the next turn can find it."""
-    named = iter(ids)
-    items = [{**item, "id": next(named, "")} if item["type"] == "call" else item for item in state["items"]]
-    return {**state, "items": items}
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:

@@ -12,8 +12,9 @@ from support import May, get_weather, lm_of
 import sigadapt
 from sigadapt import ToolDecls, choice_from_response
 from sigadapt.adapters.lm.exchange import exchanging
+from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.routes import route_of
-from sigadapt.providers.provider import NO_WORDS, Words
+from sigadapt.providers import CHAT
 from sigadapt.testing import Answer, LoopbackProvider
 
 lm15 = dspy.lm15
@@ -197,14 +198,14 @@ def test_a_key_twice_in_a_whole_answer_makes_a_bad_call() -> None:
     assert lm.history[-1]["usage"]["completion_tokens"] == 1
 
 
-def test_words_leave_in_the_places_of_lm15s() -> None:
+def test_fields_leave_in_the_places_of_lm15s() -> None:
     with LoopbackProvider([Answer(text="Hi.")]) as provider:
         lm: Any = lm_of(provider, cache=False)
         request = lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),))
-        words = Words(fields={"tool_choice": {"type": "web_search"}})
-        model: Any = exchanging(lm, request, route_of(lm, {}), words, is_async=False)
+        native = NativeRows(CHAT, fields={"tool_choice": {"type": "web_search"}})
+        model: Any = exchanging(lm, request, route_of(lm, {}), native, is_async=False)
         assert model(request).text == "Hi."
-        plain: Any = exchanging(lm, request, route_of(lm, {}), NO_WORDS, is_async=False)
+        plain: Any = exchanging(lm, request, route_of(lm, {}), NativeRows(CHAT), is_async=False)
         plain(request)
         lm(request)
     bodies = [received.body for received in provider.received]

@@ -36,7 +36,7 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
     (("openai-chat", "lm15", "ollama"), {"model": "ollama/llama3.1"}),
     (("openai-chat", "lm15", "ollama"), {"model": "ollama_chat/llama3.1"}),
     (("ollama", "litellm", "ollama"), {"model": "ollama/llama3.1", "engine": "litellm"}),
-    (("ollama", "litellm", "ollama"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
+    (("ollama", "litellm", "ollama_chat"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
     (
         ("bedrock-converse", "litellm", "bedrock"),
         {"model": "bedrock/anthropic.claude-sonnet-4-6"},
@@ -48,8 +48,8 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
 
 def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
     dialect, door, mark = told
-    marks = {route.server} if route.door == "lm15" else route.prefixes or {""}
-    return (route.dialect, route.door) == (dialect, door) and mark in marks
+    marks = {route.server} if route.client == "lm15" else route.prefixes or {""}
+    return (route.dialect, route.client) == (dialect, door) and mark in marks
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
 def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.replays_reasoning
-    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning=True)
+    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning="reasoning_content")

@@ -85,8 +85,7 @@ def conversation(*turns: list[str]) -> Request:
     """A conversation in which each turn makes calls with the given ids, and each call has its result."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Hi."}]
     for ids in turns:
-        items = [{"type": "text", "text": "So."}, *({"type": "call", "id": each} for each in ids)]
-        turn = Turn(text="So.", state={"dialect": "openai-chat", "items": items})
+        turn = Turn(text="So.", state={"dialect": "openai-chat", "blocks": [], "ids": ids})
         messages.append({"role": "assistant", "tool_calls": [{"id": each} for each in ids], "turn": turn})
         messages += ({"role": "tool", "tool_call_id": each, "content": each} for each in ids)
     return {"model": "m", "messages": messages}
@@ -100,7 +99,7 @@ def ids_of(request: Request) -> list[list[str]]:
             found.append([row["tool_call_id"]])
             continue
         found.append([call["id"] for call in row["tool_calls"]])
-        assert [item["id"] for item in row["turn"].state["items"] if "id" in item] == found[-1]
+        assert row["turn"].state["ids"] == found[-1]
     return found
 
 

@@ -210,8 +210,10 @@ def turns(draw: st.DrawFn) -> list[tuple[ToolResults, list[str]]]:
             else:
                 calls.append({"id": call_id, "name": "get_weather", "args": {}, "index": place})
         typed = ToolCalls(calls)
-        items = [{"type": "call", "id": call.id} for call in typed.in_order()]
-        turn = Turn(text=f"turn {number}", state={"dialect": "anthropic", "items": items})
+        ids = [call.id for call in typed.in_order()]
+        blocks = [{"type": "tool_use"} for _ in ids]
+        state = {"dialect": "anthropic", "blocks": blocks, "ids": ids}
+        turn = Turn(text=f"turn {number}", state=state)
         typed = ToolCalls(
             tool_calls=[call.model_copy(update={"turn": turn}) for call in typed],
             invalid=typed.invalid,
@@ -253,7 +255,7 @@ def test_any_ids_go_out_unique_and_come_back_paired(
             assert waiting == []
         if row.get("tool_calls"):
             waiting = [call["id"] for call in row["tool_calls"]]
-            assert [item["id"] for item in row["turn"].state["items"]] == waiting
+            assert row["turn"].state["ids"] == waiting
     original, values = ids_out(rows), [value for _, given_values in rounds for value in given_values]
     back = dict(zip(ids, original, strict=True))
     assert [back[row["tool_call_id"]] for row in out if row["role"] == "tool"] == [

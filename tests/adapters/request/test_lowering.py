@@ -1,7 +1,6 @@
 """The canonical request made fit for a wire, and the record of every change."""
 
 import copy
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,8 @@ import sigadapt
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lowered
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import OWN_ENGINE, Loss, Route
+from sigadapt.providers import ROUTES
+from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.signatures.calls import Turn
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -163,7 +163,7 @@ def test_a_failed_result_is_recorded_where_there_is_no_flag(profile: Route):
 @pytest.mark.parametrize("dialect", NATIVE)
 def test_foreign_state_is_recorded(dialect: str, profile: Route):
     """conversations: Foreign state stays behind and is recorded."""
-    state = {"dialect": dialect, "items": [{"type": "text", "text": "Hi."}]}
+    state = {"dialect": dialect, "blocks": [{"type": "text", "text": "Hi."}]}
     rows = [{"role": "assistant", "content": "Hi.", "turn": Turn(text="Hi.", state=state)}]
     sent = lowered(request(messages=rows), profile)
     assert whats(sent) == ([] if dialect == profile.dialect else [("/messages/0/turn/state", "dropped")])
@@ -238,7 +238,7 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     plain, strict = DECLS.to_openai()[:2]
     closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
     marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
-    sent = lowered(request(tools=[plain, marked]), replace(profile, losses=None))
+    sent = lowered(request(tools=[plain, marked]), replace(profile, caveat=None))
     if profile.strict:
         assert sent.request.get("tools") == [plain, marked]
         assert whats(sent) == []
@@ -251,24 +251,41 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     assert marked["function"]["strict"] is True, "what was given is not changed"
 
 
-def test_what_a_route_loses_of_a_schema_is_recorded_beside_the_rest():
-    """request-shaping: What a wire cannot take is recorded."""
-    lost = Loss("/1/function/parameters", "dropped", "this route has no such word")
+@pytest.mark.parametrize(
+    ("schema", "is_told"),
+    [
+        (EMPTY, False),
+        ({"type": "object", "properties": {"a": {"type": "string", "enum": ["x"]}}}, False),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {}}}, True),
+        ({"type": "object", "additionalProperties": False}, True),
+    ],
+)
+def test_tools_that_litellm_may_trim_are_on_record(schema: Any, is_told: bool):
+    """request-shaping: Tools that LiteLLM may trim are on record."""
+    tools = ToolDecls([{"name": "f", "parameters": schema}]).to_openai()
+    for key, told in (("litellm-gemini", is_told), ("native-gemini", False), ("litellm-anthropic", False)):
+        sent = lowered(request(tools=tools), PROFILES[key])
+        assert [change.what for change in sent.changes] == ["lowered"] * told
+        assert all("engine='lm15'" in change.why for change in sent.changes)
+    own = lowered(request(tools=[{"googleSearch": {}}]), PROFILES["litellm-gemini"])
+    assert len(own.changes) == 1
 
-    def losses(tools: Sequence[Any]) -> list[Loss]:
-        return [lost] if tools else []
 
-    route = replace(PROFILES["native-ollama"], parallel=False, losses=losses)
-    given_request = request(parallel_tool_calls=True)
-    sent = lowered(given_request, route)
-    assert whats(sent) == [
-        ("/parallel_tool_calls", "dropped"),
-        ("/tools/1/function/parameters", "dropped"),
-    ]
-    assert sent.changes[1].why == lost.why
-    own, given_tools = sent.request.get("tools", []), given_request.get("tools", [])
-    assert own == given_tools
-    assert own[0]["function"]["parameters"] is not given_tools[0]["function"]["parameters"]
+def test_tools_in_ollamas_prompt_are_on_record():
+    """adapter-plug-in: Tools in a prompt that LiteLLM writes are on record."""
+    (route,) = (route for route in ROUTES if "ollama" in route.prefixes)
+    (change,) = lowered(request(), route).changes
+    assert "ollama_chat/" in change.why
+
+
+def test_equal_calls_over_litellm_are_on_record():
+    """conversations: Two equal calls of a turn arrive as two."""
+    function = {"name": "one", "arguments": "{}"}
+    calls = [{"id": each, "type": "function", "function": function} for each in "ab"]
+    rows = [{"role": "assistant", "content": None, "tool_calls": calls}]
+    for key, told in (("litellm-gemini", 1), ("native-gemini", 0)):
+        changes = lowered(request(model="gemini/gemini-2.5-pro", messages=rows), PROFILES[key]).changes
+        assert len(changes) == told
 
 
 def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:

@@ -67,19 +67,22 @@ signature = st.text("abcdefgh", min_size=4, max_size=8)
 def states(draw: Any, ids: list[str]) -> dict[str, Any] | None:
     """A provider's state for a turn with these calls, as the readers make it."""
     token = draw(signature)
-    thought, calls = draw(words), [{"type": "call", "id": call_id} for call_id in ids]
+    thought = draw(words)
     kind = draw(st.sampled_from(["none", "anthropic", "gemini", "openai-responses"]))
     if kind == "none":
         return None
-    if kind == "gemini":
-        signed = ["gemini", "thought_signature", {"value": token}]
-        return {"dialect": kind, "items": [{**calls[0], "continuation": signed}, *calls[1:]]}
-    kept: Any = (
-        ["anthropic", "thinking_signature", {"signature": token}]
-        if kind == "anthropic"
-        else ["openai", "response_reasoning_item", {"type": "reasoning", "id": "rs_1", "summary": []}]
-    )
-    return {"dialect": kind, "items": [{"type": "thinking", "text": thought, "continuation": kept}, *calls]}
+    table: dict[str, list[Any]] = {
+        "gemini": [{"functionCall": {}, "thoughtSignature": token}, *[{"functionCall": {}}] * (len(ids) - 1)],
+        "anthropic": [
+            {"type": "thinking", "thinking": thought, "signature": token},
+            *[{"type": "tool_use"}] * len(ids),
+        ],
+        "openai-responses": [
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": token},
+            *[{"type": "function_call"}] * len(ids),
+        ],
+    }
+    return {"dialect": kind, "blocks": table[kind], "ids": ids}
 
 
 @st.composite
@@ -163,11 +166,11 @@ def test_a_result_is_an_object_for_gemini(route: Route, result: dict[str, Any], 
     said = {"role": "assistant", "content": None, "tool_calls": [call], "turn": Turn()}
     row = result_message(ToolResult.model_validate({"call_id": "c", "name": "f", **result}))
     written = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
-    part: Any = written.request.messages[1].parts[0]
+    sent: Any = (written.native.rows[1] or [])[0]
     if route.as_chat:
-        assert (json.loads(part.content[0].text), part.is_error) == (expected, False)
+        assert json.loads(sent["content"]) == expected
     else:
-        assert [result and result.response for result in written.words.results] == [expected]
+        assert sent["parts"][0]["functionResponse"]["response"] == expected
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -196,7 +199,7 @@ def test_calls_and_results_survive_json(results: ToolResults):
 
 def test_what_react_rebuilds_keeps_the_turn():
     """conversations: What must survive rides on each call."""
-    turn = Turn(text="Let me look.", state={"dialect": "anthropic", "items": []})
+    turn = Turn(text="Let me look.", state={"dialect": "anthropic", "blocks": []})
     call = ToolCall(id="call_1", name="get_weather", args={}, turn=turn)
     rebuilt = dspy.ToolCalls(tool_calls=[call])
     assert ToolCalls.model_validate(rebuilt).turn == turn

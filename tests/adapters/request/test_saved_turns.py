@@ -15,7 +15,6 @@ from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
 from sigadapt import SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.lm.over_litellm.engines import fields_of
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request
@@ -59,9 +58,6 @@ def sent_over(route: Route, event: Any) -> Lowered:
     request: Request = {"model": "m", "messages": rows}
     sent = lowered(request, route)
     to_lm15(sent.request, route)
-    if route.as_chat:
-        for row in sent.request["messages"]:
-            fields_of(row, route)
     return sent
 
 
@@ -86,8 +82,8 @@ def test_any_json_value_is_savable(value: Any):
 @st.composite
 def halved(draw: st.DrawFn) -> ToolResults:
     """A turn as the readers make it, with half a pair anywhere in it, and its results."""
-    item = {"type": "text", "text": draw(texts), "continuation": ["anthropic", "k", {"a": draw(values)}]}
-    state = {"dialect": "anthropic", "items": [item]}
+    block = {"type": "text", "text": draw(texts), "citations": [draw(values)]}
+    state = {"dialect": "anthropic", "blocks": [block]}
     said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": ()}
     turn = trusted(Turn, said)
     name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
@@ -202,17 +198,17 @@ def test_any_saved_turn_is_read_or_refused(column: str):
 
 STATES: list[Any] = [
     {},
-    {"items": []},
+    {"blocks": []},
     {"dialect": "anthropic"},
-    {"dialect": 5, "items": []},
-    {"dialect": "anthropic", "items": {}},
-    {"dialect": "anthropic", "items": [5]},
-    {"dialect": "anthropic", "items": [{"text": "x"}]},
-    {"dialect": "anthropic", "items": [{"type": "text"}]},
-    {"dialect": "anthropic", "items": [{"type": "call", "id": 5}]},
-    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a"]}]},
-    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a", "b", HALF]}]},
-    {"dialect": "anthropic", "items": [{"type": "call", "continuation": ["a", "b", {"c": HALF}]}]},
+    {"dialect": 5, "blocks": []},
+    {"dialect": "anthropic", "items": []},
+    {"dialect": "anthropic", "blocks": {}},
+    {"dialect": "anthropic", "blocks": [5]},
+    {"dialect": "anthropic", "blocks": [], "ids": [5]},
+    {"dialect": "anthropic", "blocks": [], "ids": "c"},
+    {"dialect": "anthropic", "blocks": [], "lost": [5]},
+    {"dialect": "anthropic", "blocks": [], "fields": 5},
+    {"dialect": "anthropic", "blocks": [{"type": "tool_use", "caller": HALF}], "ids": ["c"]},
 ]
 
 
@@ -229,11 +225,9 @@ def test_a_state_that_is_none_is_refused(state: Any, route: Route):
 
 def test_a_state_with_the_wrong_content_is_refused():
     """conversations: A saved turn is read, or refused with the reason."""
-    item: Any = {"type": "call", "id": "c", "continuation": ["gemini", "thought_signature", dict[str, Any]()]}
-    state: dict[str, Any] = {"dialect": "gemini", "items": [item]}
+    state: dict[str, Any] = {"dialect": "anthropic", "blocks": [{}], "ids": ["c"]}
     calls = ToolCalls([ToolCall(id="c", name="get_weather", args={}, turn=Turn(state=state))])
+    results = ToolResults.of(calls, ["x"])
     with pytest.raises(InvalidHistory) as caught:
-        sent_over(
-            LITELLM["gemini"], {"question": "q", "calls": calls, "results": ToolResults.of(calls, ["x"])}
-        )
+        sent_over(NATIVE["anthropic"], {"question": "q", "calls": calls, "results": results})
     assert caught.value.code == "unreadable_state"

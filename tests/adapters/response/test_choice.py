@@ -113,7 +113,7 @@ def test_an_unknown_dialect_is_refused_with_the_list_of_the_known() -> None:
     """response-choice: A named dialect is used"""
     for read in (choice_from_response, choices_from_response, choice_from_stream):
         with pytest.raises(
-            InvalidOption, match="openai-chat, openai-responses, anthropic, gemini, ollama"
+            InvalidOption, match="openai-chat, openai-responses, anthropic, gemini, gemini-interactions"
         ) as caught:
             read(BODIES["gemini"] if read is not choice_from_stream else [BODIES["gemini"]], dialect="gpt")
         assert caught.value.field == "dialect"
@@ -127,6 +127,7 @@ def ended(wire: str, word: Any) -> Json:
         "openai-responses": {"object": "response", "output": [], "status": word},
         "anthropic": {"type": "message", "content": [], "stop_reason": word},
         "gemini": {"candidates": [{"content": {"parts": []}, "finishReason": word}]},
+        "gemini-interactions": {"object": "interaction", "status": word, "steps": []},
         "ollama": {"message": said, "done": True, "done_reason": word},
         "bedrock-converse": {"output": {"message": {"content": []}}, "stopReason": word},
         "cohere": {"message": {"content": []}, "finish_reason": word},
@@ -171,6 +172,16 @@ FINISHES: dict[str, dict[str, str]] = {
         "MODEL_ARMOR": "content_filter",
         "MALFORMED_FUNCTION_CALL": "MALFORMED_FUNCTION_CALL",
         "OTHER": "error",
+    },
+    "gemini-interactions": {
+        "completed": "stop",
+        "requires_action": "tool_calls",
+        "requires_continuation": "pause",
+        "incomplete": "length",
+        "budget_exceeded": "length",
+        "failed": "error",
+        "cancelled": "error",
+        "queued": "queued",
     },
     "ollama": {"stop": "stop", "length": "length", "unload": "unload"},
     "bedrock-converse": {

@@ -152,10 +152,7 @@ def test_a_candidate_without_calls_has_none() -> None:
 
 def test_what_was_said_beside_calls_is_on_each_of_them() -> None:
     """response-choice: Text and reasoning are kept beside calls"""
-    state = {
-        "dialect": "x",
-        "items": [{"type": "text"}, {"type": "call"}, {"type": "call", "n": 1}, {"type": "call"}],
-    }
+    state = {"dialect": "x", "blocks": [{"type": "text"}, {"type": "tool_use"}]}
     calls: list[RawCall] = [("a", "now", "{}"), ("a", "now", "{")]
     for text, reasoning, given in [
         ("Hi.", None, None),
@@ -168,16 +165,8 @@ def test_what_was_said_beside_calls_is_on_each_of_them() -> None:
         assert (made.text, made.reasoning) == (text, reasoning)
         assert made[0].turn is made.turn
         if given:
-            assert made.turn.state == {
-                "dialect": "x",
-                "items": [
-                    {"type": "text"},
-                    {"type": "call", "id": "a"},
-                    {"type": "call", "n": 1, "id": "call_2"},
-                    {"type": "call", "id": ""},
-                ],
-            }
-    assert "id" not in state["items"][1]
+            assert made.turn.state == {**state, "ids": ["a", "call_2"]}
+    assert "ids" not in state
 
 
 def test_a_bad_call_says_what_was_sent() -> None:

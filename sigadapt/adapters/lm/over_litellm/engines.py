@@ -1,7 +1,7 @@
 """Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
 
-Sending: DSPy's engine writes a request from lm15's types, which have no place for provider state and for the
-parts in the provider's own words (`Words`). The subclasses put both into what LiteLLM gets.
+Sending: DSPy's engine writes a request from lm15's types. The subclasses put the native rows into it
+(`native_rows.py`), in the form in which LiteLLM takes provider state.
 
 Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The
 subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
@@ -11,21 +11,19 @@ Streaming: `over_litellm/chunks.py`.
 """
 
 import copy
-import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import orjson
 import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.exchange import believed, provider_in, spoken
+from sigadapt.adapters.lm.exchange import provider_in, response_with_raw_body
+from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
-from sigadapt.adapters.lm.routes import NOTHING, facts_of, model_of
-from sigadapt.adapters.request.states import replaying
+from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.dspy_boundary.internals import (
     aclosing,
@@ -36,38 +34,17 @@ from sigadapt.dspy_boundary.internals import (
     plain,
     with_engine,
 )
-from sigadapt.providers import provider_of
-from sigadapt.providers.provider import NO_WORDS, ChatFields, Provider, Route, Words
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.providers.provider import Provider
+from sigadapt.schemas.json_values import Json
 
 
-def fields_of(row: Json, route: Route) -> ChatFields | None:
-    """Return the provider state to add to a message; None if its turn has no state for this route."""
-    turn = row.get("turn")
-    if turn is None or turn.state is None or turn.state["dialect"] not in route.takes:
-        return None
-    provider = provider_of(turn.state["dialect"])
-    with replaying(turn):
-        fields = provider.state_to_chat(turn.state, route) if provider else ChatFields({}, {})
-        orjson.dumps([fields.message, fields.calls])  # as `fingerprint` will
-    return fields if fields.message or fields.calls else None
-
-
-def fingerprint(fields: Sequence[ChatFields | None], words: Words = NO_WORDS) -> str:
-    """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
-    plain = [[each and (each.message, each.calls) for each in fields], [*words]]
-    return hashlib.sha256(compact(plain).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def over_litellm(lm: BaseLM, request: lm15.Request, sent: "Sent", *, is_async: bool) -> BaseLM:
+def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
     options = facts_of(lm, NOTHING).cached("litellm engine", lambda: _options(lm, request, is_async=is_async))
     if options is None:
         return lm  # a model class of the user's own
     kind = AsyncEngine if is_async else Engine
     given = options.given or _made(engine_over_litellm(lm, request, is_async=is_async))
-    if sent.asked_as:
-        given = {**given, "wire_model": f"{sent.asked_as}/{model_of(lm).partition('/')[2]}"}
     return with_engine(lm, kind(sent, **given))
 
 
@@ -98,52 +75,45 @@ def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
     return replace(response, provider_data={**body, "output": body_of(raw)["output"]})
 
 
-class Sent(NamedTuple):
+class LitellmAdditions(NamedTuple):
     """What these engines add to the request that DSPy's write.
 
     Args:
         provider: whose form the request has on its way to LiteLLM.
-        fields: the provider state to add, one entry per message; empty for none.
-        words: the parts in the provider's own words.
+        native: the turns and results, and fields of the body.
         wire: the provider that LiteLLM asks, if it is known.
-        asked_as: the prefix of the model's name for LiteLLM, if another than the model has.
         limit: the name that the user's settings give the limit of an answer's tokens.
     """
 
     provider: Provider
-    fields: Sequence[ChatFields | None] = ()
-    words: Words = NO_WORDS
+    native: NativeRows
     wire: Provider | None = None
-    asked_as: str = ""
     limit: str = "max_completion_tokens"
 
 
 class _WithState:
     """The half that both engines share."""
 
-    def __init__(self, sent: Sent, **options: Any) -> None:
+    def __init__(self, sent: LitellmAdditions, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
         self._sent = sent
         self._bodies: list[str] = []
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
+        native = self._sent.native
+        request = native.placed_in(request)
         data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001
-        fields = self._sent.fields
-        for message, extra in zip(data["messages"], fields, strict=True) if fields else ():
-            if extra is not None:
-                message.update(extra.message)
-                for call in message.get("tool_calls", ()):
-                    call.update(extra.calls.get(call["id"], {}))
+        if "tools" in data:
+            data["tools"] = copy.deepcopy(data["tools"])  # LiteLLM changes schemas in place
         if not streaming and "logger_fn" not in data:
             self._bodies = []
             data["logger_fn"] = self._hear
         if "max_completion_tokens" in data:  # lm15's name, which a server that knows the older one ignores
             data[self._sent.limit] = data.pop("max_completion_tokens")
-        words = self._sent.words
-        if words.fields:  # LiteLLM changes some values in place
-            words = words._replace(fields=copy.deepcopy(words.fields))
-        return spoken(self._sent.provider, data, words)
+        if native.fields:  # LiteLLM changes some values in place
+            native = native._replace(fields=copy.deepcopy(native.fields))
+        return native.spliced(data)
 
     def _hear(self, details: Json) -> None:
         """Keep the provider's body, which LiteLLM logs before it reads it."""
@@ -160,7 +130,7 @@ class _WithState:
         for text in self._bodies:
             provider = provider_in(text)
             if provider is not None:
-                kept = believed(provider, text, lambda body: parse(body, request), error)
+                kept = response_with_raw_body(provider, text, lambda body: parse(body, request), error)
                 if kept is not None:
                     return kept
         raise error
@@ -172,7 +142,7 @@ class _WithState:
             return _without_nulls(parse(raw, request), raw)
         except Exception as error:
             text = json.dumps(plain(raw))
-            kept = believed(self._sent.provider, text, lambda body: parse(body, request), error)
+            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request), error)
             if kept is None:
                 raise
             return kept

@@ -1,0 +1,142 @@
+"""Native rows: what of a request leaves as JSON that the provider's own file wrote, and how it gets there.
+
+lm15's types cannot express a whole turn of a model: the blocks of other tools, their order, a result that is
+an object. So lm15 gets a placeholder instead of each such message, one short text, and the provider's rows
+replace the row that lm15 wrote for it. lm15 still writes everything else, and its indices of messages do not
+change. DSPy never sees a placeholder: its history, its callbacks, its cache and an engine of the user's own
+get lm15's parts.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import orjson
+from dspy import lm15
+
+from sigadapt.adapters.request.states import replaying, state_of
+from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers.provider import Provider, Result, Route
+from sigadapt.providers.reading import objects
+from sigadapt.schemas.json_values import Json, as_unicode, compact
+from sigadapt.signatures.tool_results.results import result_object
+
+_LISTS = ("messages", "contents", "input")
+_MARK = "sigadapt:"
+
+
+class NativeRows(NamedTuple):
+    """The rows that replace what lm15 would write.
+
+    Args:
+        provider: whose form they have.
+        rows: for each message of the request its rows; None for one that lm15 writes.
+        beside: fields of the body that the rows need, unless lm15 wrote them.
+        fields: fields of the body that replace lm15's.
+    """
+
+    provider: Provider
+    rows: tuple[list[Json] | None, ...] = ()
+    beside: Json | None = None
+    fields: Json | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.fields) or any(rows is not None for rows in self.rows)
+
+    def fingerprint(self) -> str:
+        """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
+        return _digest([self.rows, self.beside, self.fields])
+
+    def placed_in(self, request: lm15.Request) -> lm15.Request:
+        """Return a request with a placeholder for each message that has rows."""
+        if not any(rows is not None for rows in self.rows):
+            return request
+        messages = [
+            message if rows is None else lm15.Message.assistant(_placeholder(rows))
+            for message, rows in zip(request.messages, self.rows, strict=True)
+        ]
+        return replace(request, messages=tuple(messages))
+
+    def spliced(self, body: Json) -> Json:
+        """Return the body that lm15 wrote with the rows in the places of their placeholders."""
+        waiting = {_placeholder(rows): rows for rows in self.rows if rows is not None}
+        if waiting:
+            key = next(key for key in _LISTS if key in body)
+            body = {**body, key: list(self._rows(body[key], waiting))}
+        return {**(self.beside or {}), **body, **(self.fields or {})}
+
+    def _rows(self, written: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
+        for row in written:
+            rows = waiting.get(_text_in(row))
+            if rows is None:
+                yield row
+            else:
+                yield from rows[:-1]
+                yield from (self.provider.row_for(row, last) for last in rows[-1:])
+
+
+def native_rows(groups: list[list[Json]], route: Route, fields: Json | None) -> NativeRows:
+    """Return the native rows of a request, whose messages are given in groups as lm15 has them."""
+    wire = provider_of(route.dialect)
+    if route.client == "engine" or wire is None:
+        return NativeRows(CHAT)
+    provider = CHAT if route.as_chat else wire
+    rows: list[list[Json] | None] = []
+    turn: list[Json] = []
+    beside: Json = {}
+    for group in groups:
+        message = group[0]
+        if message["role"] == "tool":
+            rows.append(_sendable(provider.results([_result(row, route) for row in group], turn, route)))
+        elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
+            turn, beside = _turn(provider, message, route)
+            rows.append(_sendable(turn))
+        else:
+            rows.append(None)
+    return NativeRows(provider, tuple(rows) if any(rows) else (), beside, fields)
+
+
+def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:
+    """Return the rows of a turn, and the fields of the body that its results need."""
+    state = state_of(message)
+    if state is None or state["dialect"] not in route.takes:
+        return provider.turn(message, None, route), {}
+    with replaying(message["turn"]):
+        if state["dialect"] == provider.name:
+            return provider.turn(message, state, route), provider.fields(state)
+        (row,) = provider.turn(message, None, route)
+        of_state = cast("Provider", provider_of(state["dialect"]))
+        return [of_state.chat_message(row, state)], {}
+
+
+def _result(row: Json, route: Route) -> Result:
+    marked = row["is_error"] and not route.marks_failed_results and not route.results_as_objects
+    text = f"ERROR: {row['content']}" if marked else row["content"]
+    failed = row["is_error"] and route.marks_failed_results
+    value = result_object(row["result"]) if route.results_as_objects else {}
+    blocks, after = row.get("blocks") or None, row.get("after", ())
+    return Result(row["tool_call_id"], row["name"], text, failed, value, blocks, after)
+
+
+def _sendable(rows: list[Json]) -> list[Json]:
+    """Return rows without half of a surrogate pair, which no request can hold."""
+    text = compact(rows)
+    return rows if text.isascii() or as_unicode(text) is text else orjson.loads(as_unicode(text))
+
+
+def _placeholder(rows: list[Json]) -> str:
+    return _MARK + _digest(rows)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _text_in(row: Json) -> str:
+    """Return the text of a row that holds one text alone."""
+    content: Any = row.get("content", row.get("parts"))
+    blocks = objects(content)
+    if len(blocks) == 1:
+        content = blocks[0].get("text")
+    return content if isinstance(content, str) else ""
