@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sigadapt import Choice, ToolCall, ToolDecls, choice_from_text
+from sigadapt.schemas.json_values import is_array, is_object
 
 PAGE = Path(__file__).parent.parent / "docs" / "answers.md"
 HEAD = """# What public models write
@@ -81,22 +82,24 @@ def same(value: Any, right: Any) -> bool:
         return bare[0] == bare[1]
     if isinstance(value, bool) or isinstance(right, bool):
         return value is right
-    if isinstance(value, list) and isinstance(right, list):
+    if is_array(value) and is_array(right):
         pairs = zip(value, right, strict=False)
         return len(value) == len(right) and all(_any_of(one, other) for one, other in pairs)
-    if isinstance(value, dict) and isinstance(right, dict):
+    if is_object(value) and is_object(right):
         return _has(value, right)
     return value == right
 
 
 def _any_of(value: Any, right: Any) -> bool:
-    several = right if isinstance(right, list) and not isinstance(value, list) else [right]
+    several: list[Any] = right if is_array(right) and not is_array(value) else [right]
     return any(same(value, each) for each in several)
 
 
 def _has(args: dict[str, Any], right: dict[str, Any]) -> bool:
     """Return whether arguments are right: each is one of the values listed, and only optional ones lack."""
-    lists = {key: values if isinstance(values, list) else [values] for key, values in right.items()}
+    lists: dict[str, list[Any]] = {
+        key: values if is_array(values) else [values] for key, values in right.items()
+    }
     return all(
         key in lists and any(same(value, each) for each in lists[key]) for key, value in args.items()
     ) and all(key in args or "" in values for key, values in lists.items())

@@ -95,7 +95,8 @@ def test_no_call_comes_out_of_a_thought(thought: str) -> None:
     """text-calls: A call in closed thinking is only thought of."""
     layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
     text = f"<think>{thought}</think>No."
-    for how in ({}, {"undeclared": True, "expected": "hermes", "layout": layout}):
+    prompted: dict[str, Any] = {"undeclared": True, "expected": "hermes", "layout": layout}
+    for how in ({}, prompted):
         reading = read_text(text, SCHEMAS, FORMATS, **how)
         assert (reading.calls, reading.text) == ([], "No.")
 
@@ -228,8 +229,7 @@ TWICE = [
     '<tool_call>{"name": "get_weather", "name": "now", "arguments": {"city": "x"}}</tool_call>',
     '{"name": "get_weather", "arguments": {"city": "x"}, "arguments": {"city": "y"}}',
     "<function=get_weather><parameter=city>x</parameter><parameter=city>y</parameter></function>",
-    '<invoke name="get_weather"><parameter name="city">x</parameter>'
-    '<parameter name="city">y</parameter></invoke>',
+    '<invoke name="now"><parameter name="x">1</parameter><parameter name="x">2</parameter></invoke>',
     "[get_weather(city='x', city='y')]",
     "[get_weather(city={'a': 1, 'a': 2})]",
     '<|tool_call>call:get_weather{city:<|"|>x<|"|>,city:<|"|>y<|"|>}<tool_call|>',
