@@ -3,11 +3,13 @@
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
 `steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
-it is sent (fail before the call). The Request is sent. `finish` turns each Choice into output values.
-`prepare` and `finish` send nothing.
+it is sent (fail before the call). `_send_and_read` sends it and reads each candidate: a Response becomes a
+Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with the request that it answers).
+`finish` turns each Candidate into output values.
 
-All three are generators. They yield what takes time, such as a request or an async hook, so that `run` and
-`arun` in `signatures/awaiting.py` can drive the same code, one without and one with `await`.
+All of them return generators, which yield what takes time: a Prepared, which is then sent, an async hook, or
+a text that a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one
+without and one with `await`.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,16 +26,15 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
-from sigadapt.adapters.lm.streams.call_tap import Answer
 from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
-    accepted,
-    is_unfinished,
+    is_no_answer,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
-    refuse_unfinished,
+    refuse_no_answer,
+    settle_bad_calls,
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan
@@ -44,7 +45,7 @@ from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.response.choice import Choice, choice_of
+from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
@@ -139,7 +140,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     candidates: list[Candidate] = []
     try:
         try:
-            answers = yield prepared
+            answers = yield prepared  # this sends it
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
@@ -172,7 +173,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
         calls = choice.tool_calls
-        if calls is None or not calls.invalid or is_unfinished(choice):
+        if calls is None or not calls.invalid or is_no_answer(choice):
             break
         prepared = prepared.with_reask(calls)
         try:
@@ -195,6 +196,7 @@ def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]
     """Turn one candidate's Choice into output values.
 
     Raises:
+        UnusableAnswer: for a turn that ended without an answer.
         ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
         MissingToolCalls: if the signature requires a call and there is none (required is required).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
@@ -210,9 +212,9 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     call, plan, choice = prepared.call, prepared.plan, candidate.choice
     is_prompted = prepared.calling.mode == "prompted"
     try:
-        refuse_unfinished(choice, plan)
+        refuse_no_answer(choice, plan)
         if choice.tool_calls is not None and choice.tool_calls.invalid:
-            choice = accepted(choice, call.adapter.options, plan, call.signature, candidate.failure)
+            choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:
             refuse_disobedience(choice, plan, call.signature, prepared.request)
         values = outputs_beside_calls(call.adapter, plan, choice)

@@ -332,7 +332,6 @@ class RefusedArguments(dict[str, Any]):
 
     It is true even if it is empty, because loops write `**(call.args or {})`.
 
-
     Args:
         values: the decoded arguments; empty if they could not be decoded.
         call: the bad call, for the error.

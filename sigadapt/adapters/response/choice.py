@@ -15,6 +15,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
@@ -240,9 +241,9 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
     if read != names:
         # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
         # stand among what was read, in order; calls that the provider ran itself are not read.
-        others = map(str, read)
-        callers = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
-        if not all(part.name in others for part in callers):
+        others = iter(map(str, read))  # `in` consumes it: the order matters
+        lm15_calls = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
+        if not all(part.name in others for part in lm15_calls):
             return None
     text = text_of_parts(parts) if len(names) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
@@ -285,6 +286,26 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
 
 def _says_something(readings: list[Reading]) -> bool:
     return any(not reading.is_empty for reading in readings)
+
+
+@dataclass
+class Answer:
+    """One candidate's Response, which is read once, when it is first asked for.
+
+    Args:
+        response: what the language model gave: an lm15 Response, or the text of a completion.
+    """
+
+    response: Any
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What the Response says.
+
+        Raises:
+            UnreadableResponse: as `choice_from_response`.
+        """
+        return readings_of(self.response)[0]
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
