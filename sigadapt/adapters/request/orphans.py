@@ -79,7 +79,7 @@ class _Healing:
         rounds = [*map(self._take_rounds, events), brought]
         whole: list[Event] = []
         has_begun = not self._inputs  # providers want a user's message first
-        is_open = False  # whether the model's turn is next
+        is_open = False  # whether rounds of calls that no event made may follow
         unfinished = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
             calls, own = calls_in(event), rounds[number]
@@ -97,7 +97,9 @@ class _Healing:
             if calls is not None:
                 is_open, unfinished = True, ""
                 if not last and not self._is_answered_later(calls, rounds[number + 1 :]):
-                    last, unfinished = [self._whole(calls, ())], "a round that was never finished"
+                    # What comes next instead of their results are results of somebody else's calls.
+                    last, is_open = [self._whole(calls, ())], False
+                    unfinished = "a round that was never finished"
             elif any(event.get(name) is not None for name in self._outputs):
                 is_open, unfinished = False, ""
             whole.append({**event, _HEALED: ToolResults(rounds=(*own, *last))} if own or last else event)
@@ -155,7 +157,7 @@ class _Healing:
         if is_open:
             return rounds
         for result in [result for each in rounds for result in each.results]:
-            self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing asked for it")
+            self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing here asked for it")
         return []
 
     def _record_dropped(self, event: Event, calls: ToolCalls | None, rounds: list[Round]) -> None:

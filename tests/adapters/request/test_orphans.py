@@ -129,6 +129,18 @@ def test_a_result_of_another_call_is_dropped(result: ToolResult, reason: str) ->
     assert body["messages"][-1]["content"] == "ERROR: This call was not answered."
 
 
+def test_results_of_other_calls_are_not_those_that_wait() -> None:
+    """conversations: A stray result is dropped."""
+    one, two = ToolCalls(tool_calls=[ONE]), ToolCalls(tool_calls=[TWO])
+    stray = ToolResults.of(two, ["rain"])
+    body, record = sent([{"question": "first?", "calls": one}, {"results": stray, "answer": "Mild."}])
+    assert roles(body) == ["user", "assistant", "tool", "assistant", "user"]
+    assert ["t1" in record[0], "t2" in record[1]] == [True, True]
+    body, record = sent([{"question": "first?", "calls": one}], question=None, results=stray)
+    assert roles(body) == ["user", "assistant", "tool"]
+    assert "rain" not in json.dumps(body)
+
+
 def test_a_question_that_was_never_answered_is_closed() -> None:
     """conversations: A turn that was never finished is closed."""
     body, record = sent([{"question": "first?"}, {"question": "second?"}])
