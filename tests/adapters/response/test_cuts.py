@@ -355,7 +355,7 @@ def test_altered_arguments_are_what_their_text_is() -> None:
                     choice_from_response, with_arguments(body, sample.dialect, place, text), "bodies altered"
                 )
                 assert choice is not None
-                assert every(choice)[number].arguments == text
+                assert every(choice)[number].arguments == text.replace("\ud800", "\ufffd")  # half of a pair
                 assert is_what_its_text_is(choice.tool_calls), (sample.name, text)
 
 
