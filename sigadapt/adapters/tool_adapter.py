@@ -19,7 +19,6 @@ from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
-from sigadapt.adapters.lm.traces import wrapper_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
 from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
@@ -255,6 +254,12 @@ class ToolAdapter:
     def plain(self, text: str) -> str:
         """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
         return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
+
+
+def wrapper_of(method: Any) -> Callable[..., Any] | None:
+    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it."""
+    # Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
+    return getattr(method, "_self_wrapper", None)
 
 
 _END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")

@@ -33,7 +33,9 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
 
 from dspy import lm15
@@ -56,7 +58,6 @@ from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
-from typing_extensions import Self
 
 __all__ = [
     "CLIENT_KEYS",
@@ -154,19 +155,7 @@ class NativeEngine(Protocol):
         ...
 
 
-class _NothingShown:
-    """What `shown_scope` gives if nothing is streamed."""
-
-    emitted = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-_NOTHING_SHOWN = _NothingShown()
+_NOTHING_SHOWN = nullcontext(SimpleNamespace(emitted=False))
 
 
 def shown_scope() -> Any:
@@ -319,8 +308,10 @@ def written_target(
 ) -> tuple[Lm15Provider, lm15.Request, Any] | None:
     """Return a provider that has a request written already, the request, and what lm15 changed in it.
 
-    None if the provider's credential has to be fetched first.
+    None while DSPy streams, and if the provider's credential has to be fetched first.
     """
+    if stream_now() is not None:
+        return None
     provider, routed = target_of(engine, request, streaming=False)
     if not has_static_credential(provider):
         return None

@@ -31,7 +31,6 @@ from sigadapt.dspy_boundary.internals import (
     Lm15Provider,
     engines_of,
     native_engine,
-    stream_now,
     target_of,
     with_engines_from,
     with_methods,
@@ -119,8 +118,6 @@ class _Wrapped:
 
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
-        if stream_now() is not None:
-            return self._engine.plan(request)
         try:
             written = written_target(self._engine, self._placed(request), self._methods)
         except lm15.UnsupportedFeatureError:

@@ -7,7 +7,7 @@ look for them, the first three only while somebody watches:
  a. The model's event has the chat messages, the tools and the changes as inputs (`shown`). On a span of
     OpenInference it has them as the attributes that this convention names, and the answer's calls too.
  b. An answer without a text to parse has a parse event all the same, with its calls or error (`reported`).
- c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of`).
+ c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of` in `tool_adapter.py`).
  d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
     for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed
     request has no tools, and calls in lm15's words, which `dspy.inspect_history` does not print. Python's
@@ -46,12 +46,6 @@ _context = cast("Any", dspy.context)
 def watches(instance: Any) -> bool:
     """Return whether callbacks are registered, with DSPy or on an adapter or a model."""
     return bool(_settings.get("callbacks") or getattr(instance, "callbacks", None))
-
-
-def wrapper_of(method: Any) -> Callable[..., Any] | None:
-    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it."""
-    # Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
-    return getattr(method, "_self_wrapper", None)
 
 
 def shown(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
