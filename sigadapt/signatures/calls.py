@@ -155,6 +155,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             True
         """
         flaw = decls.flaw_of(self.name, self.args)
+        if flaw is None and self.name not in decls:  # a tool in a provider's own words
+            return dict(self.args)
         bound = bound_arguments(decls[self.name], self.args) if flaw is None else flaw
         if isinstance(bound, Flaw):
             raise UnboundToolCall(refused(self, bound))

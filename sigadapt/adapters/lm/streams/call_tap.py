@@ -22,10 +22,13 @@ class Answer:
 
     Args:
         response: what the language model gave: an lm15 Response, or the text of a completion.
+        reading: what the whole turn says, if the Response holds only its last part.
     """
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, response: Any, reading: Reading | None = None) -> None:
         self.response = response
+        if reading is not None:
+            self.reading = reading
 
     @cached_property
     def reading(self) -> Reading:
