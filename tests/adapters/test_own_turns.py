@@ -67,7 +67,8 @@ class Wire:
         """The model's own turn in the next request, without its results."""
         rows = self.sent_back(calls)
         if self.form == "responses":
-            return [row for row in rows if not str(row.get("type")).endswith("call_output")]
+            answers = ("call_output", "approval_response")
+            return [row for row in rows if not str(row.get("type")).endswith(answers)]
         if self.form == "chat":
             return [row for row in rows if row["role"] == "assistant"]
         return rows[0]["parts" if self.form == "gemini" else "content"]

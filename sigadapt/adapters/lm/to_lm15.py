@@ -53,7 +53,7 @@ def to_lm15(request: Request, route: Route) -> Lm15Request:
     provider = None if route.as_chat else provider_of(route.dialect)
     chosen = _choice_fields(request, route) or {}
     needed = provider.settings_for(dict(request)) if provider and request.get("tools") else {}
-    fields = provider.with_fields(chosen, needed) if provider and needed else chosen
+    fields = {**chosen, **{key: {**chosen.get(key, {}), **needed[key]} for key in needed}}
     return Lm15Request(typed, native_rows(groups, route, {**fields, **alone} or None))
 
 

@@ -154,6 +154,7 @@ LISTS: dict[str, tuple[str | int, ...]] = {
     "openai-responses": ("output",),
     "anthropic": ("content",),
     "gemini": ("candidates", 0, "content", "parts"),
+    "gemini-interactions": ("steps",),
     "ollama": ("message", "tool_calls"),
     "bedrock-converse": ("output", "message", "content"),
     "cohere": ("message", "tool_calls"),
@@ -163,6 +164,7 @@ HOLDERS: dict[str, Callable[[Json], tuple[Any, str]]] = {
     "openai-responses": lambda item: (item if item.get("type") == "function_call" else None, "arguments"),
     "anthropic": lambda item: (item if item.get("type") == "tool_use" else None, "input"),
     "gemini": lambda item: (at(item, "functionCall"), "args"),
+    "gemini-interactions": lambda item: (item if item["type"] == "function_call" else None, "arguments"),
     "ollama": lambda item: (at(item, "function"), "arguments"),
     "bedrock-converse": lambda item: (at(item, "toolUse"), "input"),
     "cohere": lambda item: (at(item, "function"), "arguments"),
@@ -179,6 +181,7 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
     "anthropic": lambda event: [(event.get("delta"), "partial_json")],
     "bedrock-converse": lambda event: [(at(event, "contentBlockDelta", "delta", "toolUse"), "input")],
     "cohere": lambda event: [(at(event, "delta", "message", "tool_calls", "function"), "arguments")],
+    "gemini-interactions": lambda event: [(event.get("delta"), "arguments")],
 }
 
 
@@ -188,6 +191,8 @@ def ended_at_limit(body: Json, dialect: str) -> None:
         body["choices"][0]["finish_reason"] = "length"
     elif dialect == "openai-responses":
         body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    elif dialect == "gemini-interactions":
+        body["status"] = "incomplete"
     elif dialect == "gemini":
         body["candidates"][0]["finishReason"] = "MAX_TOKENS"
     else:
