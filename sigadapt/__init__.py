@@ -33,6 +33,7 @@ from sigadapt.errors import (
     UnreadableResponse,
     UnusableAnswer,
 )
+from sigadapt.histories import trim_history
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -81,4 +82,5 @@ __all__ = [
     "choice_from_stream",
     "choice_from_text",
     "choices_from_response",
+    "trim_history",
 ]

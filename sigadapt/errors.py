@@ -36,8 +36,8 @@ CallCode: TypeAlias = Literal[
 ]
 """What can be wrong with a call.
 
-`truncated`: the answer was cut off inside the arguments. `malformed_call`: the provider itself reports a call
-that it could not read; its message is the call's text.
+`truncated`: the answer was cut off inside the arguments, or its turn was refused or failed. `malformed_call`:
+the provider itself reports a call that it could not read; its message is the call's text.
 """
 
 AnswerCode: TypeAlias = Literal["refused", "cut_off", "filtered", "failed", "paused", "empty"]

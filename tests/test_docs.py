@@ -10,6 +10,8 @@ import pytest
 
 from sigadapt.text.formats import FORMATS
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
 HELPERS = {"played.py", "notes_server.py", "batch_rows.py", "batch_command.py"}

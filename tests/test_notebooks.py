@@ -11,6 +11,8 @@ from test_docs import DOCS, script
 
 from sigadapt import Choice, ToolCallParseError, ToolDecls, choice_from_response
 
+pytestmark = pytest.mark.slow
+
 notebook: Any = script("make_notebook")
 HOSTILE = "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"
 

@@ -14,6 +14,8 @@ from optimized import OPTIMIZERS, PROGRAMS, conversation, examples, metric_of, m
 import sigadapt
 from sigadapt.testing import LoopbackProvider
 
+pytestmark = pytest.mark.slow
+
 EVERY = [(kind, optimizer) for kind in PROGRAMS for optimizer in OPTIMIZERS]
 
 

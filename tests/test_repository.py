@@ -37,7 +37,7 @@ PUBLIC = {
     *("Toolset", "ToolTexts", "RequestContext", "Confirmation"),
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
-    *("CallListener", "PartialCall", "Change"),
+    *("CallListener", "PartialCall", "Change", "trim_history"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),
     *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall", "UnusableAnswer"),
 }

@@ -3,11 +3,13 @@
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
 `steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
-it is sent (fail before the call). The Request is sent. `finish` turns each Choice into output values.
-`prepare` and `finish` send nothing.
+it is sent (fail before the call). `_send_and_read` sends it and reads each candidate: a Response becomes a
+Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with the request that it answers).
+`finish` turns each Candidate into output values.
 
-All three are generators. They yield what takes time, such as a request or an async hook, so that `run` and
-`arun` in `signatures/awaiting.py` can drive the same code, one without and one with `await`.
+All of them return generators, which yield what takes time: a Prepared, which is then sent, an async hook, or
+a text that a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one
+without and one with `await`.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,12 +30,12 @@ from sigadapt.adapters.lm.streams.call_tap import Answer
 from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
-    accepted,
-    is_unfinished,
+    is_no_answer,
     outputs_beside_calls,
     outputs_of,
     refuse_disobedience,
-    refuse_unfinished,
+    refuse_no_answer,
+    settle_bad_calls,
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan
@@ -42,6 +44,7 @@ from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
+from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.response.choice import Choice, choice_of
@@ -119,10 +122,11 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    messages = adapter.format(plan.rest, call.demos, call.inputs)
+    inputs, repairs = healed(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
+    messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
-    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent)
+    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent, repairs)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -142,7 +146,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     candidates: list[Candidate] = []
     try:
         try:
-            answers = yield prepared
+            answers = yield prepared  # this sends it
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
@@ -190,7 +194,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
         calls = choice.tool_calls
-        if calls is None or not calls.invalid or is_unfinished(choice):
+        if calls is None or not calls.invalid or is_no_answer(choice):
             break
         prepared = prepared.with_reask(calls)
         try:
@@ -214,6 +218,7 @@ def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]
     """Turn one candidate's Choice into output values.
 
     Raises:
+        UnusableAnswer: for a turn that ended without an answer.
         ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
         MissingToolCalls: if the signature requires a call and there is none (required is required).
         dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
@@ -229,9 +234,9 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     call, plan, choice = prepared.call, prepared.plan, candidate.choice
     is_prompted = prepared.calling.mode == "prompted"
     try:
-        refuse_unfinished(choice, plan)
+        refuse_no_answer(choice, plan)
         if choice.tool_calls is not None and choice.tool_calls.invalid:
-            choice = accepted(choice, call.adapter.options, plan, call.signature, candidate.failure)
+            choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:
             refuse_disobedience(choice, plan, call.signature, prepared.request)
         values = outputs_beside_calls(call.adapter, plan, choice)
@@ -280,6 +285,7 @@ class Prepared(NamedTuple):
         calling: how it offers tools.
         request: the canonical Request, as the hooks changed it.
         lowered: the same Request, made fit for its route.
+        repairs: what was healed in its history (`request/orphans.py`).
         replacement: a hook's Choice that replaces the model's answer; None if no hook gave one.
         answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
         accepted: the `identity` of each good call of those answers, which no listener gets again.
@@ -294,6 +300,7 @@ class Prepared(NamedTuple):
     calling: Calling
     request: Request
     lowered: Lowered
+    repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None
     answered: Collection[str] = ()
     accepted: Collection[str] = ()
@@ -306,11 +313,10 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        if calling.mode == "native":
-            return self._replace(request=request, calling=calling, lowered=lowered(request, self.route))
-        worded, changes = calling.put(request)
+        worded, changes = (request, ()) if calling.mode == "native" else calling.put(request)
         sent = lowered(worded, self.route)
-        sent = sent._replace(changes=(*changes, *sent.changes))
+        if changes or self.repairs:
+            sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
 
     def with_reask(self, calls: ToolCalls) -> "Prepared":

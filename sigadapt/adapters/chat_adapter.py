@@ -44,6 +44,9 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
         call_format: the text format in which prompted calls are asked for.
         max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any.
+        orphans: what to do with a call without a result, or a result without a call, in a history. `raise`
+            raises an InvalidHistory that names it. `heal` gives the call a failed result, drops the result,
+            and records both.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.

@@ -16,6 +16,7 @@ from sigadapt.schemas.json_values import closest
 from sigadapt.signatures.tool_decl import by_value
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
+Orphans: TypeAlias = Literal["raise", "heal"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
@@ -39,6 +40,7 @@ class ToolOptions(TypedDict, total=False):
     recover: bool
     call_format: str
     max_tool_bytes: int | None
+    orphans: Orphans
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,12 @@ class Options:
     recover: bool = False
     call_format: str = "hermes"
     max_tool_bytes: int | None = None
+    orphans: Orphans = "raise"
 
     def __post_init__(self) -> None:
         if self.on_invalid is not None:
             _check_word("on_invalid", self.on_invalid, get_args(OnInvalid))
+        _check_word("orphans", self.orphans, get_args(Orphans))
         asked = self.tool_calling
         for mode in asked.values() if isinstance(asked, Mapping) else (asked,):
             _check_word("tool_calling", mode, get_args(ToolCalling))

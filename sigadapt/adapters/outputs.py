@@ -33,7 +33,7 @@ _OPTIONAL = "Declare the field as `ToolCalls | None` if a call is optional, or u
 _MOST_REASONS = 8  # how many bad calls an error message describes; its `.choice` holds all of them
 
 
-def accepted(
+def settle_bad_calls(
     choice: Choice,
     options: Options,
     plan: Plan,
@@ -67,13 +67,13 @@ def accepted(
 
 
 # How a turn can end that is no answer, whatever it holds.
-_UNFINISHED: dict[str | None, tuple[AnswerCode, str]] = {
+_NO_ANSWER: dict[str | None, tuple[AnswerCode, str]] = {
     "refusal": ("refused", "the model refused"),
     "error": ("failed", "the provider could not finish the answer"),
     "pause": ("paused", "the turn is paused, and the provider expects it back"),
 }
 # How a turn can end whose calls are good, but whose text is a part of an answer.
-_STOPPED: dict[str | None, tuple[AnswerCode, str]] = {
+_PARTIAL: dict[str | None, tuple[AnswerCode, str]] = {
     "length": ("cut_off", "the answer was cut off"),
     "content_filter": ("filtered", "the provider filtered the answer"),
     "incomplete": ("cut_off", "the answer is incomplete"),
@@ -86,20 +86,20 @@ _FIXES: dict[AnswerCode, str] = {
 }
 
 
-def is_unfinished(choice: Choice) -> bool:
+def is_no_answer(choice: Choice) -> bool:
     """Return whether a turn ended in a way that makes none of it an answer."""
-    return choice.finish_reason in _UNFINISHED
+    return choice.finish_reason in _NO_ANSWER
 
 
-def refuse_unfinished(choice: Choice, plan: Plan) -> None:
+def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     """Refuse a turn that was refused, failed or is paused, with its calls as bad ones.
 
     Raises:
         UnusableAnswer: it holds the Choice.
     """
-    if not is_unfinished(choice):
+    if not is_no_answer(choice):
         return
-    code, what = _UNFINISHED[choice.finish_reason]
+    code, what = _NO_ANSWER[choice.finish_reason]
     calls = choice.tool_calls
     if calls:
         flaw = Flaw("truncated", f"{what} after this call")
@@ -112,12 +112,12 @@ def refuse_unfinished(choice: Choice, plan: Plan) -> None:
     raise _unusable(choice, plan, code, what)
 
 
-def _refuse_stopped(adapter: TextFormat, plan: Plan, choice: Choice) -> None:
+def _refuse_partial(adapter: TextFormat, plan: Plan, choice: Choice) -> None:
     """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
-    if choice.finish_reason in _STOPPED:
+    if choice.finish_reason in _PARTIAL:
         if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
-            raise _unusable(choice, plan, *_STOPPED[choice.finish_reason])
+            raise _unusable(choice, plan, *_PARTIAL[choice.finish_reason])
     elif not choice.text and choice.reasoning:
         raise _unusable(choice, plan, "empty", "the answer is empty; all of it is in the reasoning")
     elif not choice.text and choice.finish_reason not in (None, "stop", "tool_calls"):
@@ -192,7 +192,7 @@ def outputs_of(
     # call in a text in which none was looked for.
     calls: Any = choice.tool_calls
     if calls is None:
-        _refuse_stopped(adapter, plan, choice)
+        _refuse_partial(adapter, plan, choice)
     if calls is not None:
         values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:

@@ -3,9 +3,10 @@
 Sources: Anthropic's API reference (Message, its content blocks, the streaming events) and recorded answers.
 
 Only `tool_use` blocks are calls; the provider ran `server_tool_use` and `mcp_tool_use` blocks itself.
-Reasoning is the text of the `thinking` blocks; redacted ones have no text. A refusal is read as the finish
-reason `content_filter`. In a stream, a block ends with its `content_block_stop` or the message's stop reason.
-Compatible servers may send the content as a text, and the whole input in a block's start event.
+Reasoning is the text of the `thinking` blocks; redacted ones have no text. A refusal ends with
+the finish reason `refusal`, and `stop_details` says why. In a stream, a block ends with its
+`content_block_stop` or the message's stop reason. Compatible servers may send the content as a text, and the
+whole input in a block's start event.
 
 A turn goes back with all of its blocks: those of tools that Anthropic ran, `container_upload`, `compaction`,
 and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A result repeats the
@@ -64,6 +65,7 @@ _FINISH = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "pause_turn": "pause",
+    "refusal": "refusal",
 }
 _EVENTS = {
     "message_start", "message_delta", "message_stop",

@@ -15,7 +15,8 @@ Every `read` follows these rules:
     sentence into several. `commentary` is the text that the provider marks as said beside the answer.
     `reasoning` is the thinking that the provider showed.
  c. Arguments that may be incomplete are wrapped in `CutOff`: those of a call that is the last item of a
-    candidate stopped by a length limit or a filter, and those of each call that a stream did not finish.
+    candidate stopped by a length limit, a filter, a refusal or an error, and those of each call that a stream
+    did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
     (`reading.content_parts`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays
     in `Choice.raw` (nothing silent).
@@ -162,7 +163,6 @@ class Route:
     """One way to a provider, through lm15 or LiteLLM, and what these get wrong or cannot know.
 
     Measured on dspy 3.4.1 and litellm 1.106.
-
 
     Args:
         dialect: the wire format's name.

@@ -32,7 +32,7 @@ from sigadapt.schemas.repeated_keys import decode
 MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""
 
-_CUTTING = {"length", "content_filter", "error"}
+_CUTTING = {"length", "content_filter", "refusal", "error"}
 
 
 def objects(value: Any) -> list[Json]:

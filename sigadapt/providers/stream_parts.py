@@ -31,7 +31,6 @@ class Blocks(Generic[_B]):
 
     `open` at an index that already has a block adds a second one, so that no block is lost.
 
-
     Args:
         make: makes an empty block.
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import dspy
+import orjson
 import pydantic
 from typing_extensions import Self
 
@@ -21,6 +22,7 @@ from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.key_order import order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 if TYPE_CHECKING:
@@ -82,6 +84,17 @@ class Turn(_Saved):
     reasoning: str | None = None
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
+
+    @pydantic.field_validator("state", mode="before")
+    @classmethod
+    def _read_state(cls, state: Any) -> Any:
+        return orjson.loads(state) if isinstance(state, str) else state  # a ValueError is pydantic's to tell
+
+    @pydantic.model_serializer()
+    def _save(self) -> dict[str, Any]:
+        # The state as text, because storage that keeps JSON by value would change the order of its keys.
+        data = {key: value for key, value in vars(self).items() if value or key != "repeats"}
+        return savable({**data, "state": order_of(self.state) or self.state})
 
 
 NO_TURN = Turn()
@@ -320,7 +333,6 @@ class RefusedArguments(dict[str, Any]):
     """The arguments of a bad call. Reading a value, `items` and JSON work; `**arguments` raises.
 
     It is true even if it is empty, because loops write `**(call.args or {})`.
-
 
     Args:
         values: the decoded arguments; empty if they could not be decoded.

@@ -328,7 +328,6 @@ class LostFunction:
     The declaration can be sent, and calls can be checked against it. What needs the function is an error that
     says why: `ToolCall.bind`, `ToolCalls.awaiting_confirmation`, running the tool.
 
-
     Args:
         tool: the tool's name.
         field: `func` or `requires_confirmation`.

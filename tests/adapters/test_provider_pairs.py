@@ -15,6 +15,8 @@ from test_wire_matrix import CHECKS
 from wire_bodies import part
 from wire_matrix import COLUMNS, FAILED, RESULT
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [(source, target) for source in COLUMNS for target in COLUMNS]
 TAKES = {
     "chat": {"chat", "ollama"},

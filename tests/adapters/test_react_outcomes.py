@@ -13,6 +13,8 @@ import pytest
 
 from sigadapt.errors import CallCode
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "make_react.py"
 
 

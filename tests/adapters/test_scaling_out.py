@@ -35,6 +35,8 @@ from sigadapt import (
 )
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
+pytestmark = pytest.mark.slow
+
 GOOD = {
     "id": "call_1",
     "type": "function",

@@ -8,6 +8,8 @@ import pytest
 
 from sigadapt.schemas.caches import BUDGET
 
+pytestmark = pytest.mark.slow
+
 HELD = """
 import ctypes, gc, resource, sys
 import dspy, sigadapt

@@ -13,6 +13,8 @@ import pytest
 
 from sigadapt.columns import calls_from_rows
 
+pytestmark = pytest.mark.slow
+
 pq: Any = pytest.importorskip(
     "pyarrow.parquet", reason="pyarrow is not installed: pip install 'sigadapt[ray]'"
 )

@@ -42,7 +42,10 @@ JUDGED_OTHERWISE = {
     ("vocabulary.json", "no validation: invalid number, but it still validates"): VOCABULARY,
 }
 
-pytestmark = pytest.mark.skipif(not ARCHIVE, reason="SIGADAPT_SCHEMA_SUITE names no archive of the suite")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not ARCHIVE, reason="SIGADAPT_SCHEMA_SUITE names no archive of the suite"),
+]
 
 
 class Group(NamedTuple):

@@ -4,7 +4,7 @@
     take   Reading of the answer -> the Reading that has the calls
 
 Native calling leaves both as they are. Prompted calling says tools, calls and results in words, and reads the
-calls from the answer's text. Nothing else in the flow depends on the mode.
+calls from the answer's text.
 """
 
 from collections.abc import Callable, Mapping, Sequence

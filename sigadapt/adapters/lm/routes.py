@@ -32,7 +32,7 @@ class ModelFacts:
 
     Args:
         follows_from: what it follows from.
-        route: the route, if it is facts.
+        route: the route, if it is known.
     """
 
     __slots__ = ("calls_functions", "follows_from", "others", "route")

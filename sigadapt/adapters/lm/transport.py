@@ -1,4 +1,4 @@
-"""Send a Request: the only place that calls a language model (Request -> dspy.LM -> Response).
+"""Send a Request: the only place that sends one (Request -> dspy.LM -> Response).
 
 It calls `lm(dspy.lm15.Request)`, because `lm(messages=..., tools=...)` is deprecated for DSPy 3.5 and loses
 parts of the answer. A typed request has one candidate, so n candidates are n requests.

@@ -1,4 +1,4 @@
-"""Make a canonical Request fit for its route, and record every change (nothing silent: nothing silent).
+"""Make a canonical Request fit for its route, and record every change (nothing silent).
 
 A `Route` (`providers/provider.py`) says what does not reach the provider. Such a part is renamed, lowered
 (the same intent by other means) or dropped, or the call is refused if the program depends on it. Hooks get
@@ -31,12 +31,12 @@ class Change(NamedTuple):
 
     Args:
         where: a JSON Pointer into the canonical Request.
-        what: `renamed`, `lowered` (the same intent by other means) or `dropped`.
+        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
         why: the reason, and what is sent instead.
     """
 
     where: str
-    what: Literal["renamed", "lowered", "dropped"]
+    what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
 
 
@@ -281,8 +281,8 @@ def _without_searches(request: Request, route: Route, changes: list[Change]) -> 
 
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
     """Give each call of a custom tool the form that the route takes."""
-    # So does a bad call of a declared custom tool. Where there are no custom tools, a call becomes that of a
-    # function, whose argument `input` is the text.
+    # A bad call of a declared custom tool gets that form too. Where there are no custom tools, a call becomes
+    # that of a function, whose argument `input` is the text.
     customs = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
     made_custom = ("custom" in call for row in request["messages"] for call in row.get("tool_calls") or ())
     if not customs and not any(made_custom):

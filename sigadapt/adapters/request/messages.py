@@ -4,6 +4,7 @@ The messages do not describe the tool fields, because the Request has the tools 
 own. `prompt.py` makes the words that stay the same from call to call.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any, TypeVar, cast
@@ -79,14 +80,14 @@ def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any
     # A round answers the calls of its own event or, where the event goes on from them, those of an earlier
     # one.
     history = inputs.get(fields.history) if fields.history else None
-    events = _read(dspy.History, history, fields.history).messages if history is not None else []
+    events = read(dspy.History, history, fields.history).messages if history is not None else []
     results = inputs.get(fields.results) if fields.results else None
-    brought = _read(ToolResults, results, fields.results).rounds if results is not None else ()
-    return events, [*(_rounds_in(event, fields.results) for event in events), list(brought)]
+    brought = read(ToolResults, results, fields.results).rounds if results is not None else ()
+    return events, [*(rounds_in(event, fields.results) for event in events), list(brought)]
 
 
-def _read(kind: type[_M], value: Any, field: str | None) -> _M:
-    """A saved value as what it is.
+def read(kind: type[_M], value: Any, field: str | None) -> _M:
+    """Return a saved value as what it is.
 
     Raises:
         InvalidHistory: `unreadable_history`, where it is nothing of the kind.
@@ -108,7 +109,7 @@ def _demos(
     adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], field: str | None
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
-    turns = [(demo, _calls_in(demo), _rounds_in(demo, field)) for demo in demos]
+    turns = [(demo, calls_in(demo), rounds_in(demo, field)) for demo in demos]
     texts = [demo for demo, calls, rounds in turns if not (calls or rounds)]
     yield from demo_messages(adapter.format_demos, rest, texts)
     calling = [turn for turn in turns if turn[1] or turn[2]]
@@ -118,13 +119,13 @@ def _demos(
         asked = adapter.format_user_message_content(rest, dict(demo), prefix)
         yield {"role": "user", "content": asked}
         ids = (f"demo_{number}_{place}" for place in count())
-        answering = [] if calls is None else _answering(calls, rounds)
+        last = [] if calls is None else answering(calls, rounds)
         for before in rounds:
             yield from _round(_example(before.calls, before.results, ids), before.calls.text)
         if calls is None:
             yield from _text_of(adapter, rest, demo)
             continue
-        answered = _of_own(calls, answering)
+        answered = _of_own(calls, last)
         text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
         yield from _round(_example(calls, answered.results if answered else (), ids), text)
 
@@ -153,15 +154,15 @@ def _event(
     # `rounds` starts with those that this event brings; those of each later event follow.
     if _asks(prompt, event):
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
-    calls = _calls_in(event)
-    answering = [] if calls is None else _answering(calls, rounds[0])
+    calls = calls_in(event)
+    last = [] if calls is None else answering(calls, rounds[0])
     for before in rounds[0]:
         yield from _round(before, before.calls.text)
     if calls is None:
         yield from _text_of(adapter, rest, event)
         return
     text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event)
-    yield from _round(_of_own(calls, answering) or _of_later(calls, rounds), text)
+    yield from _round(_of_own(calls, last) or _of_later(calls, rounds), text)
 
 
 def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
@@ -169,35 +170,36 @@ def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) 
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
 
 
-def _calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
+def calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
+    """Return the calls in an event; None if it has none."""
     for key, value in event.items():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
-            calls = _read(ToolCalls, value, key)
+            calls = read(ToolCalls, value, key)
             return calls if calls or calls.invalid else None
     return None
 
 
-def _rounds_in(event: Mapping[str, Any], field: str | None) -> list[Round]:
-    """The rounds in an event: of its field of results, or wherever else ToolResults stand."""
+def rounds_in(event: Mapping[str, Any], field: str | None) -> list[Round]:
+    """Return the rounds in an event: of its field of results, or wherever else ToolResults stand."""
     for key, value in event.items():
-        if value is not None and (key == field or isinstance(value, ToolResults) or _is_saved(value)):
-            return list(_read(ToolResults, value, key).rounds)
+        if value is not None and (key == field or isinstance(value, ToolResults) or is_saved(value)):
+            return list(read(ToolResults, value, key).rounds)
     return []
 
 
-def _is_saved(value: Any) -> bool:
-    """Whether a value is ToolResults as JSON has them, and not an input of the user's with such a key."""
+def is_saved(value: Any) -> bool:
+    """Return whether a value is ToolResults as JSON has them, and not a user's input with such a key."""
     if not isinstance(value, Mapping):
         return False
     known = cast("Mapping[str, Any]", value)
     return set(known) == {"rounds"} and isinstance(known["rounds"], Sequence)
 
 
-def _answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
+def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
     """Take the last rounds off the list, as many as answer these calls, each of them once."""
     taken: list[Round] = []
     answered: set[str] = set()
-    while rounds and _answers(rounds[-1], calls):
+    while rounds and answers(rounds[-1], calls):
         ids = {result.call_id for result in rounds[-1].results}
         if not answered.isdisjoint(ids):
             break
@@ -206,8 +208,8 @@ def _answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
     return taken
 
 
-def _answers(answered: Round, calls: ToolCalls) -> bool:
-    """Whether a round is about some of these calls: ids alone do not say so, servers use them again."""
+def answers(answered: Round, calls: ToolCalls) -> bool:
+    """Return whether a round is about some of these calls; servers use ids again, so names count too."""
     asked = {call.id: _asked(call) for call in calls.in_order()}
     known = [call for call in answered.calls.in_order() if call.id in asked]
     return bool(known) and all(_asked(call) == asked[call.id] for call in known)
@@ -217,14 +219,14 @@ def _asked(call: ToolCall | InvalidToolCall) -> Any:
     return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
 
 
-def _of_own(calls: ToolCalls, answering: list[Round]) -> Round | None:
+def _of_own(calls: ToolCalls, last: list[Round]) -> Round | None:
     """The calls with the results that their own event holds."""
-    if answering:
-        results = [result for answered in answering for result in answered.results]
+    if last:
+        results = [result for answered in last for result in answered.results]
         return ToolResults.of(calls, results).rounds[0]
     if calls.tool_call_results is None:
         return None
-    results = _read(dspy.ToolCallResults, calls.tool_call_results, "tool_call_results")
+    results = read(dspy.ToolCallResults, calls.tool_call_results, "tool_call_results")
     return ToolResults.of(calls, results).rounds[0]
 
 
@@ -232,7 +234,7 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
     """The calls with the results that the next event that brings any, or the request, went on from."""
     own, *later = rounds
     brought = next(filter(None, later), list[Round]())
-    if brought and _answers(brought[0], calls):
+    if brought and answers(brought[0], calls):
         answered = brought.pop(0)
         same = [call.id for call in answered.calls.in_order()] == [call.id for call in calls.in_order()]
         return answered if same else ToolResults.of(calls, answered.results).rounds[0]
@@ -243,7 +245,7 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
             f"none of call {cut(repr(waiting.id))}",
             code="unknown_call",
             tool=waiting.name,
-            fix="Give the results of these calls, with them or with the next event.",
+            fix="Give the results of these calls, with them or with the next event, or use orphans='heal'.",
         )
     for call in calls:
         raise unanswered(call)
@@ -308,9 +310,10 @@ def assistant_message(
 
 def _accepted(call: ToolCall | InvalidToolCall | Repeat) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
-    if isinstance(call, ToolCall) and not {"repaired", "unwrapped"}.isdisjoint(call.altered):
-        return compact(call.args)
-    return call.arguments
+    if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
+        return call.arguments
+    # Keys sorted: what was repaired has no text of its own, and storage may have changed their order.
+    return json.dumps(call.args, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def result_message(result: ToolResult) -> Message:

@@ -240,9 +240,9 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
     if read != names:
         # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
         # stand among what was read, in order; calls that the provider ran itself are not read.
-        others = map(str, read)
-        callers = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
-        if not all(part.name in others for part in callers):
+        others = iter(map(str, read))  # `in` consumes it: the order matters
+        lm15_calls = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
+        if not all(part.name in others for part in lm15_calls):
             return None
     text = text_of_parts(parts) if len(names) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"

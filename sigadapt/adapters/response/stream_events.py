@@ -4,7 +4,8 @@ Rules:
 
  a. Server-sent events are read as in the WHATWG standard: lines end in CRLF, LF or CR, and a blank line ends
     an event. Comments and fields other than `data` are ignored. `[DONE]` ends the stream; the rest is not
- read. b. Text that begins with `{` or `[` is a sequence of JSON values, with or without an array around it
+    read.
+ b. Text that begins with `{` or `[` is a sequence of JSON values, with or without an array around it
     (Ollama, Gemini).
  c. If the text ends inside an event, that event is left out: the stream ended early. Any other invalid JSON
     is an error.

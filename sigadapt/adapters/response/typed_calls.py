@@ -40,6 +40,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
 _ONLY_TEXTS = {str}
+_NO_PARTS = None, None, None, None
 
 
 def arguments_of(sent: Any) -> Arguments:
@@ -71,9 +72,8 @@ def typed_calls(
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
         ids, renumbered = unique_ids(ids, taken(), answered)
-    has_turn = any(
-        part is not None for part in (reading.text, reading.reasoning, reading.state, reading.commentary)
-    )
+    parts = reading.text, reading.reasoning, reading.state, reading.commentary
+    has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)

@@ -20,6 +20,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, listed
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.content import is_content
+from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -27,7 +28,7 @@ AnyCall: TypeAlias = ToolCall | InvalidToolCall
 _MOST_NAMED = 8
 _RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
 _SAVED = (
-    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content"})),
+    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content", "text"})),
     ("tool_call_id", "content", frozenset({"tool_call_id", "name", "content", "role"})),
 )
 """The shapes of a result as a mapping, saved by `model_dump` or a chat's tool message: where the id and the
@@ -81,7 +82,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give one, or use ToolResult.unanswered(call).",
+        fix="Give one, or use ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
     )
 
 
@@ -155,7 +156,8 @@ def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
             continue
         if value_key in known and keys.issuperset(known):
             flags = (bool(known.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
-            return _Bearing(call_id, known.get("name"), known[value_key], *flags)
+            value = in_order_of(known[value_key], known.get("text"))
+            return _Bearing(call_id, known.get("name"), value, *flags)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Bearing(call_id, None, item)
     return None

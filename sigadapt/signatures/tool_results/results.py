@@ -131,9 +131,8 @@ def text_of_result(result: ToolResult) -> str:
 
 def result_object(result: ToolResult) -> Json:
     """Return a result as a JSON object, for providers that accept only an object."""
-    # | result | object | |---|---| | a failure | `{"error": ...}` | | the content of an MCP result |
-    # `{"output": ...}` | | a dict, a pydantic model, a dataclass | itself | | anything else | `{"result":
-    # ...}` |
+    # A failure becomes {"error": ...}, the content of an MCP result {"output": ...}; a dict, a pydantic model
+    # and a dataclass stay themselves; anything else becomes {"result": ...}.
     # Source: Gemini's `FunctionResponse`, in which the keys `output` and `error` have a meaning.
     if result.is_content:
         value = json_of(result.value)

@@ -7,6 +7,7 @@ import pydantic
 from sigadapt.schemas.half_pairs import restored, savable
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 
 
 class _Named(Protocol):
@@ -52,11 +53,15 @@ class ToolResult(pydantic.BaseModel):
     def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
         if info.mode == "json":  # a Round restores its own
             data = restored(data)
-        return _with_content(cast("dict[str, Any]", data)) if isinstance(data, dict) else data
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        return _with_content({**fields, "value": in_order_of(fields.get("value"), fields.get("text"))})
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
-        return savable(dict(vars(self)))
+        text = order_of(self.value)
+        return savable(dict(vars(self)) if text is None else {**vars(self), "text": text})
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":

@@ -1,0 +1,199 @@
+"""Heal a conversation that broke off, if the user asks for it: `orphans="heal"`.
+
+A crash between a call and its result, or a history that was cut, leaves a conversation that every provider
+refuses from then on. Each repair is on the request's record (nothing silent):
+
+ a. A call without a result gets a failed result that says so.
+ b. A result of no call, a second one, and one of another tool are dropped. So is a round, calls and results,
+    that answers no question: its calls were made by nobody in this history.
+ c. A question that was never answered, and a healed round before a new question, are closed with a sentence.
+
+The given history and results are not changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import dspy
+from dspy.signatures.signature import Signature
+
+from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, rounds_in
+from sigadapt.schemas.json_values import cut
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_results.results import Round, ToolResults, complaint
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+Event = dict[str, Any]
+_HEALED = "sigadapt_results"
+"""The key under which a healed event holds its rounds."""
+
+_UNFINISHED = "(This turn was not finished.)"
+
+
+class Healed(NamedTuple):
+    """The inputs of a call with a whole conversation, and what was changed to make it whole."""
+
+    inputs: dict[str, Any]
+    changes: tuple[Change, ...]
+
+
+def healed(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
+    """Return the inputs with orphans healed.
+
+    Raises:
+        InvalidHistory: `unreadable_history`, for a history or results that cannot be read at all.
+    """
+    healing = _Healing(plan.rest)
+    given = inputs.get(plan.turns.history) if plan.turns.history else None
+    results = inputs.get(plan.turns.results) if plan.turns.results else None
+    history = (
+        read(dspy.History, given, plan.turns.history) if given is not None else dspy.History(messages=[])
+    )
+    asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
+    events, brought = healing.conversation(
+        [dict(event) for event in history.messages], healing.rounds_of(results), asks=asks
+    )
+    fields: dict[str, Any] = {}
+    if given is not None:
+        fields[str(plan.turns.history)] = dspy.History(messages=events)
+    if results is not None:
+        fields[str(plan.turns.results)] = ToolResults(rounds=tuple(brought)) if brought else None
+    return Healed({**inputs, **fields}, tuple(healing.changes))
+
+
+class _Healing:
+    """One conversation on its way to be whole."""
+
+    def __init__(self, rest: type[Signature]) -> None:
+        self._inputs = tuple(rest.input_fields)
+        self._outputs = tuple(rest.output_fields)
+        self.changes: list[Change] = []
+
+    def conversation(
+        self, events: list[Event], brought: list[Round], *, asks: bool
+    ) -> tuple[list[Event], list[Round]]:
+        """Return the events and the request's rounds, with every call answered and every result asked."""
+        rounds = [*map(self._take_rounds, events), brought]
+        whole: list[Event] = []
+        is_open = False  # whether the model's turn is next
+        unfinished = ""  # what it has left open, if a sentence has to close it before the next question
+        for number, event in enumerate(events):
+            calls, own = calls_in(event), rounds[number]
+            if self._asks(event):
+                self._close(whole, unfinished)
+                is_open, unfinished = True, "a question that was never answered"
+            last = [] if calls is None else self._last_rounds(calls, own)
+            own = self._followed(own, is_open=is_open)
+            if own:
+                is_open, unfinished = True, ""
+            if calls is not None:
+                is_open, unfinished = True, ""
+                if not last and not self._is_answered_later(calls, rounds[number + 1 :]):
+                    last, unfinished = [self._whole(calls, ())], "a round that was never finished"
+            elif any(event.get(name) is not None for name in self._outputs):
+                is_open, unfinished = False, ""
+            whole.append({**event, _HEALED: ToolResults(rounds=(*own, *last))} if own or last else event)
+        if asks:
+            self._close(whole, unfinished)
+        return whole, self._followed(brought, is_open=is_open or asks or not events)
+
+    def rounds_of(self, value: Any) -> list[Round]:
+        """Return the rounds of ToolResults, whole, also of saved ones that do not pair."""
+        if value is None:
+            return []
+        if isinstance(value, ToolResults):
+            return list(value.rounds)
+        saved: Any = cast("Any", value).get("rounds") if isinstance(value, Mapping) else None
+        if not isinstance(saved, Sequence):
+            return list(read(ToolResults, value, None).rounds)
+        return [self._saved_round(each) for each in cast("Sequence[Any]", saved)]
+
+    def _saved_round(self, saved: Any) -> Round:
+        if isinstance(saved, Round):
+            return saved
+        fields = cast("Mapping[str, Any]", saved if isinstance(saved, Mapping) else {})
+        calls = read(ToolCalls, fields.get("calls"), None)
+        return self._whole(calls, [read(ToolResult, each, None) for each in fields.get("results") or ()])
+
+    def _take_rounds(self, event: Event) -> list[Round]:
+        """Take the rounds out of an event, whole."""
+        for key, value in list(event.items()):
+            if isinstance(value, ToolResults) or is_saved(value):
+                del event[key]
+                return self.rounds_of(value)
+        return rounds_in(event, None)
+
+    def _last_rounds(self, calls: ToolCalls, rounds: list[Round]) -> list[Round]:
+        """Take the rounds of an event's calls off its rounds, as one; or make one of DSPy's results."""
+        results = [result for each in answering(calls, rounds) for result in each.results]
+        if not results and calls.tool_call_results is not None:
+            ids = iter([call.id for call in calls])
+            for each in read(dspy.ToolCallResults, calls.tool_call_results, None).tool_call_results:
+                call_id = next(ids, "") if each.call_id is None else each.call_id
+                outcome: Any = {"value": each.value, "is_error": each.is_error}
+                results.append(ToolResult(call_id=call_id, name=each.name or "", **outcome))
+        return [self._whole(calls, results)] if results else []
+
+    def _is_answered_later(self, calls: ToolCalls, later: list[list[Round]]) -> bool:
+        """Return whether the next rounds are of these calls; each call that they miss is healed there."""
+        brought = next(filter(None, later), None)
+        if brought is None or not answers(brought[0], calls):
+            return False
+        brought[0] = self._whole(calls, brought[0].results)
+        return True
+
+    def _followed(self, rounds: list[Round], *, is_open: bool) -> list[Round]:
+        """Return the rounds, unless they follow nothing that they could answer."""
+        if is_open:
+            return rounds
+        for each in rounds:
+            for result in each.results:
+                self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing asked for it")
+        return []
+
+    def _whole(self, calls: ToolCalls, results: Sequence[ToolResult]) -> Round:
+        """Return a round with one result for each call."""
+        by_id: dict[str, ToolResult] = {}
+        named = {call.id: call.name or "unnamed" for call in calls.in_order()}
+        for result in results:
+            tool = named.get(result.call_id)
+            if tool is None:
+                reason = "there is no such call"
+            elif result.call_id in by_id:
+                reason = "the call has another"
+            elif result.name not in ("", tool):
+                reason = f"it is of {_shown(result.name)}, and the call of {_shown(tool)}"
+            else:
+                by_id[result.call_id] = result.model_copy(update={"name": tool})
+                continue
+            self._record(f"the result of call {_shown(result.call_id)} is dropped: {reason}")
+        for call in calls.in_order():
+            if call.id not in by_id:
+                by_id[call.id] = _failed(call)
+                self._record(
+                    f"call {_shown(call.id)} of {_shown(call.name)} gets a failed result: it had none"
+                )
+        return Round(calls=calls, results=tuple(by_id[call.id] for call in calls.in_order()))
+
+    def _asks(self, event: Event) -> bool:
+        return any(event.get(name) is not None for name in self._inputs)
+
+    def _close(self, events: list[Event], unfinished: str) -> None:
+        if unfinished and self._outputs:
+            events.append({self._outputs[0]: _UNFINISHED})
+            self._record(f"{unfinished} is closed with {_UNFINISHED!r}")
+
+    def _record(self, why: str) -> None:
+        self.changes.append(Change("/messages", "healed", why))
+
+
+def _failed(call: ToolCall | InvalidToolCall) -> ToolResult:
+    if isinstance(call, ToolCall):
+        return ToolResult.unanswered(call)
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
+
+
+def _shown(text: str | None) -> str:
+    return cut(repr(text))

@@ -1,0 +1,132 @@
+"""Make a conversation's history shorter without breaking it.
+
+A history is cut only before a question. What follows a question up to the next one, a *turn*, stays or goes
+as a whole: the calls, their results and the answer. Providers refuse half of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dspy
+
+from sigadapt.adapters.request.messages import answers, calls_in, read, rounds_in
+from sigadapt.errors import InvalidOption
+from sigadapt.signatures.calls import ToolCalls
+
+Event = dict[str, Any]
+
+
+def trim_history(
+    history: dspy.History | Mapping[str, Any],
+    *,
+    turns: int | None = None,
+    characters: int | None = None,
+    tokens: int | None = None,
+    count: Callable[[str], int] | None = None,
+    signature: type[dspy.Signature] | None = None,
+) -> dspy.History:
+    """Return a shorter history: the latest whole turns that are within every limit given.
+
+    Args:
+        history: a `dspy.History`, or what its `model_dump` wrote. It is not changed.
+        turns: the most turns to keep.
+        characters: the most characters of the kept messages as JSON.
+        tokens: the most tokens of the kept turns as JSON, by `count`.
+        count: returns the tokens of a text, such as a tokenizer's or a provider's own count.
+        signature: the signature of the conversation, whose input fields say which event asks a question.
+            Without it, an event goes on from the one before if it brings results of that one's calls, or has
+            none of the fields that only questions have.
+
+    Returns:
+        A new History. It begins with a question, and is empty if the latest turn is over a limit.
+
+    Raises:
+        InvalidOption: for a limit that is not an int of 0 or more, for no limit, and for `tokens` without
+            `count`.
+        InvalidHistory: `unreadable_history`, for what is not a history.
+
+    Example:
+        >>> asked = [{"question": f"Q{n}", "answer": f"A{n}"} for n in range(3)]
+        >>> trim_history(dspy.History(messages=asked), turns=1).messages
+        [{'question': 'Q2', 'answer': 'A2'}]
+    """
+    limits = {"turns": turns, "characters": characters, "tokens": tokens}
+    for name, limit in limits.items():
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise InvalidOption(f"expected an int of 0 or more, got {limit!r}", field=name)
+    if all(limit is None for limit in limits.values()):
+        raise InvalidOption(
+            "no limit is given", field="turns", fix="Pass turns=..., characters=... or tokens=..."
+        )
+    if tokens is not None and count is None:
+        raise InvalidOption(
+            "tokens need a function that counts them",
+            field="tokens",
+            fix="Pass count=, a function of a text.",
+        )
+    kept: list[list[Event]] = []
+    sizes = {"turns": 0, "characters": len('{"messages":[]}'), "tokens": 0}
+    for turn in reversed(turns_of(history, signature)):
+        text = "" if characters is None and tokens is None else dspy.History(messages=turn).model_dump_json()
+        sizes["turns"] += 1
+        sizes["characters"] += len(text) - len('{"messages":[]}') + bool(kept)  # and a comma
+        sizes["tokens"] += count(text) if tokens is not None and count is not None else 0
+        if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
+            break
+        kept.insert(0, turn)
+    return dspy.History(messages=[event for turn in kept for event in turn])
+
+
+def turns_of(
+    history: dspy.History | Mapping[str, Any], signature: type[dspy.Signature] | None = None
+) -> list[list[Event]]:
+    """Return the turns of a history, each a question and what follows it.
+
+    Events before the first question, which a provider would refuse, are in no turn.
+
+    Args:
+        history: as for `trim_history`.
+        signature: as for `trim_history`.
+
+    Raises:
+        InvalidHistory: as `trim_history`.
+
+    Example:
+        >>> [len(turn) for turn in turns_of({"messages": [{"question": "1"}, {"question": "2"}]})]
+        [1, 1]
+    """
+    events: list[Event] = list(read(dspy.History, history, None).messages)
+    continues = [_goes_on(events[:number], event) for number, event in enumerate(events)]
+    if signature is not None:
+        asking = set(signature.input_fields)
+    else:
+        # Fields that stand in the first event, and in none that goes on from calls.
+        later = [set(event) for event, goes_on in zip(events, continues, strict=True) if goes_on]
+        asking = _plain(events[0]) - set[str]().union(*later) if events else set[str]()
+    turns: list[list[Event]] = []
+    for event, goes_on in zip(events, continues, strict=True):
+        asks = any(event.get(name) is not None for name in asking & _plain(event))
+        if asks and not goes_on:
+            turns.append([event])
+        elif turns:
+            turns[-1].append(event)
+    return turns
+
+
+def _goes_on(before: list[Event], event: Event) -> bool:
+    """Return whether an event brings results of calls that an earlier one made."""
+    rounds = rounds_in(event, None)
+    own = calls_in(event)
+    if not rounds or (own is not None and answers(rounds[0], own)):
+        return False
+    made: list[ToolCalls] = [calls for each in before if (calls := calls_in(each)) is not None]
+    return any(answers(rounds[0], calls) for calls in made)
+
+
+def _plain(event: Event) -> set[str]:
+    """Return the names of an event's fields that hold neither calls nor results."""
+    return {
+        name
+        for name, value in event.items()
+        if value is not None and calls_in({name: value}) is None and not rounds_in({name: value}, None)
+    }

@@ -1,0 +1,156 @@
+"""A conversation that broke off is told, or healed on record."""
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from support import lm_of
+
+import sigadapt
+from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.testing import Answer, LoopbackProvider
+
+ONE = ToolCall(id="t1", name="look_up", args={"city": "Paris"})
+TWO = ToolCall(id="t2", name="look_up", args={"city": "Rome"})
+BOTH = ToolCalls(tool_calls=[ONE, TWO])
+CRASHED = [{"question": "first?", "calls": BOTH}]
+STRAY = [
+    {"question": "hi", "answer": "hello"},
+    {"results": ToolResults.of(ToolCalls(tool_calls=[ONE]), ["18 C"])},
+]
+
+
+class Talk(dspy.Signature):
+    """Answer."""
+
+    question: str | None = dspy.InputField(default=None)
+    tools: ToolDecls = dspy.InputField()
+    history: dspy.History | None = dspy.InputField(default=None)
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def look_up(city: str) -> str:
+    """Look something up."""
+    raise AssertionError
+
+
+def sent(
+    events: list[Any], *, wire: str = "openai", orphans: Any = "heal", mode: Any = "native", **inputs: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """The body that a history makes, and the record of what was healed."""
+    inputs = {"question": "next?"} | inputs
+    adapter = sigadapt.ChatAdapter(tool_calling=mode, orphans=orphans)
+    with LoopbackProvider([Answer(text="Done.")]) as provider:
+        lm: Any = lm_of(provider, wire, cache=False)
+        with dspy.context(lm=lm, adapter=adapter):
+            history = dspy.History(messages=events)
+            dspy.Predict(Talk)(tools=[look_up], history=history, **inputs)
+        changes = [change for entry in lm.history for change in entry.get("changes", ())]
+        return provider.received[0].body, [change.why for change in changes if change.what == "healed"]
+
+
+def roles(body: dict[str, Any]) -> list[str]:
+    return [row["role"] for row in body["messages"]][1:]
+
+
+def test_a_call_without_a_result_is_told() -> None:
+    """conversations: Orphans are told."""
+    with pytest.raises(InvalidHistory, match=r"'t1'.*ToolResult\.unanswered.*orphans='heal'"):
+        sent(CRASHED, orphans="raise")
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
+def test_a_call_without_a_result_gets_a_failed_one(wire: str) -> None:
+    """conversations: A call without a result is healed."""
+    body, record = sent(CRASHED, wire=wire)
+    assert json.dumps(body).count("This call was not answered.") == 2
+    assert [("t1" in why, "t2" in why) for why in record[:2]] == [(True, False), (False, True)]
+    assert "not finished" in record[2]
+
+
+def test_prompted_calls_are_healed_too() -> None:
+    """conversations: A call without a result is healed."""
+    body, record = sent(CRASHED, mode="prompted")
+    assert json.dumps(body).count("This call was not answered.") == 2
+    assert len(record) == 3
+
+
+def test_the_order_is_what_providers_want() -> None:
+    """conversations: A call without a result is healed."""
+    body, _ = sent(CRASHED)
+    assert roles(body) == ["user", "assistant", "tool", "tool", "assistant", "user"]
+    body, _ = sent(CRASHED, question=None)
+    assert roles(body) == ["user", "assistant", "tool", "tool"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_half_of_the_results_are_made_whole(saved: bool) -> None:
+    """conversations: A call without a result is healed."""
+    half = {
+        "rounds": [
+            {
+                "calls": BOTH.model_dump(),
+                "results": [ToolResult(call_id="t2", name="look_up", value="rain").model_dump()],
+            }
+        ]
+    }
+    events: list[Any] = [{"question": "first?", "calls": BOTH.model_dump() if saved else BOTH}]
+    body, record = sent(events, question=None, results=half)
+    assert roles(body) == ["user", "assistant", "tool", "tool"]
+    assert [row["content"] for row in body["messages"][-2:]] == ["ERROR: This call was not answered.", "rain"]
+    assert len(record) == 1
+
+
+def test_a_stray_result_is_dropped() -> None:
+    """conversations: A stray result is dropped."""
+    body, record = sent(STRAY)
+    assert "18 C" not in json.dumps(body)
+    assert roles(body) == ["user", "assistant", "user"]
+    assert len(record) == 1
+    assert "t1" in record[0]
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (ToolResult(call_id="t9", name="look_up", value="x"), "no such call"),
+        (ToolResult(call_id="t1", name="other", value="x"), "'other'"),
+    ],
+)
+def test_a_result_of_another_call_is_dropped(result: ToolResult, reason: str) -> None:
+    """conversations: A stray result is dropped."""
+    calls = ToolCalls(tool_calls=[ONE])
+    wrong = {"rounds": [{"calls": calls.model_dump(), "results": [result.model_dump()]}]}
+    body, record = sent([{"question": "first?", "calls": calls}], question=None, results=wrong)
+    assert reason in record[0]
+    assert body["messages"][-1]["content"] == "ERROR: This call was not answered."
+
+
+def test_a_question_that_was_never_answered_is_closed() -> None:
+    """conversations: A turn that was never finished is closed."""
+    body, record = sent([{"question": "first?"}, {"question": "second?"}])
+    assert roles(body) == ["user", "assistant", "user", "assistant", "user"]
+    assert len(record) == 2
+
+
+def test_a_whole_conversation_is_sent_as_it_is() -> None:
+    """conversations: A whole conversation is not healed."""
+    events = [
+        {"question": "first?", "calls": BOTH},
+        {"results": ToolResults.of(BOTH, ["18 C", "rain"]), "answer": "Mild."},
+        {"question": "and?", "answer": "Dry."},
+    ]
+    plain, _ = sent(events, orphans="raise")
+    body, record = sent(events)
+    assert body == plain
+    assert record == []
+
+
+def test_the_given_history_is_not_changed() -> None:
+    """conversations: A whole conversation is not healed."""
+    before = json.dumps([repr(event) for event in CRASHED])
+    sent(CRASHED)
+    assert json.dumps([repr(event) for event in CRASHED]) == before

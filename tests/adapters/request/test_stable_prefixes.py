@@ -1,0 +1,80 @@
+"""Each request begins with the bytes of the one before it, whatever storage does in between."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import dspy
+import pytest
+from support import lm_of
+
+import sigadapt
+from sigadapt import ToolDecls, ToolResults
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+WIRES = ["openai", "responses", "anthropic", "gemini", "ollama"]
+ROWS = ("messages", "contents", "input")
+
+
+class Ask(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+def look_up(city: str, days: int = 3) -> str:
+    """Look something up."""
+    raise AssertionError
+
+
+def by_value(value: Any) -> Any:
+    """As a database that keeps JSON by value gives it back: with its keys in another order."""
+    value_of: Any = value
+    if isinstance(value, dict):
+        items: list[tuple[str, Any]] = sorted(value_of.items(), key=lambda item: (len(item[0]), item[0]))
+        return {key: by_value(item) for key, item in items}
+    items_of: Any = value
+    return [by_value(item) for item in items_of] if isinstance(value, list) else value
+
+
+def rows_of(body: dict[str, Any]) -> list[str]:
+    rows = next(body[key] for key in ROWS if key in body)
+    return [json.dumps(row) for row in rows]
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_request_begins_with_the_one_before_it(wire: str, mode: Any) -> None:
+    """conversations: Storage that reorders keys changes no request."""
+    calls = [Call("look_up", {"days": 1, "city": "Paris"}), Call("look_up", {"city": "Rome"})]
+    text = '<tool_call>\n{"name": "look_up", "arguments": {"days": 1, "city": "Paris"}}\n</tool_call>'
+    answer = Answer(text="Look.", calls=calls) if mode == "native" else Answer(text=text)
+    adapter = sigadapt.ChatAdapter(tool_calling=mode, repair=True)
+    results: ToolResults | None = None
+    with LoopbackProvider(lambda _: answer) as provider:
+        with dspy.context(lm=lm_of(provider, wire, cache=False), adapter=adapter):
+            for _ in range(3):
+                out: Any = dspy.Predict(Ask)(question="?", tools=[look_up], results=results)
+                more = ToolResults.of(out.calls, [{"z": 1.0, "a": [{"y": 2, "b": None}]}] * len(out.calls))
+                stored: list[Any] = (
+                    [] if results is None else by_value(json.loads(results.model_dump_json()))["rounds"]
+                )
+                results = ToolResults.model_validate({"rounds": [*stored, *more.rounds]})
+        bodies = [rows_of(each.body) for each in provider.received]
+    for before, after in pairwise(bodies):
+        assert len(after) > len(before)
+        assert after[: len(before)] == before
+
+
+def test_a_value_that_was_changed_in_storage_counts() -> None:
+    """conversations: Storage that reorders keys changes no request."""
+    calls = ToolCalls(tool_calls=[sigadapt.ToolCall(id="t1", name="look_up", args={})])
+    saved = json.loads(ToolResults.of(calls, [{"z": 1, "a": 2}]).model_dump_json())
+    saved["rounds"][0]["results"][0]["value"] = {"a": "redacted", "z": 1}
+    (result,) = ToolResults.model_validate(saved)
+    assert list(result.value.items()) == [("a", "redacted"), ("z", 1)]
