@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     ANY,
@@ -50,6 +49,7 @@ from sigadapt.providers.reading import (
     state,
 )
 from sigadapt.providers.result_blocks import chat_block
+from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.writing import (
     arguments_of,
     blocks_with_calls,

@@ -161,7 +161,10 @@ LISTS: dict[str, tuple[str | int, ...]] = {
 }
 HOLDERS: dict[str, Callable[[Json], tuple[Any, str]]] = {
     "openai-chat": lambda item: (at(item, "function"), "arguments"),
-    "openai-responses": lambda item: (item if item.get("type") == "function_call" else None, "arguments"),
+    "openai-responses": lambda item: (
+        item if item.get("type") == "function_call" or item.get("execution") == "client" else None,
+        "arguments",
+    ),
     "anthropic": lambda item: (item if item.get("type") == "tool_use" else None, "input"),
     "gemini": lambda item: (at(item, "functionCall"), "args"),
     "gemini-interactions": lambda item: (item if item["type"] == "function_call" else None, "arguments"),
