@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import dspy
 import pydantic
 
-from sigadapt.errors import InvalidOption
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import ARGUMENT_LEVELS
 from sigadapt.schemas.json_values import Json, cut, equal_json, fault_in, listed, pointer, spelled
 from sigadapt.schemas.with_defaults import with_defaults
@@ -109,8 +109,14 @@ def compare(
         'In add, /a is 2, expected 1.'
     """
     decls = None if tools is None else ToolDecls(tools)
-    every = _calls(expected, "expected").in_order()
-    wanted = [_with_json(call) for call in every if isinstance(call, ToolCall)]
+    right = _calls(expected, "expected")
+    if right.invalid:
+        raise InvalidOption(
+            f"an expected call cannot be read: {right.invalid[0].message}",
+            field="expected",
+            fix="Correct the data: arguments are a JSON object, or its text.",
+        )
+    wanted = list(map(_with_json, right))
     got = _calls(made, "made").in_order()
     first, second = (
         [_Key.of(call, decls, ids=ids) for call in wanted],
@@ -249,7 +255,7 @@ class _Key:
 def _calls(value: Any, what: str) -> ToolCalls:
     try:
         return ToolCalls([] if value is None else value)
-    except (pydantic.ValidationError, TypeError) as error:
+    except (InvalidHistory, pydantic.ValidationError, TypeError) as error:
         raise InvalidOption(
             f"a {type(value).__name__} holds no calls: {cut(repr(value))}",
             field=what,

@@ -120,6 +120,13 @@ class ToolTexts(dspy.Module):
         for name, predictor in self.texts.items():
             tool, parameter = _split(name, self.tools)
             if tool in held:
+                if parameter not in (None, *_properties(held[tool].parameters)):
+                    raise InvalidOption(
+                        f"the text of {name!r} is for a parameter that {tool} has no more",
+                        code="unknown_text",
+                        field="texts",
+                        fix=f"It has {', '.join(map(repr, _properties(held[tool].parameters))) or 'none'}.",
+                    )
                 held[tool] = _described(held[tool], parameter, _text_in(predictor))
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 

@@ -26,7 +26,6 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
-from sigadapt.adapters.lm.streams.call_tap import Answer
 from sigadapt.adapters.lm.traces import reported, watches
 from sigadapt.adapters.outputs import (
     Parse,
@@ -47,7 +46,7 @@ from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.response.choice import Choice, choice_of
+from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
@@ -182,7 +181,9 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         sent = going_on.lowered
         change = Change(f"/messages/{len(prepared.request['messages'])}", "lowered", why)
         (latest,) = yield going_on._replace(lowered=sent._replace(changes=(*sent.changes, change)))
-        answer = Answer(latest.response, whole_turn(answer.reading, latest.reading))
+        reading = whole_turn(answer.reading, latest.reading)
+        answer = Answer(latest.response)
+        answer.reading = reading  # the Response holds only the last part of the turn
     return answer
 
 

@@ -55,6 +55,12 @@ def check_hooks(hooks: Any) -> None:
             f"expected a list of hooks, got {hooks!r}", field="hooks", fix="Pass hooks=[hook]."
         )
     for hook in cast("list[Any]", hooks):
+        if isinstance(hook, type):
+            raise InvalidOption(
+                f"{hook.__qualname__} is a class, not an instance",
+                field="hooks",
+                fix=f"Pass {hook.__name__}().",
+            )
         if not any(callable(getattr(hook, method, None)) for method in METHODS):
             raise InvalidOption(
                 f"{hook!r} has no hook method", field="hooks", fix=f"Give it one of {', '.join(METHODS)}."

@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from sigadapt.adapters.lm.streams.call_tap import Answer
-from sigadapt.adapters.response.choice import Choice
+from sigadapt.adapters.response.choice import Answer, Choice
 from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
 from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, listeners_of
 from sigadapt.errors import InvalidOption

@@ -151,6 +151,9 @@ def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> 
         InvalidOption: for the first unknown keyword.
     """
     for name in [name for name in given if name not in known]:
+        if name == "lm_kwargs":  # DSPy called the class as if it were an adapter
+            reason, fix = "the adapter is a class, not an instance", f"Give an instance: {adapter}()."
+            raise InvalidOption(reason, field="adapter", fix=fix)
         near = closest(name, known)
         fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(known)}."
         raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)

@@ -16,7 +16,8 @@ from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidSignature
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
 
@@ -144,6 +145,7 @@ def reduced(plan: Plan, rest: type[Signature]) -> Plan:
 
 
 def _compile(signature: type[Signature]) -> Plan | None:
+    _refuse_misplaced(signature)
     tools = [name for name, field in signature.input_fields.items() if _is_one_of(field, _TOOLS)]
     calls = [name for name, field in signature.output_fields.items() if _is_one_of(field, _CALLS)]
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
@@ -196,6 +198,32 @@ def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
             fix=f"Keep one {kind.__name__} field.",
         )
     return names[0] if names else None
+
+
+_INSTEAD: tuple[tuple[Any, str], ...] = (
+    *((kind, "sigadapt.ToolDecls") for kind in (ToolDecl, list[ToolDecl], tuple[ToolDecl, ...])),
+    *((kind, "sigadapt.ToolCalls") for kind in (ToolCall, list[ToolCall], tuple[ToolCall, ...])),
+)
+
+
+def _refuse_misplaced(signature: type[Signature]) -> None:
+    """Refuse fields of single tools and calls, and tools that the model should write.
+
+    Raises:
+        InvalidSignature: naming the field and what to write.
+    """
+    for name, field in signature.model_fields.items():
+        for kind, instead in _INSTEAD:
+            if _is_one_of(field, (kind,)):
+                reason = f"{signature.__name__} has a field of {kind!r}, which no adapter fills"
+                raise InvalidSignature(reason, field=name, fix=f"Declare it as `{instead}`.")
+    for name, field in signature.output_fields.items():
+        if _is_one_of(field, (ToolDecls,)):
+            raise InvalidSignature(
+                f"{signature.__name__} has its tools as an output, which a model would have to write",
+                field=name,
+                fix="Declare tools as an input field, and calls as an output field.",
+            )
 
 
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:

@@ -26,8 +26,11 @@ from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import described, form_of, in_own_words
 from sigadapt.adapters.text_format import CHAT_MARKER
 from sigadapt.dspy_boundary.internals import planned, shown_scope
-from sigadapt.errors import ToolCallParseError
+from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
+
+_ADAPTERS_OWN = frozenset(ToolOptions.__annotations__) - {"tool_choice", "parallel_tool_calls"}
+"""The options that no request has, so that `config={...}` cannot mean a setting of the provider."""
 
 
 class _Prompt:
@@ -127,6 +130,9 @@ class ToolAdapter:
 
     def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], given: Any) -> AdapterCall:
         (signature, demos, inputs), settings = given, dict(lm_kwargs)
+        for name in settings.keys() & _ADAPTERS_OWN:
+            fix = f"Give it to the adapter: {type(self).__name__}({name}=...)."
+            raise InvalidOption("is an option of the adapter, not of a request", field=name, fix=fix)
         return AdapterCall(self, lm, settings, signature, plan, demos, inputs, facts_of(lm, settings))
 
     def _call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *given: Any) -> Outputs:

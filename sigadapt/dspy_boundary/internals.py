@@ -16,7 +16,8 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 | `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
 | `with_methods` | a copy of lm15's provider with some of its methods replaced, such as `_emit` |
 | `with_engine` | a copy of a model for one request, with an engine of ours |
-| `has_static_credential`, `write_request` | a request that lm15 writes once, to plan and to send it |
+| `written_target`, `write_request` | a request that lm15 writes once, to plan and to send it |
+| `has_static_credential` | whether that can be done without fetching a key |
 | `is_lm15` | tells DSPy's Response from any other |
 | `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
 | `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
@@ -32,6 +33,7 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeGuard
 
 from dspy import lm15
@@ -93,6 +95,7 @@ __all__ = [
     "with_engines_from",
     "with_methods",
     "write_request",
+    "written_target",
 ]
 
 # Each module as Any: DSPy does not annotate these names, or not for a strict type checker.
@@ -269,12 +272,12 @@ def inner_of(provider: Any) -> Any:
     return getattr(provider, "_inner", None)
 
 
-def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[[Any], Any]]) -> Any:
+def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., Any]]) -> Any:
     """Return a copy of lm15's provider with wrapped methods, in an async one those of its inner provider.
 
     Args:
         provider: lm15's provider, sync or async.
-        wrappers: by a method's name, what makes the new method of the old one.
+        wrappers: by a method's name, the new method, whose first argument is the old one.
     """
     # As `copy.copy`, which takes three times as long for an object with slots.
     state: Any = provider.__reduce_ex__(4)[2]
@@ -288,7 +291,7 @@ def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[[Any], 
         copied._inner = with_methods(inner, wrappers)
         return copied
     for name, wrapper in wrappers.items():
-        setattr(copied, name, wrapper(getattr(provider, name)))
+        setattr(copied, name, partial(wrapper, getattr(provider, name)))
     return copied
 
 
@@ -309,6 +312,20 @@ def write_request(provider: Any, request: lm15.Request) -> Any:
 
     writer._build = written_once
     return changes
+
+
+def written_target(
+    engine: NativeEngine, request: lm15.Request, wrappers: Mapping[str, Callable[..., Any]]
+) -> tuple[Lm15Provider, lm15.Request, Any] | None:
+    """Return a provider that has a request written already, the request, and what lm15 changed in it.
+
+    None if the provider's credential has to be fetched first.
+    """
+    provider, routed = target_of(engine, request, streaming=False)
+    if not has_static_credential(provider):
+        return None
+    wrapped = with_methods(provider, wrappers)
+    return wrapped, routed, write_request(wrapped, routed)
 
 
 class _EnginesFrom:

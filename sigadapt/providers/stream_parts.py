@@ -200,8 +200,8 @@ def _arguments(fragment: Json) -> Any:
 
 
 # Arguments that come leaf by leaf, as Gemini's `partialArgs` on Vertex AI. Each entry names a leaf by a JSON
-# path (RFC 9535, `$.foo.bar[0].data`) and holds a string, number, boolean or null; a string may come in several.
-# Source: Google's API types (FunctionCall.partialArgs, PartialArg).
+# path (RFC 9535, `$.foo.bar[0].data`) and holds a string, number, boolean or null; a string may come in
+# several. Source: Google's API types (FunctionCall.partialArgs, PartialArg).
 
 _STEP = re.compile(
     r"""\.([^.\[\]]+)            # .name

@@ -26,6 +26,7 @@ from sigadapt.schemas.json_values import (
     cut,
     fault_in,
     spelled,
+    without_halves,
 )
 
 # A number can overflow a double only with an exponent of three digits or with hundreds of digits.
@@ -86,21 +87,23 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
 
 
 def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
-    """Check arguments that the provider sent decoded (Anthropic, Gemini, Ollama, Bedrock)."""
+    """Check arguments that the provider sent decoded (Anthropic, Gemini, Ollama, Bedrock), and copy them."""
     if value is None:
         return "", {}
     if type(value) is RepeatedKeys:
         text = spelled(value)
         return text, parse_arguments(text)
     fault = fault_in(value, levels=ARGUMENT_LEVELS)
+    if fault is not None and "surrogate" in fault.reason:
+        value = without_halves(value)
+        fault = fault_in(value, levels=ARGUMENT_LEVELS)
     if fault is not None:
         text = spelled(value)
-        return text, Flaw(
-            "invalid_json", f"the arguments are not JSON ({fault.reason}): {cut(text)}", fault.path
-        )
+        reason = f"the arguments are not JSON ({fault.reason}): {cut(text)}"
+        return text, Flaw("invalid_json", reason, fault.path)
     text = compact(value)
     if isinstance(value, dict):
-        return text, cast("Json", value)
+        return text, jiter.from_json(text.encode())  # the body may be one that DSPy's cache holds
     return text, Flaw("not_an_object", f"the arguments are not an object: {cut(text)}")
 
 
@@ -111,7 +114,18 @@ def _undecodable(text: str, reason: str, *, cut_off: bool) -> "Json | Flaw":
         return Flaw("truncated", f"the answer was cut off inside the arguments: {cut(text, from_end=True)}")
     if not text.strip():
         return {}
+    whole = _HALF.sub(_whole, without_halves(text))
+    if whole != text:
+        return parse_arguments(whole, cut_off=cut_off)
     return Flaw("invalid_json", f"the arguments are not JSON ({reason}): {cut(text)}")
+
+
+_HALF = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
+
+
+def _whole(escape: re.Match[str]) -> str:
+    is_half = len(escape[0]) == 6  # not a backslash, nor a pair
+    return r"\ufffd" if is_half else escape[0]
 
 
 def _holds_infinity(values: Iterable[Any]) -> bool:

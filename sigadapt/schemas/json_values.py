@@ -206,6 +206,31 @@ def as_unicode(text: str) -> str:
     return text if is_unicode(text) else text.encode("utf-8", "replace").decode()
 
 
+def without_halves(value: Any) -> Any:
+    """Return a JSON value with U+FFFD for each half of a surrogate pair; the same object if there is none."""
+    if isinstance(value, str):
+        if is_unicode(value):
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins two halves of one
+    if is_object(value) or is_array(value):
+        try:
+            orjson.dumps(value)
+        except TypeError:  # also for what is no JSON
+            return _without_halves(value)
+    return value
+
+
+def _without_halves(value: Any) -> Any:
+    try:
+        if is_array(value):
+            return [_without_halves(item) for item in value]
+        if is_object(value):
+            return {_without_halves(key): _without_halves(item) for key, item in value.items()}
+    except RecursionError:  # deeper than any JSON that is read
+        return value
+    return without_halves(value) if isinstance(value, str) else value
+
+
 def compact(value: Any) -> str:
     """Write a value as compact JSON text. Keys keep their order; NaN becomes null.
 

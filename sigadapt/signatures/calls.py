@@ -6,7 +6,7 @@ model's text, reasoning and provider state), because `dspy.ReActV2` builds a new
 calls and drops everything else.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 import dspy
@@ -14,15 +14,15 @@ import orjson
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.errors import CallCode, InvalidHistory, UnboundToolCall
+from sigadapt.errors import CallCode, InvalidHistory, InvalidToolDecl, UnboundToolCall
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.half_pairs import restored, savable
-from sigadapt.schemas.json_values import Json, compact, cut, equal_json
+from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_unicode, without_halves
 from sigadapt.signatures.binding import bound_arguments
-from sigadapt.signatures.confirmation import REJECTED, REQUEST, confirmation_for
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, confirmation_for, shown_arguments
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
-from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_results.key_order import order_of
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_decls import decls_of
+from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 if TYPE_CHECKING:
@@ -33,20 +33,20 @@ _MISSING: Any = object()
 
 
 class _Saved(pydantic.BaseModel):
-    """A frozen model that JSON can save although its texts may hold half of a surrogate pair."""
+    """A frozen model whose texts JSON can save: half of a surrogate pair in them is read as U+FFFD."""
 
     model_config = pydantic.ConfigDict(frozen=True)
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _restore(cls, data: Any) -> Any:
-        return restored(data)
+    def _without_halves(cls, data: Any) -> Any:
+        return without_halves(data)
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
         held = vars(self)
         fields = type(self).model_fields
-        return savable({key: held[key] for key in fields if key not in _UNLESS_EMPTY or held[key]})
+        return {key: held[key] for key in fields if key not in _UNLESS_EMPTY or held[key]}
 
 
 _UNLESS_EMPTY = frozenset({"altered", "repeats"})
@@ -94,7 +94,7 @@ class Turn(_Saved):
     def _save(self) -> dict[str, Any]:
         # The state as text, because storage that keeps JSON by value would change the order of its keys.
         data = {key: value for key, value in vars(self).items() if value or key != "repeats"}
-        return savable({**data, "state": order_of(self.state) or self.state})
+        return {**data, "state": order_of(self.state) or self.state}
 
 
 NO_TURN = Turn()
@@ -145,11 +145,11 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         """
         return len(self.args) == 1 and self.args.get("input") == self.arguments
 
-    def bind(self, decls: ToolDecls) -> dict[str, Any]:
+    def bind(self, decls: object) -> dict[str, Any]:
         """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called.
 
         Args:
-            decls: the tools that were declared for the turn.
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
 
         Returns:
             The arguments by keyword, each as pydantic makes it from JSON for its annotation; unchanged if
@@ -167,25 +167,59 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             >>> call.bind(ToolDecls(read)) == {"path": Path("notes.txt")}
             True
         """
-        flaw = decls.flaw_of(self.name, self.args)
-        if flaw is None and self.name not in decls:  # a tool in a provider's own words
+        tools = decls_of(decls)
+        flaw = tools.flaw_of(self.name, self.args)
+        if flaw is None and self.name not in tools:  # a tool in a provider's own words
             return dict(self.args)
-        bound = bound_arguments(decls[self.name], self.args) if flaw is None else flaw
+        bound = bound_arguments(tools[self.name], self.args) if flaw is None else flaw
         if isinstance(bound, Flaw):
             raise UnboundToolCall(refused(self, bound))
         return bound
 
+    def execute(self, functions: object = None) -> Any:
+        """Run the declared function of this call, with its arguments bound.
+
+        Nothing is looked up in the caller's variables, as DSPy's `execute` does: a model could then name any
+        function there.
+
+        Args:
+            functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
+
+        Returns:
+            What the function returns.
+
+        Raises:
+            UnboundToolCall: as `bind`.
+            InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
+                `nobody_to_ask` for one that requires confirmation.
+
+        Example:
+            >>> def double(n: int) -> int:
+            ...     return 2 * n
+            >>> ToolCall(id="call_1", name="double", args={"n": 4}).execute([double])
+            8
+        """
+        if functions is None:
+            raise InvalidToolDecl(
+                "a call runs only a function that was declared, and no tools are given",
+                code="unknown_source",
+                tool=self.name,
+                fix="Give them: call.execute(decls).",
+            )
+        decls = decls_of(functions)
+        bound = self.bind(decls)
+        return cast("Callable[..., Any]", decls[self.name].raw.func)(**bound)
+
     def approved(self) -> "ToolCall":
         """Answer yes to a request for confirmation.
 
-        Call this only on calls that `ToolCalls.awaiting_confirmation` returned, or that were saved and loaded
-        since. Never call it on a call that a model sent.
-
         Returns:
-            The original call, unchanged.
+            The call with the arguments that the request holds, which are what was agreed to: those of the
+            original call with defaults, or as somebody edited them in `request.args["call"]["args"]`.
 
         Raises:
-            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation, or if a model
+                sent it.
 
         Example:
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
@@ -195,7 +229,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             True
         """
         wrapped = self.args.get("call")
-        if self.name != REQUEST or not isinstance(wrapped, dict):
+        if self.name != REQUEST or not isinstance(wrapped, dict) or _was_sent(self):
             raise self._no_confirmation()
         try:
             return ToolCall.model_validate(wrapped)
@@ -234,10 +268,12 @@ class ToolCall(dspy.ToolCalls.ToolCall):
     @pydantic.model_validator(mode="wrap")
     @classmethod
     def _text_of_args(cls, data: Any, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
-        data = restored(data)
+        data = without_halves(data)
         if not (isinstance(data, Mapping) and "arguments" not in data and "args" in data):
             return handler(data)
-        made = handler({**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])})
+        fields = dict(cast("Mapping[str, Any]", data))
+        args = in_order_of(fields["args"], fields.pop("text", None))
+        made = handler({**fields, "args": args, "arguments": compact(args)})
         made.model_fields_set.discard("arguments")  # which nobody sent: `__eq__` asks for it
         return made
 
@@ -384,7 +420,7 @@ class RefusedToolCall(ToolCall):
     message: str
     path: str | None = None
 
-    def bind(self, decls: ToolDecls) -> NoReturn:  # noqa: ARG002
+    def bind(self, decls: object) -> NoReturn:  # noqa: ARG002
         """Raise the error that says what is wrong.
 
         Raises:
@@ -408,7 +444,7 @@ class RefusedToolCall(ToolCall):
 
 
 class ToolCalls(dspy.ToolCalls):
-    """The calls of one turn. `len`, iteration, indexing and truth count the valid calls only, in order.
+    """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
 
     Args:
         calls: one call or an iterable of calls. Each is a ToolCall, an InvalidToolCall, a
@@ -418,7 +454,8 @@ class ToolCalls(dspy.ToolCalls):
         turn: what the model said beside the calls; read it through `.text` and `.reasoning`.
 
     Raises:
-        pydantic.ValidationError: an item is not a call.
+        InvalidHistory: `unreadable_history`, if an item is not a call; a pydantic.ValidationError where
+            pydantic validates it, as in a field.
 
     Example:
         >>> calls = ToolCalls(
@@ -439,9 +476,17 @@ class ToolCalls(dspy.ToolCalls):
     turn: Turn = NO_TURN
 
     def __init__(self, calls: Any = _MISSING, /, **data: Any) -> None:
-        if calls is not _MISSING:
-            data = {**_listed(calls), **data}
-        super().__init__(**data)
+        try:
+            if calls is not _MISSING:
+                data = {**_listed(calls), **data}
+            super().__init__(**data)
+        except (pydantic.ValidationError, TypeError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+            raise InvalidHistory(
+                f"these are not calls: {cut(why)}",
+                code="unreadable_history",
+                fix="Give ToolCalls, ToolCall objects, or dicts with `name` and `args`.",
+            ) from error
 
     # Without this mark, pydantic would call this constructor to validate saved calls.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
@@ -498,6 +543,10 @@ class ToolCalls(dspy.ToolCalls):
     def __len__(self) -> int:
         return len(self.tool_calls)
 
+    def __bool__(self) -> bool:
+        """Whether the model made any call: only bad calls are not nothing."""
+        return bool(self.tool_calls or self.invalid)
+
     def __iter__(self) -> Iterator[ToolCall]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return iter(self.tool_calls)
 
@@ -525,11 +574,11 @@ class ToolCalls(dspy.ToolCalls):
         """Return all calls, valid and invalid, in the order in which the provider sent them."""
         return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
 
-    def validated(self, decls: ToolDecls) -> "ToolCalls":
+    def validated(self, decls: object) -> "ToolCalls":
         """Check these calls against the declarations, without running anything.
 
         Args:
-            decls: the tools that were declared for the turn.
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
 
         Returns:
             ToolCalls in the same order; this object if all calls are valid. A call of an undeclared tool
@@ -541,13 +590,14 @@ class ToolCalls(dspy.ToolCalls):
             >>> calls.validated(ToolDecls([])).invalid[0].code
             'unknown_tool'
         """
+        tools = decls_of(decls)
         good: list[ToolCall] = []
         bad = list(self.invalid)
         for call in self.tool_calls:
             if type(call) is RefusedToolCall:
                 bad.append(call.as_invalid())
                 continue
-            flaw = decls.flaw_of(call.name, call.args)
+            flaw = tools.flaw_of(call.name, call.args)
             if flaw is None:
                 good.append(call)
             else:
@@ -573,23 +623,24 @@ class ToolCalls(dspy.ToolCalls):
         every = [_handed_on(call, self.turn) for call in self.in_order()]
         return self.model_copy(update={"tool_calls": every, "invalid": ()})
 
-    def awaiting_confirmation(self, decls: ToolDecls) -> "ToolCalls":
+    def awaiting_confirmation(self, decls: object) -> "ToolCalls":
         """Return the calls that a person must agree to, each wrapped in a request for confirmation.
 
         A request is a ToolCall of `sigadapt_request_confirmation`. It can be saved as JSON and answered in
         another process, with `request.approved()` or `request.rejected()`.
 
         Args:
-            decls: the tools that were declared for the turn.
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
 
         Returns:
-            One request for each call that needs one. Its arguments are `call` (the original), `hint` and
-            `payload`; its id is `confirm_` and the original's id. If a call of the turn has that id,
-            `confirm_` is put before it once more.
+            One request for each call that needs one, or whose tool is not among these. Its arguments are
+            `call` (the call, with the defaults of the arguments that it leaves out), `hint` and `payload`;
+            its id is `confirm_` and the original's id. If a call of the turn has that id, `confirm_` is put
+            before it once more.
 
         Raises:
-            InvalidToolDecl: `confirmation_failed`, if a `requires_confirmation` function raises, or returns
-                neither a boolean nor a Confirmation.
+            InvalidToolDecl: as ToolDecls; `confirmation_failed`, if a `requires_confirmation` function
+                raises, or returns neither a boolean nor a Confirmation.
 
         Example:
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
@@ -598,14 +649,22 @@ class ToolCalls(dspy.ToolCalls):
             >>> request.id, request.args["hint"], request.rejected().is_error
             ('confirm_call_1', 'Run pay?', True)
         """
+        tools = decls_of(decls)
         requests: list[ToolCall] = []
         taken = {call.id for call in self.in_order()}
         for call in self.tool_calls:
-            runs = call.name in decls and not isinstance(call, RefusedToolCall)
-            asked = confirmation_for(decls[call.name], call.args) if runs else None
+            if isinstance(call, RefusedToolCall):
+                continue  # it cannot run
+            shown = call.args
+            if call.name in tools:
+                asked = confirmation_for(tools[call.name], call.args)
+                shown = shown_arguments(tools[call.name], call.args)
+            else:
+                asked = Confirmation(f"Run {call.name}? It is not among the declared tools.")
             if asked is not None:
-                args = {"call": call.model_dump(mode="json"), "hint": asked.hint, "payload": asked.payload}
+                saved = {**call.model_dump(mode="json"), "args": shown}
                 request_id = _free(f"confirm_{call.id}", "confirm_", taken)
+                args = {"call": saved, "hint": asked.hint, "payload": asked.payload}
                 request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
                 requests.append(ToolCall.model_validate(request))
         return ToolCalls(requests)
@@ -624,7 +683,7 @@ class ToolCalls(dspy.ToolCalls):
             raise ValueError(  # noqa: TRY004  (pydantic makes a ValidationError of it)
                 "expected calls, a list of calls, or a mapping with a list `tool_calls`"
             )
-        known = cast("Mapping[str, Any]", restored(data))
+        known = cast("Mapping[str, Any]", without_halves(data))
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
         items, kept = cast("list[Any]", known["tool_calls"]), known.get("invalid") or ()
         if not isinstance(kept, (list, tuple)):
@@ -653,7 +712,7 @@ class ToolCalls(dspy.ToolCalls):
         if self.turn != NO_TURN:
             data["turn"] = self.turn.model_dump()
         if self.tool_call_results is not None:
-            data["tool_call_results"] = savable(_jsonable(self.tool_call_results))
+            data["tool_call_results"] = _jsonable(self.tool_call_results)
         return data
 
 
@@ -671,8 +730,13 @@ _put_values, _put_fields_set, _put_extra, _put_private = (
 
 def trusted(cls: type[_M], values: dict[str, Any]) -> _M:
     """Build one of these models without validation, from values that are known to be valid."""
-    # Validation would take several times as long. It would also refuse text with half of a surrogate pair,
-    # which a model may have sent.
+    # Validation would take several times as long.
+    if values.get("state") is not None:
+        values = {**values, "state": without_halves(values["state"])}
+    for value in values.values():
+        if type(value) is str and not is_unicode(value):
+            values = {k: part if k == "turn" else without_halves(part) for k, part in values.items()}
+            break
     made = _new(cls)
     _put_values(made, values)
     _put_fields_set(made, _ALL_FIELDS[cls])
@@ -704,6 +768,9 @@ def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
     return data if call.turn == turn else {**data, "turn": call.turn.model_dump()}
 
 
+_PLAIN = {str, int, float, bool, type(None)}
+
+
 def _plain(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": call.id,
@@ -713,11 +780,16 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "index": call.index,
     }
     if "arguments" not in call.model_fields_set:
-        del data["arguments"]  # reading derives it again
+        text = data.pop("arguments")  # reading derives it again, with the keys in the order of the text
+        data |= (
+            {"text": text}
+            if len(call.args) > 1 or not _PLAIN.issuperset(map(type, call.args.values()))
+            else {}
+        )
     if type(call) is RefusedToolCall:
         data |= {"args": dict(call.args.items()), "code": call.code, "message": call.message}
         data |= {"path": call.path} if call.path is not None else {}
-    return savable({**data, "altered": list(call.altered)} if call.altered else data)
+    return {**data, "altered": list(call.altered)} if call.altered else data
 
 
 def _handed_on(call: ToolCall | InvalidToolCall, turn: Turn) -> ToolCall:

@@ -7,18 +7,18 @@ another process. Source of the idea: tool confirmation in Google's Agent Develop
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import wraps
-from inspect import iscoroutine
+from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, equal_json
+from sigadapt.schemas.with_defaults import with_defaults
+from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.sources.annotations import jsonable
-from sigadapt.signatures.sources.runnable import by_name
+from sigadapt.signatures.sources.runnable import ASKS_FIRST, by_name
 from sigadapt.signatures.tool_decl import ToolDecl, altered
-
-REQUEST = "sigadapt_request_confirmation"
-"""The tool name of a request for confirmation. Models never see it."""
 
 REJECTED = "The user rejected this call. It was not run."
 """The result of a call that a person said no to, as the model reads it."""
@@ -40,6 +40,11 @@ class Confirmation(NamedTuple):
     payload: Any = None
 
 
+def shown_arguments(decl: ToolDecl, args: Json) -> Json:
+    """Return a copy of arguments as who decides sees them: with the defaults of what they leave out."""
+    return deepcopy(with_defaults(args, decl.parameters))
+
+
 def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
     """Return the question to ask a person before a call is run; None if the call needs no confirmation.
 
@@ -48,7 +53,7 @@ def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
     """
     answer: object = decl.requires_confirmation
     if callable(answer):
-        answer = _answer(decl, args)
+        answer = _answer(decl, shown_arguments(decl, args))
     if isinstance(answer, Confirmation):
         return answer
     return Confirmation(f"Run {decl.name}?") if answer else None
@@ -68,24 +73,40 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     def run(**kwargs: Any) -> Any:
         args = {name: jsonable(value) for name, value in kwargs.items()}
         asked = confirmation_for(decl, args)
-        agreed: Any = True if asked is None else ask(decl.name, args, asked.hint)
-        if iscoroutine(agreed):
-            return _later(agreed, func, kwargs)
+        if asked is None:
+            return func(**kwargs)
+        shown = shown_arguments(decl, args)
+        before = deepcopy(shown)
+        agreed: Any = ask(decl.name, shown, asked.hint)
+        if isawaitable(agreed):
+            return _later(agreed, lambda: func(**_agreed_arguments(decl, kwargs, before, shown)))
         _check_agreed(agreed)
-        return func(**kwargs)
+        return func(**_agreed_arguments(decl, kwargs, before, shown))
 
+    setattr(run, ASKS_FIRST, True)
     return altered(decl, func=run)
 
 
-async def _later(agreed: Awaitable[object], func: Callable[..., Any], kwargs: Json) -> Any:
+async def _later(agreed: Awaitable[object], run: Callable[[], Any]) -> Any:
     _check_agreed(await agreed)
-    result = func(**kwargs)
-    return await result if iscoroutine(result) else result
+    result = run()
+    return await result if isawaitable(result) else result
 
 
 def _check_agreed(agreed: object) -> None:
     if agreed is not True:
         raise PermissionError(REJECTED)
+
+
+def _agreed_arguments(decl: ToolDecl, kwargs: Json, before: Json, shown: Json) -> Json:
+    """Return what to run the function with: its arguments, or those that who decided made of them."""
+    if equal_json(before, shown):
+        return kwargs
+    flaw = decl.flaw_of(shown)
+    bound = bound_arguments(decl, shown) if flaw is None else flaw
+    if isinstance(bound, Flaw):
+        raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
+    return bound
 
 
 def _answer(decl: ToolDecl, args: Json) -> bool | Confirmation:

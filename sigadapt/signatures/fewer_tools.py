@@ -16,6 +16,7 @@ import dspy
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
+from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -95,7 +96,9 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
     for value in inputs.values():
         if isinstance(value, ToolResults):
             for turn in value.rounds:
-                yield from (call.name for call in turn.calls)
+                yield from called_in({"calls": turn.calls})
+        elif isinstance(value, ToolCalls):
+            yield from (call.name for call in value.in_order() if call.name)
         elif isinstance(value, dspy.ToolCalls):
             yield from (call.name for call in value.tool_calls)
         elif isinstance(value, dspy.History):
@@ -105,7 +108,7 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
             saved = cast("Mapping[str, Any]", value)
             for turn in _objects(saved.get("rounds")):
                 yield from called_in({"calls": turn.get("calls")})
-            for call in _objects(saved.get("tool_calls")):
+            for call in (*_objects(saved.get("tool_calls")), *_objects(saved.get("invalid"))):
                 function = call.get("function")
                 yield str(call.get("name") or (function.get("name") if is_object(function) else None))
 

@@ -68,13 +68,13 @@ class Rendered(NamedTuple):
 # ---- what is shown ----
 
 
-def rendered_calls(calls: Any, title: str = "") -> Rendered:
+def rendered_calls(calls: Any, title: str = "", good: str = "ok") -> Rendered:
     """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
     count = f"ToolCalls: {_counted(len(every), 'call')}" + (f", {bad} bad" if bad else "")
     said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
-    rows = [_call_row(call) for call in every[:_MOST_ROWS]]
+    rows = [_call_row(call, good) for call in every[:_MOST_ROWS]]
     return Rendered(title or count, ("", "tool", "arguments"), _bounded(rows, every), said, bad > 0)
 
 
@@ -92,19 +92,25 @@ def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
     said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
     lines = [(label, text) for label, text in said if text]
     calls = choice.tool_calls
-    table = Rendered("") if calls is None else rendered_calls(calls)
+    # Only an adapter checks calls against declarations; `choice_from_response` knows none.
+    good = "unchecked" if error is None else "ok"
+    table = Rendered("") if calls is None else rendered_calls(calls, good=good)
     title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
     if error is not None:
         title = f"{type(error).__name__}: {error}"
     return table._replace(title=title, lines=lines, bad=error is not None or table.bad)
 
 
-def _call_row(call: Any) -> list[Cell | Sequence[Cell]]:
+def _call_row(call: Any, good: str) -> list[Cell | Sequence[Cell]]:
     code: str | None = getattr(call, "code", None)
     altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
     tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
     if code is None:
-        return [Cell("ok", "good"), tool, [Cell(cut(call.arguments or "{}"), code=True), *altered]]
+        return [
+            Cell(good, "good" if good == "ok" else "dim"),
+            tool,
+            [Cell(cut(call.arguments or "{}"), code=True), *altered],
+        ]
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
     sent = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)

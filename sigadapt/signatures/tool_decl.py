@@ -35,6 +35,9 @@ from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
 
+REQUEST = "sigadapt_request_confirmation"
+"""The tool name of a request for confirmation. Models never see it, and no tool may have it."""
+
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
 
 
@@ -172,7 +175,7 @@ class ToolDecl(Runnable):
             returns: see ToolDecl.
             strict: see ToolDecl.
             long_running: see ToolDecl. Only true replaces what the source says.
-            requires_confirmation: see ToolDecl. Only a true value replaces what the source says.
+            requires_confirmation: see ToolDecl. False does not replace what the source says.
 
         Raises:
             InvalidToolDecl: as ToolDecl; `unknown_source` for a source that is not one tool; `underivable`
@@ -191,7 +194,7 @@ class ToolDecl(Runnable):
             "returns": returns,
             "strict": strict,
             "long_running": long_running or None,
-            "requires_confirmation": requires_confirmation or None,
+            "requires_confirmation": None if requires_confirmation is False else requires_confirmation,
         }
         given = {key: value for key, value in given.items() if value is not None}
         if isinstance(source, ToolDecl):
@@ -473,7 +476,7 @@ def saved(decl: ToolDecl) -> Json:
         if getattr(decl, key) is not None:
             kept[key] = getattr(decl, key)
     for key in ("long_running", "requires_confirmation"):
-        if getattr(decl, key):
+        if getattr(decl, key) is not False:  # a function may be false, such as an object without items
             kept[key] = True
     return kept
 
@@ -519,6 +522,9 @@ def _check_fields(decl: ToolDecl) -> None:
             code="missing_name",
             fix="Give it one: ToolDecl.of(source, name=...).",
         )
+    if decl.name == REQUEST:
+        reason = "its name is reserved for requests for confirmation"
+        raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
     for key, kinds in _FIELDS:
         value = getattr(decl, key)
         if not isinstance(value, kinds):

@@ -18,7 +18,7 @@ from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, closest, compact, cut, listed
+from sigadapt.schemas.json_values import Json, closest, compact, cut, is_object, listed
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.native_tools import NativeTool, is_native
@@ -325,6 +325,19 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
                 lambda decls: [_saved(entry) for entry in decls.entries], return_schema=dicts
             ),
         )
+
+
+def decls_of(tools: object) -> ToolDecls:
+    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name.
+
+    Raises:
+        InvalidToolDecl: as ToolDecls.
+    """
+    if type(tools) is ToolDecls:
+        return tools
+    if is_object(tools) and tools and all(map(callable, tools.values())):
+        return ToolDecls([ToolDecl.of(function, name=name) for name, function in tools.items()])
+    return ToolDecls(tools)
 
 
 def known_decls(sources: object) -> ToolDecls | None:

@@ -2,26 +2,33 @@
 
 A line holds `wire`, `path`, `request` (the body), `status`, `content_type` and `response` (the text of the
 body or of the whole stream, byte for byte). Headers are never written, and neither is a key in a path. A key
-that a provider repeats, as in "Incorrect API key provided: ...", is written as `***`. So a recording can go
-into a bug report. What the messages say is in it.
+in the body (`authorization`, `api_key`, a token), or one that a provider repeats, as in "Incorrect API key
+provided: ...", is written as `***`. So a recording can go into a bug report. What the messages say is in it.
 """
 
 import json
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
-from sigadapt.schemas.json_values import is_object
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.received import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 _KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
 _SECRET = re.compile("auth|cookie|credential|key|password|secret|signature|token|^sig$", re.IGNORECASE)
+_SECRET_MEMBER = re.compile(
+    r"authorization|api[-_]?key|passw|secret|credential|cookie|^token$"
+    r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
+    re.IGNORECASE,
+)  # of a body, whose `max_tokens`, `signature` and `prompt_cache_key` are no secrets
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 LOOPBACK_KEY = "loopback"
 """The key that a loopback provider is asked with unless a test gives another; no secret."""
@@ -111,12 +118,12 @@ _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_ty
 def _exchange_in(line: str) -> Exchange | None:
     try:
         known: Any = json.loads(line)
-    except ValueError:
+        if not is_object(known) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
+            return None
+        response = known["response"].encode("utf-8", "surrogateescape")
+    except (ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
         return None
-    if not is_object(known) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
-        return None
-    held = {name: known[name] for name in _FIELDS}
-    return Exchange(**{**held, "response": held["response"].encode("utf-8", "surrogateescape")})
+    return Exchange(**{**{name: known[name] for name in _FIELDS}, "response": response})
 
 
 def appended(path: Path, exchange: Exchange) -> None:
@@ -128,15 +135,32 @@ def appended(path: Path, exchange: Exchange) -> None:
 def secrets_of(received: Received) -> set[str]:
     """Return what may be a key or a part of one among the headers and in the path of a request."""
     named = [*received.headers.items(), *parse_qsl(urlsplit(received.path).query)]
-    words = {word for name, value in named if _SECRET.search(name) for word in re.split(r"[\s,;]+", value)}
+    values = [value for name, value in named if _SECRET.search(name)] + list(_secret_members(received.body))
+    words = {word for value in values for word in re.split(r"[\s,;]+", value)}
     words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
     return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
 
 
+def _secret_members(body: Any) -> Iterator[str]:
+    """Yield the texts in a body that stand under the name of a secret, at any depth."""
+    pending: list[tuple[str, Any]] = [("", body)]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, str) and _SECRET_MEMBER.search(name):
+            yield value
+        elif is_object(value):
+            pending += value.items()
+        elif is_array(value):
+            pending += [(name, item) for item in value]
+
+
 def _forms(secret: str) -> Iterator[str]:
-    """Yield a secret as a text, an address and a JSON text (in UTF-8 and in ASCII) write it."""
-    yield from (secret, quote(secret, safe=""))
-    yield from (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    """Yield a secret as a text, an address, HTML, base64 and JSON write it, also JSON in a text of JSON."""
+    yield from (secret, quote(secret, safe=""), escape(secret))
+    yield from (encode(secret.encode()).decode() for encode in (b64encode, urlsafe_b64encode))
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/"))
 
 
 def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
@@ -144,7 +168,7 @@ def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
 
     Args:
         url: what comes before the path that a client asks for, such as `https://api.openai.com`. The client's
-            headers, its key among them, go to this address and nowhere else.
+            headers, its key among them, go to this address and nowhere else: a redirect is answered as it is.
 
     Example:
         >>> from sigadapt.testing import Answer, LoopbackProvider
@@ -163,7 +187,9 @@ def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
         headers = {name: value for name, value in received.headers.items() if name not in _NOT_FORWARDED}
         async with (
             aiohttp.ClientSession(trust_env=True) as session,
-            session.post(url.rstrip("/") + received.path, json=received.body, headers=headers) as answer,
+            session.post(
+                url.rstrip("/") + received.path, json=received.body, headers=headers, allow_redirects=False
+            ) as answer,  # a redirect may lead to another address, and the headers hold the key
         ):
             content = await answer.read()
         return content if answer.status == 200 else Failure(answer.status, body=content)

@@ -142,7 +142,7 @@ def test_what_a_hook_puts_in_the_place_of_a_choice_is_checked_like_the_models():
         [Answer(calls=[PARIS])], Hook("a", [], after_choice=Choice(tool_calls=wrong)), on_invalid="keep"
     )
     assert [call.code for call in out.calls.invalid] == ["schema_mismatch"]
-    assert not out.calls
+    assert len(out.calls) == 0
 
 
 def test_a_hook_that_changes_the_text_alone_leaves_the_calls_as_they_are():

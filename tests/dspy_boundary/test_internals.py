@@ -196,14 +196,11 @@ async def test_a_provider_sends_a_request_that_was_written_before(
     assert internals.has_static_credential(target), "`api_key` is no longer where lm15 keeps the credential"
     emitted: list[Any] = []
 
-    def noting(emit: Any) -> Any:
-        def note(**given: Any) -> Any:
-            emitted.append(given["payload"])
-            return emit(**given)
+    def note(emit: Any, **given: Any) -> Any:
+        emitted.append(given["payload"])
+        return emit(**given)
 
-        return note
-
-    tapped = internals.with_methods(target, {"_emit": noting})
+    tapped = internals.with_methods(target, {"_emit": note})
     assert internals.write_request(tapped, routed) == ()
     assert [payload["model"] for payload in emitted] == ["gpt-4o-mini"], "lm15 no longer emits by `_emit`"
     answer = tapped.complete(routed)

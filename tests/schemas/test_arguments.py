@@ -45,8 +45,6 @@ def test_an_object_comes_out_as_it_was_sent(text: str, args: dict[str, Any]) -> 
         ('{"a":[0,{"b":-1E+400}]}', "invalid_json"),
         ('{"a":' + "1" * 400 + ".0}", "invalid_json"),
         ('{"a":' + "1" * 250 + "e60}", "invalid_json"),
-        ('{"a":"\\ud800"}', "invalid_json"),
-        ('{"a":"\ud800"}', "invalid_json"),
         ("\ufeff{}", "invalid_json"),
         ('{"a":' + "[" * 100_000, "invalid_json"),
         ('{"a":' * 100_000, "invalid_json"),
@@ -132,3 +130,18 @@ def test_a_message_quotes_a_readable_length() -> None:
     assert cut("x" * 10_000).endswith("… (10000 characters)")
     assert cut("abc" * 1000, from_end=True).startswith("…")
     assert cut("") == "(nothing)"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a":"\\ud800"}', "\ufffd"),
+        ('{"a":"\ud800"}', "\ufffd"),
+        ('{"a":"\\ud83d\\ude00 \\udc00"}', "😀 \ufffd"),
+        ('{"a":"\\\\ud800 \\ud800x"}', "\\ud800 \ufffdx"),
+        ('{"a":"\ud83d\ude00"}', "😀"),
+    ],
+)
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character(text: str, value: str):
+    """conversations: A text with half of a surrogate pair is read with U+FFFD."""
+    assert parse_arguments(text) == {"a": value}

@@ -5,10 +5,12 @@ import pickle
 from typing import Any
 
 import dspy
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -67,7 +69,7 @@ def test_a_single_call_survives_alone(calls: ToolCalls) -> None:
 def test_the_collection_is_over_the_good_calls(calls: ToolCalls) -> None:
     """tool-call-outputs: A collection is over its good calls."""
     assert len(calls) == len(calls.tool_calls) == len(list(calls))
-    assert bool(calls) is bool(calls.tool_calls)
+    assert bool(calls) is bool(calls.tool_calls or calls.invalid)
     assert [calls[n] for n in range(len(calls))] == calls.tool_calls
 
 
@@ -174,8 +176,12 @@ def test_calls_without_usable_arguments_are_bad_ones():
 
 @pytest.mark.parametrize("odd", [3, "f", [3], [None]])
 def test_what_is_not_a_call_is_refused(odd: Any):
-    with pytest.raises((TypeError, ValueError)):
+    """tool-call-outputs: What is no call is refused."""
+    with pytest.raises(InvalidHistory, match="Give ToolCalls") as caught:
         ToolCalls(odd)
+    assert caught.value.code == "unreadable_history"
+    with pytest.raises(pydantic.ValidationError):
+        ToolCalls.model_validate({"tool_calls": odd})
 
 
 def test_calls_read_as_they_would_be_written():

@@ -1,18 +1,29 @@
 """Calls that a person must agree to: asked for, answered, and saved in between."""
 
+import asyncio
 import json
 import pickle
-from typing import Any
+from typing import Any, cast
 
+import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import json_values
 
-from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls
+from sigadapt import (
+    Confirmation,
+    InvalidToolDecl,
+    SigadaptError,
+    ToolCall,
+    ToolCalls,
+    ToolDecl,
+    ToolDecls,
+    Toolset,
+)
 from sigadapt.errors import InvalidHistory
 from sigadapt.signatures.calls import InvalidToolCall, Turn
-from sigadapt.signatures.confirmation import REQUEST, Confirmation
+from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.results import ToolResults
 
 
@@ -49,11 +60,10 @@ def calls(*euros: float) -> ToolCalls:
         for n, eur in enumerate(euros)
     ]
     look = ToolCall(id="toolu_x", name="look", args={}, index=len(made), turn=TURN)
-    stranger = ToolCall(id="toolu_y", name="rm", args={}, index=len(made) + 1, turn=TURN)
     bad = InvalidToolCall(
         id="toolu_z", name="pay", arguments="{", index=9, code="invalid_json", message="not JSON"
     )
-    return ToolCalls(tool_calls=[*made, look, stranger], invalid=(bad,), turn=TURN)
+    return ToolCalls(tool_calls=[*made, look], invalid=(bad,), turn=TURN)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +126,7 @@ def test_no_gives_a_failed_result():
     assert (result.call_id, result.name, result.is_error) == ("toolu_0", "pay", True)
     assert "rejected" in result.value
     assert request.rejected("Too expensive.").value == "Too expensive."
-    values = {"toolu_0": result, "toolu_x": "seen", "toolu_y": "x"}
+    values = {"toolu_0": result, "toolu_x": "seen"}
     assert next(iter(ToolResults.of(original, values))) == result
 
 
@@ -177,3 +187,168 @@ def test_any_call_comes_back_as_it_was(args: dict[str, Any], call_id: str, argum
     decls = ToolDecls({"name": "any", "requires_confirmation": True})
     awaiting = ToolCalls(tool_calls=[call]).awaiting_confirmation(decls)
     assert ToolCalls.model_validate_json(awaiting.model_dump_json())[0].approved() == call
+
+
+def send(to: str, amount: int = 1000) -> str:
+    """Send."""
+    return f"sent {amount} to {to}"
+
+
+def over_hundred(args: dict[str, Any]) -> bool:
+    return args["amount"] > 100
+
+
+def test_tools_of_any_form_are_asked_for():
+    """confirmation: The tools have any form that ToolDecls takes."""
+    decl = ToolDecl.of(send, requires_confirmation=True)
+    toolset = Toolset("t", [decl])
+    made = ToolCalls([{"name": "send", "args": {"to": "x"}}])
+    for tools in (decl, [decl], (decl,), ToolDecls(decl), toolset, [toolset]):
+        assert len(made.awaiting_confirmation(tools)) == 1
+
+
+def test_a_call_of_a_tool_that_is_not_declared_is_asked_for():
+    """confirmation: The tools have any form that ToolDecls takes."""
+    (request,) = ToolCalls([{"name": "rm", "args": {}}]).awaiting_confirmation([send])
+    assert request.args["hint"] == "Run rm? It is not among the declared tools."
+
+
+def test_who_decides_sees_defaults():
+    """confirmation: Who decides sees the arguments with their defaults."""
+    seen: list[Any] = []
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        seen.append(args)
+        return True
+
+    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=over_hundred))
+    (request,) = ToolCalls([{"name": "send", "args": {"to": "x"}}]).awaiting_confirmation(decls)
+    assert request.args["call"]["args"] == {"to": "x", "amount": 1000}
+    assert request.approved().args == {"to": "x", "amount": 1000}
+    assert decls.confirmed_by(ask)["send"].to_dspy()(to="x") == "sent 1000 to x"
+    assert seen == [{"to": "x", "amount": 1000}]
+
+
+def test_what_was_edited_runs_or_nothing_does():
+    """confirmation: What was edited runs, or nothing does."""
+    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
+    (request,) = ToolCalls([{"name": "send", "args": {"to": "x"}}]).awaiting_confirmation(decls)
+    edited = json.loads(request.model_dump_json())
+    edited["args"]["call"]["args"]["amount"] = 5
+    assert ToolCall.model_validate(edited).approved().args == {"to": "x", "amount": 5}
+
+    def confirmed(amount: Any) -> Any:
+        def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+            args["amount"] = amount
+            return True
+
+        return decls.confirmed_by(ask)["send"].to_dspy()
+
+    assert confirmed(5)(to="x") == "sent 5 to x"
+    with pytest.raises(PermissionError, match="The user changed the arguments"):
+        confirmed("a lot")(to="x")
+
+
+async def test_who_decides_later_edits_too():
+    """confirmation: What was edited runs, or nothing does."""
+
+    async def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        args["amount"] = 7
+        return True
+
+    def in_future(name: str, args: dict[str, Any], hint: str) -> Any:
+        return asyncio.ensure_future(ask(name, args, hint))
+
+    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
+    for each in (ask, in_future):
+        assert await decls.confirmed_by(each)["send"].to_dspy().acall(to="x") == "sent 7 to x"
+
+
+class Rule(list[Any]):
+    """A rule that is false, as it has no items."""
+
+    def __call__(self, args: dict[str, Any]) -> bool:
+        return True
+
+
+def test_a_false_object_that_decides_still_decides():
+    """confirmation: A false object that decides still decides."""
+    for decl in (
+        ToolDecl.of({"name": "pay"}, requires_confirmation=Rule()),
+        ToolDecl("pay", requires_confirmation=Rule()),
+    ):
+        assert len(ToolCalls([{"name": "pay", "args": {}}]).awaiting_confirmation(decl)) == 1
+        assert (
+            ToolDecls.model_validate_json(ToolDecls(decl).model_dump_json())["pay"].requires_confirmation
+            is True
+        )
+
+
+def test_a_future_is_no_answer():
+    """confirmation: A function that gives no answer is an error."""
+    loop = asyncio.new_event_loop()
+
+    def pending(args: dict[str, Any]) -> Any:
+        return loop.create_future()
+
+    decl = ToolDecl("pay", requires_confirmation=pending)
+    with pytest.raises(InvalidToolDecl, match="expected a boolean or a Confirmation, got a"):
+        ToolCalls([{"name": "pay", "args": {}}]).awaiting_confirmation(decl)
+    loop.close()
+
+
+def test_the_name_of_a_request_is_reserved():
+    """confirmation: The name of a request is reserved."""
+    for declare in (lambda: ToolDecls([{"name": REQUEST}]), lambda: ToolDecl.of(send, name=REQUEST)):
+        with pytest.raises(InvalidToolDecl, match="reserved"):
+            declare()
+    (renamed,) = Toolset("t", [send]).renamed({"send": "other"}).resolve()
+    assert renamed.name == "other"
+    with pytest.raises(InvalidToolDecl, match="reserved"):
+        Toolset("t", [send]).renamed({"send": REQUEST}).resolve()
+
+
+def test_a_request_that_a_model_sent_is_none():
+    """confirmation: What wraps no call is refused."""
+    wrapped: dict[str, Any] = {"call": {"id": "x", "name": "pay", "args": {}}}
+    sent = ToolCall(id="c", name=REQUEST, args=wrapped, arguments=json.dumps(wrapped))
+    with pytest.raises(InvalidHistory):
+        sent.approved()
+
+
+def agent(tools: Any) -> Any:
+    return cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+
+
+def agrees(name: str, args: dict[str, Any], hint: str) -> bool:
+    return True
+
+
+def test_an_agent_refuses_a_tool_with_nobody_to_ask():
+    """confirmation: An agent refuses a tool with nobody to ask."""
+    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
+    for make in (lambda: agent(decls), lambda: agent([*decls]), lambda: agent(decls.to_dspy())):
+        with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
+            make()
+        assert (caught.value.code, caught.value.tool) == ("nobody_to_ask", "send")
+    agent(decls.confirmed_by(agrees))
+    agent(decls.confirmed_by(agrees).to_dspy())
+
+
+def wipe() -> None:
+    raise AssertionError
+
+
+def test_a_call_runs_declared_functions_alone():
+    """confirmation: A call runs declared functions alone."""
+    call = ToolCall(id="c", name="wipe", args={})
+    for tools in (None, [send], {"send": send}):
+        with pytest.raises(SigadaptError):
+            call.execute(tools)
+    pays = ToolCall(id="c", name="send", args={"to": "x"})
+    for tools in ([send], {"send": send}, ToolDecls(send), [dspy.Tool(send)]):
+        assert pays.execute(tools) == "sent 1000 to x"
+    with pytest.raises(SigadaptError, match="confirmed_by"):
+        pays.execute([ToolDecl.of(send, requires_confirmation=True)])
+    with pytest.raises(SigadaptError, match="do not fit"):
+        ToolCall(id="c", name="send", args={"to": 1}).execute([send])

@@ -127,11 +127,11 @@ def test_what_dspy_made_of_another_schema_says_what_is_required():
 
 async def test_a_declaration_becomes_a_tool_that_is_declared_as_it_was():
     """tool-declarations: A declaration becomes a DSPy tool with its name, schema and function."""
-    decls = ToolDecls([ToolDecl.of(visit, name="go.there", requires_confirmation=True), {"name": "x"}])
+    decls = ToolDecls([ToolDecl.of(visit, name="go.there", long_running=True), {"name": "x"}])
     [tool] = ToolDecls(decls["go.there"]).to_dspy()
-    assert (tool.name, tool.func, tool.desc) == ("go.there", visit, "Visit places.")
+    assert (tool.name, tool.func) == ("go.there", visit)
     assert ToolDecl.of(tool) == decls["go.there"]
-    assert ToolDecl.of(tool).requires_confirmation is True
+    assert ToolDecl.of(tool).long_running is True
     assert tool(places=[{"city": "Paris"}], days=2) == "['Paris'] 2"
     out, bodies = await ask(
         [tool], Call("go.there", {"places": [{"city": "Rome"}], "days": 0}), SUBMIT.calls[0]

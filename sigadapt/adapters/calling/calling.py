@@ -8,7 +8,7 @@ calls from the answer's text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.adapters.calling.prompted import put_in_words
@@ -31,6 +31,7 @@ class Calling:
         is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
         layout: how the adapter marks output fields in a text, the calls field among them.
         because: why a tentative mode was changed, for the record; an empty text if it was not.
+        reads_text: whether calls may be read from an answer's text; it follows from the mode.
     """
 
     mode: str = "native"
@@ -39,11 +40,10 @@ class Calling:
     is_tentative: bool = False
     layout: Layout = NO_LAYOUT
     because: str = ""
+    reads_text: bool = field(init=False)
 
-    @property
-    def reads_text(self) -> bool:
-        """Whether calls may be read from an answer's text."""
-        return self.mode == "prompted" or self.recovers
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads_text", self.mode == "prompted" or self.recovers)
 
     @property
     def reads(self) -> dict[str, Any]:

@@ -28,14 +28,14 @@ from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.dspy_boundary.internals import (
+    Lm15Provider,
     engines_of,
-    has_static_credential,
     native_engine,
     stream_now,
     target_of,
     with_engines_from,
     with_methods,
-    write_request,
+    written_target,
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
@@ -45,15 +45,15 @@ from sigadapt.schemas.repeated_keys import decode
 
 
 def exchanging(
-    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
+    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows | None, *, is_async: bool
 ) -> BaseLM:
-    """Return a copy of a model on a native route, whose engine is an Exchange."""
-    # The copy is for one request.
+    """Return a copy of a model on a native route, for one request, whose engine is an Exchange."""
     provider = cast("Provider", provider_of(route.dialect))
     kind = _AsyncExchange if is_async else _Exchange
 
+    engines = engines_of(lm)
+
     def engine_of(key: Any) -> Any:
-        engines = engines_of(lm)
         if key not in engines:
             native_engine(lm, request, is_async=is_async)  # DSPy makes the engine and keeps it
         return kind(engines[key], provider, native)
@@ -105,11 +105,14 @@ def _decoded(text: str) -> tuple[Any, str]:
 class _Wrapped:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
-    def __init__(self, engine: Any, provider: Provider, native: NativeRows) -> None:
+    def __init__(self, engine: Any, provider: Provider, native: NativeRows | None) -> None:
         self._engine = engine
         self._provider = provider
         self._native = native
         self._target: tuple[Any, lm15.Request] | None = None
+        self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
+        if native is not None:
+            self._methods["_emit"] = self._emit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -119,53 +122,46 @@ class _Wrapped:
         if stream_now() is not None:
             return self._engine.plan(request)
         try:
-            provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=False)
-            if not has_static_credential(provider):
-                return self._engine.plan(request)
-            tapped = self._tapped(provider)
-            changes = write_request(tapped, routed)
+            written = written_target(self._engine, self._placed(request), self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
-            return self._engine.plan(request)  # `complete` raises it, where DSPy expects it
-        self._target = tapped, routed
+            written = None  # `complete` raises it, where DSPy expects it
+        if written is None:
+            return self._engine.plan(request)
+        provider, routed, changes = written
+        self._target = provider, routed
         return changes
+
+    def _placed(self, request: lm15.Request) -> lm15.Request:
+        return request if self._native is None else self._native.placed_in(request)
 
     def _planned(self) -> tuple[Any, lm15.Request] | None:
         """Return the provider that has the request written already; only the first attempt sends it."""
         target, self._target = self._target, None
         return target
 
-    def _tapped(self, provider: Any) -> Any:
+    def _tapped(self, provider: Lm15Provider) -> Any:
         """Return a copy of lm15's provider that sends the native rows and believes the body."""
-        wrappers: dict[str, Callable[[Any], Any]] = {"parse_response": self._believing}
-        if self._native:
-            wrappers["_emit"] = self._splicing
-        return with_methods(provider, wrappers)
+        return with_methods(provider, self._methods)
 
-    def _splicing(self, emit: Callable[..., Any]) -> Callable[..., Any]:
-        def splice(*, payload: Any = None, **rest: Any) -> Any:
-            return emit(payload=self._native.spliced(payload), **rest)
+    def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
+        return emit(payload=payload if self._native is None else self._native.spliced(payload), **rest)
 
-        return splice
+    def _parse(self, parse: Callable[[Any, Any], lm15.Response], request: Any, http: Any) -> lm15.Response:
+        def of_body(body: Json) -> lm15.Response:
+            return parse(request, replace(http, body=orjson.dumps(body)))
 
-    def _believing(self, parse: Callable[[Any, Any], lm15.Response]) -> Callable[[Any, Any], lm15.Response]:
-        def believe(request: Any, http: Any) -> lm15.Response:
-            def of_body(body: Json) -> lm15.Response:
-                return parse(request, replace(http, body=orjson.dumps(body)))
-
-            try:
-                response = parse(request, http)
-            except Exception as error:
-                kept = response_with_raw_body(self._provider, _text(http), of_body, error)
-                if kept is None:
-                    raise
-                return kept
-            if self._provider.arguments_as_objects and _repeats_a_key(http.body):
-                return response_with_raw_body(self._provider, _text(http), of_body, None) or response
-            return response
-
-        return believe
+        try:
+            response = parse(request, http)
+        except Exception as error:
+            kept = response_with_raw_body(self._provider, _text(http), of_body, error)
+            if kept is None:
+                raise
+            return kept
+        if self._provider.arguments_as_objects and _repeats_a_key(http.body):
+            return response_with_raw_body(self._provider, _text(http), of_body, None) or response
+        return response
 
 
 def _text(http: Any) -> str:
@@ -185,7 +181,7 @@ class _Exchange(_Wrapped):
         """Send the request and return the whole answer."""
         planned = self._planned()
         if planned is None:
-            provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=False)
+            provider, routed = target_of(self._engine, self._placed(request), streaming=False)
             planned = self._tapped(provider), routed
         if not request.config.stop:
             return planned[0].complete(planned[1])
@@ -194,7 +190,7 @@ class _Exchange(_Wrapped):
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=True)
+        provider, routed = target_of(self._engine, self._placed(request), streaming=True)
         recorder = Recorder(self._provider, request.model)
         with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
             for event in events:
@@ -209,7 +205,7 @@ class _AsyncExchange(_Wrapped):
         if planned is None:
             # In a thread, as in DSPy, because this may fetch credentials.
             provider, routed = await asyncio.to_thread(
-                target_of, self._engine, self._native.placed_in(request), streaming=False
+                target_of, self._engine, self._placed(request), streaming=False
             )
             planned = self._tapped(provider), routed
         if not request.config.stop:
@@ -220,7 +216,7 @@ class _AsyncExchange(_Wrapped):
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(
-            target_of, self._engine, self._native.placed_in(request), streaming=True
+            target_of, self._engine, self._placed(request), streaming=True
         )
         recorder = Recorder(self._provider, request.model)
         async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:

@@ -218,14 +218,6 @@ class Controls(NamedTuple):
         rollout = base if number == 0 else f"{'' if base is None else base}#{number}"
         return self._replace(candidates=1, rollout_id=rollout)
 
-    def executions(self) -> list[dict[str, Any]]:
-        """Return the keywords to pass beside the Request, one dict per candidate."""
-        common: dict[str, Any] = {} if self.cache is None else {"cache": self.cache}
-        if self.candidates == 1 and self.rollout_id is None:
-            return [common]
-        rollouts = [self.candidate(number).rollout_id for number in range(self.candidates)]
-        return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
-
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
     """Split a call's settings into controls and generation settings.

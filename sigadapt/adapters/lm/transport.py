@@ -13,12 +13,13 @@ from sigadapt.adapters.lm.completions import completion_prompt, completion_setti
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
-from sigadapt.adapters.lm.routes import Controls, is_completion
-from sigadapt.adapters.lm.streams.call_tap import Answer, CallTap, Subscribe, nobody
+from sigadapt.adapters.lm.routes import Controls
+from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import Provider, Route
@@ -31,13 +32,15 @@ class _Ready(NamedTuple):
     executions: list[tuple[dict[str, Any], Subscribe]]
     route: Route
     native: NativeRows
+    has_rows: bool
 
     def model(self, *, is_async: bool) -> Any:
         """Return the model to call for one attempt, with an engine that loses nothing."""
         if self.route.client == "engine":
             return self.lm
         if self.route.client == "lm15":
-            return exchanging(self.lm, self.request, self.route, self.native, is_async=is_async)
+            native = self.native if self.has_rows else None
+            return exchanging(self.lm, self.request, self.route, native, is_async=is_async)
         wire = cast("Provider", provider_of(self.route.dialect))
         form = CHAT if self.route.as_chat else wire
         limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
@@ -54,10 +57,10 @@ def send(
         InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
         dspy.utils.exceptions.LMError: if the language model raises it.
     """
-    if is_completion(lm):
+    if lm.model_type == "text":
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
         model: Any = lm
-        return [Answer(model(prompt, **settings, **each)[0]) for each in controls.executions()]
+        return [Answer(model(prompt, **settings, **each)[0]) for each in executions_of(controls)]
     ready = _ready(lm, sent, route, controls, subscribe)
     answers = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
     complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
@@ -68,10 +71,12 @@ async def asend(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> list[Answer]:
     """Send a Request as `send` does, but await the answers."""
-    if is_completion(lm):
+    if lm.model_type == "text":
         prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
         model: Any = lm
-        return [Answer((await model.acall(prompt, **settings, **each))[0]) for each in controls.executions()]
+        return [
+            Answer((await model.acall(prompt, **settings, **each))[0]) for each in executions_of(controls)
+        ]
     ready = _ready(lm, sent, route, controls, subscribe)
     answers = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
     complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
@@ -107,16 +112,26 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
     """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
     typed, native = to_lm15(sent.request, route)
+    has_rows = bool(native)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
         lm = _copied(lm, controls.client)
-    if native:
+    if has_rows:
         # DSPy's cache key is made of the request, which lacks these.
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
     listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
-    executions = list(zip(controls.executions(), listeners, strict=True))
-    return _Ready(lm, typed, sent, executions, route, native)
+    executions = list(zip(executions_of(controls), listeners, strict=True))
+    return _Ready(lm, typed, sent, executions, route, native, has_rows)
+
+
+def executions_of(controls: Controls) -> list[dict[str, Any]]:
+    """Return the keywords to pass beside the Request, one dict per candidate."""
+    common: dict[str, Any] = {} if controls.cache is None else {"cache": controls.cache}
+    if controls.candidates == 1 and controls.rollout_id is None:
+        return [common]
+    rollouts = [controls.candidate(number).rollout_id for number in range(controls.candidates)]
+    return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
 
 
 def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:

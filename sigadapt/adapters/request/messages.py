@@ -4,6 +4,7 @@ The messages do not describe the tool fields, because the Request has the tools 
 own. `prompt.py` makes the words that stay the same from call to call.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
@@ -51,6 +52,7 @@ def messages_of(
         messages += _demos(adapter, rest, demos, prompt.turns.results)
     events, rounds = _turns(prompt.turns, inputs) if prompt.turns != _NO_TURNS else _NO_ROUNDS
     for number, event in enumerate(events):
+        _refuse_strange(event, rest, prompt.turns.history)
         messages += _event(adapter, rest, prompt, event, rounds[number:])
     user = question(adapter, rest, prompt, inputs)
     if user and _asks(prompt, inputs):
@@ -65,6 +67,25 @@ def messages_of(
         with_blocks(message) if message["role"] == "user" and TYPE_MARKER in message["content"] else message
         for message in messages
     ]
+
+
+def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str | None) -> None:
+    """Refuse an event that is a chat message, or that misspells a field: DSPy would leave out what it says.
+
+    Raises:
+        InvalidHistory: `unreadable_history`, with the key.
+    """
+    fields = rest.model_fields
+    for key in event.keys() - fields.keys():
+        (near,) = difflib.get_close_matches(key, fields.keys() - event.keys(), n=1, cutoff=0.8) or [None]
+        if near is not None:
+            reason, fix = f"an event has {key!r}, which is no field", f"Did you mean {near!r}?"
+        elif key == "role" and "content" in event:
+            reason = "an event is a chat message, with 'role' and 'content'"
+            fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."
+        else:
+            continue
+        raise InvalidHistory(reason, code="unreadable_history", field=field, fix=fix)
 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
@@ -86,6 +107,9 @@ def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any
     return events, [*(rounds_in(event, fields.results) for event in events), list(brought)]
 
 
+_MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)"}
+
+
 def read(kind: type[_M], value: Any, field: str | None) -> _M:
     """Return a saved value as what it is.
 
@@ -98,10 +122,10 @@ def read(kind: type[_M], value: Any, field: str | None) -> _M:
         reasons = error.errors(include_url=False)[:1] if isinstance(error, pydantic.ValidationError) else ()
         why = "; ".join(f"{pointer(each['loc'])} {each['msg']}" for each in reasons) or str(error)
         raise InvalidHistory(
-            f"a saved {kind.__name__} cannot be read: {cut(why)}",
+            f"a {kind.__name__} cannot be read from this {type(value).__name__}: {cut(why)}",
             code="unreadable_history",
             field=field,
-            fix=f"Give what {kind.__name__}.model_dump() wrote.",
+            fix=f"Give {_MAKES.get(kind, kind.__name__)}, or what {kind.__name__}.model_dump() wrote.",
         ) from error
 
 

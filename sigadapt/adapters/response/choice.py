@@ -15,6 +15,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
@@ -246,8 +247,11 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
             return None
     text = text_of_parts(parts) if len(names) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
-    if text is not None and text not in whole and _squeezed(text) not in _squeezed(whole):
-        return None
+    if text is not None and text not in whole:
+        # Commentary may stand behind the answer, so that each text is looked for by itself.
+        texts = [part.text for part in parts if part.type in {"text", "refusal"}]
+        if not all(_squeezed(each) in _squeezed(whole) for each in texts):
+            return None
     return _until_stop(reading, text)
 
 
@@ -285,6 +289,26 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
 
 def _says_something(readings: list[Reading]) -> bool:
     return any(not reading.is_empty for reading in readings)
+
+
+@dataclass
+class Answer:
+    """One candidate's Response, which is read once, when it is first asked for.
+
+    Args:
+        response: what the language model gave: an lm15 Response, or the text of a completion.
+    """
+
+    response: Any
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What the Response says.
+
+        Raises:
+            UnreadableResponse: as `choice_from_response`.
+        """
+        return readings_of(self.response)[0]
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

@@ -152,7 +152,7 @@ def _bare(source: Json) -> RawDecl:
         extras=extras,
         format=source.get("format"),
         long_running=source.get("long_running") or False,
-        requires_confirmation=source.get("requires_confirmation") or False,
+        requires_confirmation=source.get("requires_confirmation", False),
     )
 
 

@@ -18,6 +18,9 @@ from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 
+ASKS_FIRST = "__sigadapt_asks_first__"
+"""The attribute of a function that asks a person before it runs a tool."""
+
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
@@ -35,7 +38,8 @@ class Runnable(Uncallable):
         """What the declaration says, with its function.
 
         Raises:
-            InvalidToolDecl: `no_function`, for a declaration without a function to run.
+            InvalidToolDecl: `no_function`, for a declaration without a function to run; `nobody_to_ask`, for
+                one that requires confirmation and that `ToolDecls.confirmed_by` did not make.
         """
         held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
         if held["func"] is None:
@@ -44,6 +48,13 @@ class Runnable(Uncallable):
                 code="no_function",
                 tool=held["name"],
                 fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            )
+        if held["requires_confirmation"] is not False and not hasattr(held["func"], ASKS_FIRST):
+            raise InvalidToolDecl(
+                "it requires confirmation, and this agent would run it without asking anybody",
+                code="nobody_to_ask",
+                tool=held["name"],
+                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it.",
             )
         return RawDecl(**held)
 

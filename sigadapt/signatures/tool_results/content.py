@@ -53,6 +53,8 @@ def mcp_content(result: Any) -> list[Part]:
     parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
     if structured is None:
         return parts
+    if any(said in ([*blocks], *blocks) for said in _wrapped(structured)):
+        return parts  # the blocks themselves, which hold images as images
     texts = [part["text"] for part in parts if part["type"] == "text"]
     rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts
     return [{"type": "json", "value": structured}, *rest]
@@ -198,12 +200,15 @@ def _of_mcp(block: Json) -> Iterator[Part]:
 
 def _repeat(texts: list[str], structured: Any) -> bool:
     """Return whether texts say only what the structured content says, as JSON or as the one value in it."""
-    values = [structured]
-    if is_object(structured) and structured.keys() == {"result"}:  # how servers wrap what is no object
-        values.append(structured["result"])
+    values = _wrapped(structured)
     whole = ["\n".join(texts), _parsed("\n".join(texts))]
     each = [[*texts], [_parsed(text) for text in texts]]
     return not texts or any(said == value for value in values for said in (*whole, *each))
+
+
+def _wrapped(structured: Any) -> list[Any]:
+    """Return structured content, and what is in it if a server wrapped one value that is no object."""
+    return [structured, *(structured.values() if is_object(structured) and len(structured) == 1 else ())]
 
 
 def _parsed(text: str) -> Any:

@@ -12,20 +12,24 @@ Rules it enforces:
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import dspy
+import pydantic_core
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, listed
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.content import is_content
+from sigadapt.schemas.json_values import cut, listed, without_halves
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.sources.mcp import is_mcp_result
+from sigadapt.signatures.tool_results.content import content_of, is_content
 from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
 
 _MOST_NAMED = 8
+_MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 _RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
 _SAVED = (
     ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content", "text"})),
@@ -204,6 +208,11 @@ def _shown(item: Any) -> str:
 
 
 def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
+    if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
+        reason = complaint(call.as_invalid())
+        return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
+    if not isinstance(value, _Bearing):
+        _check_sendable(call, value)
     if isinstance(error, _Bearing):
         error = error.value or True
     if isinstance(value, _Bearing) and error and not value.is_error:
@@ -232,6 +241,38 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
         is_mcp=outcome.is_mcp,
         is_content=outcome.is_content,
     )
+
+
+def _check_sendable(call: AnyCall, value: Any) -> None:
+    """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
+    if isawaitable(value):
+        reason, fix = "was not awaited", "Give what it returns: `await` it."
+    else:
+        if value is None or isinstance(value, (str, BaseException, dspy.Type)) or is_mcp_result(value):
+            return
+        try:
+            pydantic_core.to_jsonable_python(without_halves(value))
+        except (ValueError, TypeError, RecursionError) as error:
+            if content_of(value) is not None:
+                return
+            reason, fix = (
+                f"is neither text nor JSON ({cut(str(error))})",
+                "Give its text, such as str(value).",
+            )
+        else:
+            return
+    raise InvalidHistory(
+        f"the result of call {cut(repr(call.id))} {reason}",
+        code="unsendable_content",
+        tool=call.name,
+        fix=fix,
+    )
+
+
+def complaint(call: InvalidToolCall) -> str:
+    """Return what is wrong with a call, for the model that made it to read."""
+    place = f" at {call.path}" if call.path else ""
+    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
 
 
 def _outcome(value: Any, error: Any) -> _Bearing:

@@ -15,14 +15,11 @@ import pydantic
 from dspy.adapters import utils
 from typing_extensions import Self
 
-from sigadapt.schemas.half_pairs import restored
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
-from sigadapt.signatures.tool_results.pairing import in_order, results_by_id
+from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-
-_MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 
 
 class Round(pydantic.BaseModel):
@@ -37,11 +34,6 @@ class Round(pydantic.BaseModel):
     calls: ToolCalls
     results: tuple[ToolResult, ...]
 
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _restore(cls, data: Any) -> Any:
-        return restored(data)
-
     @pydantic.model_validator(mode="after")
     def _pair(self) -> Self:
         object.__setattr__(self, "results", in_order(self.calls, self.results))
@@ -50,6 +42,8 @@ class Round(pydantic.BaseModel):
 
 class ToolResults(pydantic.BaseModel):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
+
+    `ToolResults()` is of no turn yet: a loop can begin with it, and add to it.
 
     Args:
         rounds: one for each turn, the earliest first.
@@ -63,7 +57,7 @@ class ToolResults(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True)
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[Round, ...] = ()
 
     @classmethod
     def of(
@@ -84,16 +78,17 @@ class ToolResults(pydantic.BaseModel):
                 reason itself (a text or an exception); false or None where the call succeeded.
 
         Raises:
-            InvalidHistory: naming the ids and tools: `unanswered_call`, `unknown_call`, `repeated_result` for
-                two values of one call, `wrong_tool` for a result of another tool than the call's, or
-                `conflicting_result` for a good result and an error at once.
+            InvalidHistory: `unreadable_history` for calls that are none; else naming the ids and tools:
+                `unanswered_call`, `unknown_call`, `repeated_result` for two values of one call, `wrong_tool`
+                for a result of another tool than the call's, or `conflicting_result` for a good result and an
+                error at once.
 
         Example:
             >>> calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})])
             >>> next(iter(ToolResults.of(calls, [None], errors=["clock broken"]))).value
             'clock broken'
         """
-        turn = calls if isinstance(calls, ToolCalls) else ToolCalls.model_validate(list(calls))
+        turn = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
         given = results_by_id(turn, values, errors)
         results = tuple(given.get(call.id) or _complained(call) for call in turn.in_order())
         return cls(rounds=(Round(calls=turn, results=results),))
@@ -106,12 +101,6 @@ class ToolResults(pydantic.BaseModel):
 
     def __add__(self, later: "ToolResults") -> "ToolResults":
         return ToolResults(rounds=(*self.rounds, *later.rounds))
-
-
-def complaint(call: InvalidToolCall) -> str:
-    """Return what is wrong with a call, for the model that made it to read."""
-    place = f" at {call.path}" if call.path else ""
-    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
 
 
 def result_text(value: Any) -> str:

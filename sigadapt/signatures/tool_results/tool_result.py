@@ -4,7 +4,7 @@ from typing import Any, Protocol, cast
 
 import pydantic
 
-from sigadapt.schemas.half_pairs import restored, savable
+from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
 from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
@@ -50,9 +50,7 @@ class ToolResult(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _restore(cls, data: Any, info: pydantic.ValidationInfo) -> Any:
-        if info.mode == "json":  # a Round restores its own
-            data = restored(data)
+    def _as_plain_data(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         fields = cast("dict[str, Any]", data)
@@ -61,7 +59,7 @@ class ToolResult(pydantic.BaseModel):
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
         text = order_of(self.value)
-        return savable(dict(vars(self)) if text is None else {**vars(self), "text": text})
+        return dict(vars(self)) if text is None else {**vars(self), "text": text}
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
@@ -77,7 +75,8 @@ class ToolResult(pydantic.BaseModel):
 
 def _with_content(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a result with its value as plain data if it has images, files or audio."""
-    value = data.get("value")
+    value = without_halves(data.get("value"))
+    data = {**data, "value": value}
     if data.get("is_content"):
         if not is_content(value):
             raise ValueError("the value of a result is not content, although it says so")

@@ -6,6 +6,7 @@ import dspy
 import pytest
 
 from sigadapt.adapters.lm.routes import controls_of
+from sigadapt.adapters.lm.transport import executions_of
 from sigadapt.errors import InvalidOption
 
 NAMED = dspy.LM("openai/gpt-4o-mini", temperature=0.5, max_tokens=100, api_key="own", stop=["x"])
@@ -62,5 +63,7 @@ CANDIDATES: list[Any] = [
 def test_each_candidate_is_kept_apart_in_the_cache(settings: Any, executions: list[Any]) -> None:
     """request-shaping: Cached candidates stay distinct."""
     controls, _ = controls_of(NAMED, settings)
-    assert controls.executions() == executions
-    assert [each for n in range(len(executions)) for each in controls.candidate(n).executions()] == executions
+    assert executions_of(controls) == executions
+    assert [
+        each for n in range(len(executions)) for each in executions_of(controls.candidate(n))
+    ] == executions

@@ -5,39 +5,14 @@ calls if there is one, and keeps the fragments of calls for an answer that break
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
-from sigadapt.adapters.response.choice import readings_of
+from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import EngineChunk
-from sigadapt.providers.provider import Reading
 from sigadapt.providers.reading import an_object, objects
 from sigadapt.providers.stream_parts import fold
 from sigadapt.schemas.json_values import Json
-
-
-class Answer:
-    """One candidate's Response, which is read once, when it is first asked for.
-
-    Args:
-        response: what the language model gave: an lm15 Response, or the text of a completion.
-        reading: what the whole turn says, if the Response holds only its last part.
-    """
-
-    def __init__(self, response: Any, reading: Reading | None = None) -> None:
-        self.response = response
-        if reading is not None:
-            self.reading = reading
-
-    @cached_property
-    def reading(self) -> Reading:
-        """What the Response says.
-
-        Raises:
-            UnreadableResponse: as `choice_from_response`.
-        """
-        return readings_of(self.response)[0]
 
 
 class Subscription(Protocol):

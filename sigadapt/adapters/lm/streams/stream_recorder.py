@@ -85,6 +85,7 @@ class Recorder:
     def __init__(self, provider: Provider, model: str) -> None:
         self._provider = provider
         self._model = model
+        self._long: LongEvents | None = None
         self._texts: list[str] = []
         self._finish: str | None = None
         self._deltas = CallDeltas()
@@ -92,26 +93,23 @@ class Recorder:
 
     def attached_to(self, provider: Lm15Provider) -> Any:
         """Return a copy of lm15's provider that records each event."""
-        long = LongEvents(provider.transport)
-        recorded = with_methods(provider, {"parse_stream_events": lambda parse: self._around(parse, long)})
-        recorded.transport = long
+        self._long = LongEvents(provider.transport)
+        recorded = with_methods(provider, {"parse_stream_events": self._parse_and_record})
+        recorded.transport = self._long
         return recorded
 
-    def _around(self, parse: _Parse, long: LongEvents) -> _Parse:
-        def parse_and_record(request: Any, event: Any) -> Iterator[Any]:
-            text = long.text_of(event.data)
-            if text:
-                self._texts.append(text)
-            try:
-                for each in parse(request, self._known(replace(event, data=text))):
-                    if isinstance(each, lm15.StreamErrorEvent) and self._answers():
-                        self._is_failed = True  # the Choice says what came, and how it ended
-                        return
-                    yield from self._deltas.taken(each)
-            except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
-                self._texts[-1:] = [without_depths(text)]
-
-        return parse_and_record
+    def _parse_and_record(self, parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
+        text = event.data if self._long is None else self._long.text_of(event.data)
+        if text:
+            self._texts.append(text)
+        try:
+            for each in parse(request, self._known(replace(event, data=text))):
+                if isinstance(each, lm15.StreamErrorEvent) and self._answers():
+                    self._is_failed = True  # the Choice says what came, and how it ended
+                    return
+                yield from self._deltas.taken(each)
+        except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
+            self._texts[-1:] = [without_depths(text)]
 
     def _known(self, event: Any) -> Any:
         """Return the event; OpenAI's `response.incomplete`, unknown to lm15, as `response.completed`."""
