@@ -92,6 +92,26 @@ def own() -> Iterator[Sample]:
     message = {"role": "assistant", "tool_plan": "Look.", "tool_calls": calls}
     yield Sample("cohere body", "cohere", {"id": "x", "finish_reason": "TOOL_CALL", "message": message}, [])
     yield Sample("cohere stream", "cohere", None, list(cohere_events(calls)))
+    said = {"type": "model_output", "content": [{"type": "text", "text": "Let me look."}]}
+    steps = [
+        {"type": "function_call", "id": f"c{n}", "name": f"tool_{n}", "arguments": args}
+        for n, args in enumerate(ARGS)
+    ]
+    body = {"object": "interaction", "status": "requires_action", "steps": [said, *steps]}
+    yield Sample("interaction body", "gemini-interactions", body, [])
+    yield Sample("interaction stream", "gemini-interactions", None, list(interaction_events(steps)))
+
+
+def interaction_events(steps: list[Json]) -> Iterator[Json]:
+    for index, step in enumerate(steps):
+        start = {key: step[key] for key in step if key != "arguments"}
+        text = json.dumps(step["arguments"])
+        yield {"event_type": "step.start", "index": index, "step": start}
+        for piece in (text[:3], text[3:]):
+            delta = {"type": "arguments_delta", "arguments": piece}
+            yield {"event_type": "step.delta", "index": index, "delta": delta}
+        yield {"event_type": "step.stop", "index": index}
+    yield {"event_type": "interaction.completed", "interaction": {"status": "requires_action"}}
 
 
 def bedrock_events(uses: list[Json]) -> Iterator[Json]:
