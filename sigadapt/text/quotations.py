@@ -59,7 +59,8 @@ def fence_at(scan: Scan, at: int) -> Fence | None:
 
 
 @lru_cache(maxsize=_LONGEST_RUN)
-def _run_of(size: int) -> re.Pattern[str]:
+def run_of(size: int) -> re.Pattern[str]:
+    """Return a pattern of a run of so many backticks and no more."""
     return re.compile(rf"(?<!`)`{{{size}}}(?!`)")
 
 
@@ -67,7 +68,7 @@ def _code_end(scan: Scan, at: int, end: int) -> int:
     """Return the place behind inline code on one line; behind its backticks if nothing closes them."""
     # Markdown lets code go on over lines. Then a stray backtick would pair with one in a call further down,
     # which would be lost; the reader sees backticks directly around a call by itself.
-    close = scan.search(_run_of(end - at), end) if end - at <= _LONGEST_RUN else None
+    close = scan.search(run_of(end - at), end) if end - at <= _LONGEST_RUN else None
     line = scan.search(_LINE_END, end)
     return close.end() if close and line and close.start() < line.start() else end
 
