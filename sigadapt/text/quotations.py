@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sigadapt.text.scan import Scan
+from sigadapt.text.thinking import is_mention
 
 _RUN = re.compile(r"`+|~+")
 _LONGEST_RUN = 32
@@ -74,14 +75,16 @@ def _code_end(scan: Scan, at: int, end: int) -> int:
 
 
 def _html_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind an HTML element or comment; `end`, the opening tag's, if nothing closes it."""
+    """Return the place behind an HTML element or comment; `end`, the opening tag's, if it is only named."""
     tag = _TAG.match(scan.text, at)
     if tag is None:
         close = scan.find("-->", end)
-        return close + 3 if close >= 0 else end
+        return close + 3 if close >= 0 else len(scan.text)
     close, again = scan.find(f"</{tag[1]}", end), scan.find(f"<{tag[1]}", end)
-    if close < 0 or 0 <= again < close:  # the element is only mentioned here
+    if again >= 0 and (close < 0 or again < close):
         return end
+    if close < 0:
+        return end if is_mention(scan.text, at, end) else len(scan.text)
     behind = scan.find(">", close)
     return behind + 1 if behind >= 0 else len(scan.text)
 

@@ -87,6 +87,20 @@ def test_no_call_comes_out_of_a_quotation(example: str) -> None:
             assert calls_in(text, undeclared=True, expected=form, layout=layout) == []
 
 
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_a_cut_makes_no_other_call(each: Any) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    properties = {"city": {"type": "string"}}
+    optional = [{"name": "get_weather", "parameters": {"type": "object", "properties": properties}}]
+    for end in range(len(each.example)):
+        calls = choice_from_text(each.example[:end], optional).tool_calls
+        assert [call.args for call in calls or ()] in ([], [{"city": "Paris"}]), each.example[:end]
+    for text in (*quoted(each.example)[:5], f"Look: <!-- {each.example} -->"):
+        for end in range(0, len(text) * ("```" not in each.example), 3):
+            calls = choice_from_text(text[:end], optional).tool_calls
+            assert [call.name for call in calls or ()] == [], text[:end]
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
