@@ -22,7 +22,7 @@ from sigadapt.signatures.confirmation import REJECTED, Confirmation, confirmatio
 from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
-from sigadapt.signatures.tool_results.key_order import order_of
+from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 if TYPE_CHECKING:
@@ -269,7 +269,9 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         data = without_halves(data)
         if not (isinstance(data, Mapping) and "arguments" not in data and "args" in data):
             return handler(data)
-        made = handler({**cast("Mapping[str, Any]", data), "arguments": compact(data["args"])})
+        fields = dict(cast("Mapping[str, Any]", data))
+        args = in_order_of(fields["args"], fields.pop("text", None))
+        made = handler({**fields, "args": args, "arguments": compact(args)})
         made.model_fields_set.discard("arguments")  # which nobody sent: `__eq__` asks for it
         return made
 
@@ -764,6 +766,9 @@ def _beside(call: ToolCall, turn: Turn) -> dict[str, Any]:
     return data if call.turn == turn else {**data, "turn": call.turn.model_dump()}
 
 
+_PLAIN = {str, int, float, bool, type(None)}
+
+
 def _plain(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": call.id,
@@ -773,7 +778,12 @@ def _plain(call: ToolCall) -> dict[str, Any]:
         "index": call.index,
     }
     if "arguments" not in call.model_fields_set:
-        del data["arguments"]  # reading derives it again
+        text = data.pop("arguments")  # reading derives it again, with the keys in the order of the text
+        data |= (
+            {"text": text}
+            if len(call.args) > 1 or not _PLAIN.issuperset(map(type, call.args.values()))
+            else {}
+        )
     if type(call) is RefusedToolCall:
         data |= {"args": dict(call.args.items()), "code": call.code, "message": call.message}
         data |= {"path": call.path} if call.path is not None else {}

@@ -6,7 +6,8 @@ refuses from then on. Each repair is on the request's record (nothing silent):
  a. A call without a result gets a failed result that says so.
  b. A result of no call, a second one, and one of another tool are dropped. So is a round, calls and results,
     that answers no question: its calls were made by nobody in this history.
- c. A question that was never answered, and a healed round before a new question, are closed with a sentence.
+ c. What is before the first question is dropped, since its own question was cut off.
+ d. A question that was never answered, and a healed round before a new question, are closed with a sentence.
 
 The given history and results are not changed.
 """
@@ -77,10 +78,15 @@ class _Healing:
         """Return the events and the request's rounds, with every call answered and every result asked."""
         rounds = [*map(self._take_rounds, events), brought]
         whole: list[Event] = []
+        has_begun = not self._inputs  # providers want a user's message first
         is_open = False  # whether the model's turn is next
         unfinished = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
             calls, own = calls_in(event), rounds[number]
+            has_begun = has_begun or self._asks(event)
+            if not has_begun:
+                self._record_dropped(event, calls, own)
+                continue
             if self._asks(event):
                 self._close(whole, unfinished)
                 is_open, unfinished = True, "a question that was never answered"
@@ -148,10 +154,18 @@ class _Healing:
         """Return the rounds, unless they follow nothing that they could answer."""
         if is_open:
             return rounds
-        for each in rounds:
-            for result in each.results:
-                self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing asked for it")
+        for result in [result for each in rounds for result in each.results]:
+            self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing asked for it")
         return []
+
+    def _record_dropped(self, event: Event, calls: ToolCalls | None, rounds: list[Round]) -> None:
+        """Record an event before the first question, whose beginning was cut off."""
+        self._followed(rounds, is_open=False)
+        for call in calls.in_order() if calls is not None else ():
+            self._record(f"call {_shown(call.id)} is dropped: no question is before it")
+        for name in self._outputs:
+            if event.get(name) is not None:
+                self._record(f"the output {name!r} is dropped: no question is before it")
 
     def _whole(self, calls: ToolCalls, results: Sequence[ToolResult]) -> Round:
         """Return a round with one result for each call."""

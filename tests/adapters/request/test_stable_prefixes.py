@@ -10,6 +10,7 @@ from support import lm_of
 
 import sigadapt
 from sigadapt import ToolDecls, ToolResults
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -34,12 +35,9 @@ def look_up(city: str, days: int = 3) -> str:
 
 def by_value(value: Any) -> Any:
     """As a database that keeps JSON by value gives it back: with its keys in another order."""
-    value_of: Any = value
-    if isinstance(value, dict):
-        items: list[tuple[str, Any]] = sorted(value_of.items(), key=lambda item: (len(item[0]), item[0]))
-        return {key: by_value(item) for key, item in items}
-    items_of: Any = value
-    return [by_value(item) for item in items_of] if isinstance(value, list) else value
+    if is_object(value):
+        return {key: by_value(value[key]) for key in sorted(value, key=lambda key: (len(key), key))}
+    return [by_value(item) for item in value] if is_array(value) else value
 
 
 def rows_of(body: dict[str, Any]) -> list[str]:
@@ -78,3 +76,18 @@ def test_a_value_that_was_changed_in_storage_counts() -> None:
     saved["rounds"][0]["results"][0]["value"] = {"a": "redacted", "z": 1}
     (result,) = ToolResults.model_validate(saved)
     assert list(result.value.items()) == [("a", "redacted"), ("z", 1)]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_call_that_a_program_wrote_keeps_its_order(wire: str) -> None:
+    """conversations: Storage that reorders keys changes no request."""
+    calls = ToolCalls(tool_calls=[sigadapt.ToolCall(id="t1", name="look_up", args={"days": 1, "city": "X"})])
+    results = ToolResults.of(calls, [{"z": 1, "a": 2}])
+    saved = by_value(json.loads(results.model_dump_json()))
+    with LoopbackProvider(lambda _: Answer(text="Done.")) as provider:
+        adapter = sigadapt.ChatAdapter(tool_calling="native")
+        with dspy.context(lm=lm_of(provider, wire, cache=False), adapter=adapter):
+            for given in (results, ToolResults.model_validate(saved)):
+                dspy.Predict(Ask)(question="?", tools=[look_up], results=given)
+        first, second = [rows_of(each.body) for each in provider.received]
+    assert first == second
