@@ -27,7 +27,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.reading import ran_itself
-from sigadapt.schemas.json_values import Json, cut
+from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 
 if TYPE_CHECKING:
@@ -171,9 +171,9 @@ def choice_of(
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)
-    _put_text(choice, reading.text)
+    _put_text(choice, without_halves(reading.text))
     _put_calls(choice, calls)
-    _put_reasoning(choice, reading.reasoning)
+    _put_reasoning(choice, without_halves(reading.reasoning))
     _put_finish(choice, finish)
     _put_raw(choice, raw)
     _put_message(choice, reading.finish_message)
