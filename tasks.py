@@ -153,8 +153,14 @@ def specs() -> None:
         say("specs: skipped, node is missing")
 
 
+def answers() -> None:
+    """Read the recorded answers of 20 public models (needs the corpus) and write docs/answers.md."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.answers")
+
+
 def models(*arguments: str) -> None:
-    """Ask a small real model in every mode and write docs/models.md; builds its server first, takes hours."""
+    """Ask a small real model in every mode, write .models/models.md; builds its server first, takes hours."""
     install(TESTS)
     room = ROOT / ".models"
     python = command(room / "venv", "python")
@@ -397,7 +403,22 @@ RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
         *(demo, test, lint, types, specs, site, coverage, conformance, wheel, ci),
-        *(bench, models, soak, scale, fuzz, mutate, house, nightly, newest, sdks, docs, pins, release),
+        *(
+            bench,
+            answers,
+            models,
+            soak,
+            scale,
+            fuzz,
+            mutate,
+            house,
+            nightly,
+            newest,
+            sdks,
+            docs,
+            pins,
+            release,
+        ),
     )
 }
 

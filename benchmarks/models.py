@@ -27,7 +27,7 @@ import sigadapt
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.adapters.calling.prompted import sayable
 
-PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+PAGE = Path(__file__).parent.parent / ".models" / "models.md"
 FIRST = object()
 MOST = 120  # tokens of an answer; a call of these questions is shorter
 # Two threads that wait for each other are slow on a busy machine.

@@ -29,11 +29,17 @@ get_weather(city='Paris') ('recovered',) Let me look.
 - A format is found by what it looks like, not by the name of a model. `formats=["hermes"]` reads that one.
 - Only declared tools are called. Each call has `recovered` in `altered`. Ids that stand in the text are kept.
 - A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
-- Prose, code, examples in fences, quoted markup, JSON answers and echoed declarations are never calls.
+- Prose, code, quoted markup, JSON answers and echoed declarations are never calls, and markup inside of a
+  value is that value. A code fence holds calls if it is the whole answer; with words beside it, it is a
+  quotation.
+- A parameter, an argument or a key twice is a bad call (`duplicate_key`), and so is a variable or an
+  expression in the place of a value (`invalid_json`).
 - `<think>...</think>` and its kin are reasoning. Where the prompt has opened the thinking already, pass
   `starts_in_reasoning=True`. A call in a thinking that was closed is only thought of.
 - Values that a format does not type are typed by the declared schema. What does not fit stays text.
-- Nothing is evaluated. The work is bounded: of one text, 1,000 calls are read.
+- Nothing is evaluated. The work is bounded by the text's length, and 1,000 calls of one text are read. Where
+  a budget is spent, the last call is a bad call with the rest of the text (`malformed_call`).
+- [What public models write](answers.md) says how many of their answers are read rightly.
 
 *Said* means that sigadapt can write calls in the format too. Which models write a format, and which servers
 read it, is what their sources say. None was run for this page.

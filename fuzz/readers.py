@@ -27,9 +27,11 @@ except ImportError:
     sys.exit("atheris is not installed; it has wheels for Linux on x86-64 alone.")
 
 with atheris.instrument_imports(include=["sigadapt"]):
-    from sigadapt import Choice, SigadaptError, choice_from_stream, choices_from_response
+    from sigadapt import Choice, SigadaptError, choice_from_stream, choice_from_text, choices_from_response
     from sigadapt.schemas.arguments import parse_arguments
     from sigadapt.testing import WIRES, Answer, Call, Received
+    from sigadapt.text.formats import FORMATS
+    from sigadapt.text.gate import TextGate
 
 HOME = Path(tempfile.gettempdir(), "sigadapt-fuzz")
 ANSWER = Answer(
@@ -41,6 +43,8 @@ ANSWER = Answer(
     ],
     signature="U0lH",
 )
+TOOLS = [{"name": "now"}, {"name": "get_weather"}]
+FENCE = "`" * 12
 LEAVES: list[Any] = [
     *(None, True, 0, -1, 1.5, 10**30, "", "{}", '{"a":1}', '{"a":1', "null", "[1]", "\ud800", [], {}, [{}]),
     *("stop", "length", "max_tokens", "MAX_TOKENS", "tool_calls", "tool_use", "error", "c1", "call_1", "now"),
@@ -99,6 +103,26 @@ def events(data: bytes) -> None:
         return
 
 
+def markup(data: bytes) -> None:
+    """A text that a model wrote: as it is, in a value, in a fence and in a thought; whole and streamed."""
+    text = data.decode("utf-8", "replace")
+    well_formed(choice_from_text(text, TOOLS))
+    written = json.dumps({"name": "now", "arguments": {"zone": text}})
+    calls = choice_from_text(f"<tool_call>\n{written}\n</tool_call>", TOOLS).tool_calls
+    assert calls is not None
+    assert [call.args for call in calls.in_order()] == [{"zone": text}]
+    if FENCE not in text:
+        assert choice_from_text(f"They write:\n{FENCE}\n{text}\n{FENCE}\nDone.", TOOLS).tool_calls is None
+    if "</think" not in text:
+        assert choice_from_text(f"<think>{text}</think>No.", TOOLS).tool_calls is None
+    if "think" not in text.lower():
+        gate, said = TextGate({"now": {}, "get_weather": {}}, ()), choice_from_text(text, TOOLS).text or ""
+        shown = "".join(map(gate.take, text))
+        assert said.startswith(shown) or "".join((shown + gate.rest(said)).split()).endswith(
+            "".join(said.split())
+        )
+
+
 def well_formed(choice: Choice) -> None:
     """Ids and positions unique, texts that are texts, and good calls that are what was sent."""
     assert choice.text is None or isinstance(choice.text, str)
@@ -128,7 +152,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-TARGETS: tuple[Callable[[bytes], None], ...] = (parser, body, stream, events)
+TARGETS: tuple[Callable[[bytes], None], ...] = (parser, body, stream, events, markup)
 
 
 def one_input(data: bytes) -> None:
@@ -152,6 +176,8 @@ def seeds() -> Iterator[bytes]:
     yield b"\x01" + json.dumps({"output": {"message": {"content": [use]}}, "stopReason": "tool_use"}).encode()
     call = {"id": "c", "function": {"name": "now", "arguments": '{"a":1}'}}
     yield b"\x01" + json.dumps({"finish_reason": "TOOL_CALL", "message": {"tool_calls": [call]}}).encode()
+    for each in FORMATS:
+        yield b"\x04" + each.example.encode()
     for text in ('{"a": [1, -2.5e3, "x\\n", null]}', '{"a": 1, "a": 2}', '{"a": "', "null", "[1]"):
         yield b"\x00" + text.encode()
 

@@ -144,7 +144,7 @@ class InvalidHistory(SigadaptError):
         >>> ToolResults.of(ToolCalls([{"name": "now", "args": {}}]), {})
         Traceback (most recent call last):
         sigadapt.errors.InvalidHistory: tool 'now': call 'call_1' has no value. Give one, or use \
-ToolResult.unanswered(call).
+ToolResult.unanswered(call). An adapter does so with orphans='heal'.
     """
 
     code = "invalid_history"

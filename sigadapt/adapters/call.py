@@ -44,6 +44,7 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
+from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
@@ -57,6 +58,7 @@ from sigadapt.adapters.response.typed_calls import (
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import has_listeners
+from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -113,6 +115,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
+    field = options.reasoning_field(model)
+    if field and route.dialect == CHAT.name:
+        route = replace(route, replays_reasoning=field)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
@@ -148,6 +153,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
             answers = yield prepared
         for number, answer in enumerate(answers):
             sent = prepared.for_candidate(number)
+            answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
             choice = sent.read_choice(answer.reading, answer.response)
             candidate = Candidate(choice, sent, answer.response)
             if options.on_invalid == "reask":
@@ -165,6 +171,22 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     return candidates
 
 
+def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
+    """Return the answer of the whole turn: one that its provider paused is sent back until it ends."""
+    for count in range(1, prepared.call.adapter.options.max_pauses + 1):
+        if not can_go_on(answer.reading, prepared.route):
+            break
+        going_on = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
+        why = f"the provider paused its turn; it is sent back as it came ({count})"
+        sent = going_on.lowered
+        change = Change(f"/messages/{len(prepared.request['messages'])}", "lowered", why)
+        (latest,) = yield going_on._replace(lowered=sent._replace(changes=(*sent.changes, change)))
+        reading = whole_turn(answer.reading, latest.reading)
+        answer = Answer(latest.response)
+        answer.reading = reading  # the Response holds only the last part of the turn
+    return answer
+
+
 def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candidate]":
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
     choice, prepared, response = candidate.choice, candidate.prepared, candidate.response
@@ -178,6 +200,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         prepared = prepared.with_reask(calls)
         try:
             (answer,) = yield prepared
+            answer = yield from _rest_of_turn(prepared, answer)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             failure = error
             break

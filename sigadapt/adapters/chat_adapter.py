@@ -32,6 +32,10 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
             belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
         max_reasks: how many times `reask` asks again.
+        max_pauses: how many times a turn that its provider paused (Anthropic's `pause_turn`) is sent back.
+        replay_reasoning: the field in which reasoning goes back to an OpenAI-compatible server, `"reasoning"`
+            or `"reasoning_content"`, or a mapping from model names to one. By default it goes back to servers
+            that are known to want it.
         validate_args: whether calls are checked against the declarations.
         repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.

@@ -30,6 +30,8 @@ class ToolOptions(TypedDict, total=False):
     tool_choice: ToolChoice | None
     on_invalid: OnInvalid | None
     max_reasks: int
+    max_pauses: int
+    replay_reasoning: str | Mapping[str, str] | None
     validate_args: bool
     repair: bool
     unwrap: bool
@@ -55,6 +57,8 @@ class Options:
     parallel_tool_calls: bool | None = None
     on_invalid: OnInvalid | None = None
     max_reasks: int = 1
+    max_pauses: int = 8
+    replay_reasoning: str | Mapping[str, str] | None = None
     validate_args: bool = True
     repair: bool = False
     unwrap: bool = False
@@ -76,13 +80,23 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
-        if type(self.max_reasks) is not int or self.max_reasks < 0:
-            raise InvalidOption(f"expected an int of 0 or more, got {self.max_reasks!r}", field="max_reasks")
+        for name in ("max_reasks", "max_pauses"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise InvalidOption(f"expected an int of 0 or more, got {value!r}", field=name)
+        replayed = self.replay_reasoning
+        for word in replayed.values() if isinstance(replayed, Mapping) else [replayed] if replayed else ():
+            _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
             raise InvalidOption(
                 f"expected an int of 1 or more, or None, got {most!r}", field="max_tool_bytes"
             )
+
+    def reasoning_field(self, model: str) -> str:
+        """Return the field in which reasoning goes back to a model's server; empty if none was asked for."""
+        asked = self.replay_reasoning
+        return (asked.get(model) if isinstance(asked, Mapping) else asked) or ""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
         return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})

@@ -51,9 +51,9 @@ from sigadapt.providers.reading import (
 )
 from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, state_of_plain
+from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, RepeatedKeys, as_unicode, spelled
+from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
 from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
@@ -152,7 +152,8 @@ class _Block:
 
     def _input(self) -> Any:
         """Return the input in the start event or in the pieces; text of both if they differ."""
-        given: Any = arguments_in(self.start, "input")
+        # Some servers start with an empty text in the place of an empty object.
+        given: Any = arguments_in(self.start, "input") if self.start.get("input") != "" else None
         pieces = JsonText(json_text(self.pieces["partial_json"]))
         if not given or (type(given) is not RepeatedKeys and parse_arguments(pieces) == given):
             return pieces
@@ -185,11 +186,14 @@ class Anthropic(Provider):
         text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
         thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
         fields = _container(body["container"], uses) if body.get("container") else None
-        described = (_described(block) for block in blocks if block.get("type") != _UNKNOWN)
+        described = [_described(block) for block in blocks if block.get("type") != _UNKNOWN]
+        kept = state(NAME, described, fields)
+        if finish == "pause":  # which goes back as it came, also if it is text alone
+            kept = kept or {"dialect": NAME, "blocks": [each.block for each in described]}
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        return [Reading(text, thinking, calls, finish, state(NAME, described, fields), why)]
+        return [Reading(text, thinking, calls, finish, kept, why)]
 
     def without_calls(self, body: Json) -> Json:
         """Return a Message without its calls."""
@@ -252,8 +256,7 @@ class Anthropic(Provider):
     # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
         """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
-        said = {"type": "text", "text": as_unicode(message.get("content") or "")}
-        known = state or state_of_plain(message, said, {"type": "tool_use"})
+        known = state or plain_state(self, message)
         blocks: list[Json] = []
         for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
             if call is not None:
@@ -272,8 +275,13 @@ class Anthropic(Provider):
         made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
         content: list[Json] = []
         for result in results:
-            text = result.text if result.blocks is None else [*result.blocks]
-            block: Json = {"type": "tool_result", "tool_use_id": result.id, "content": text}
+            content_of = result.text if result.blocks is None else [*result.blocks]
+            # Tools whose loading was deferred, found by a search of the program's own:
+            # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/tool-search-tool
+            given = objects(result.given)
+            if given and all(kind_of(part) == "tool_reference" for part in given):
+                content_of = given
+            block: Json = {"type": "tool_result", "tool_use_id": result.id, "content": content_of}
             if result.is_error:
                 block["is_error"] = True
             if is_text(made.get(result.id, {}).get("toolset_name")):
@@ -300,6 +308,11 @@ class Anthropic(Provider):
         if not mark or not blocks or blocks[-1].get("type") in _THINKING:
             return row
         return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
+
+    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
+        """Return the blocks of a turn that is text and then calls alone."""
+        said = [{"type": "text", "text": text}] if text else []
+        return [*said, *({"type": "tool_use"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         """Return whether a block is a call."""

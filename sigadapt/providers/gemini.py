@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sigadapt.providers.gemini_arguments import whole_arguments
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     ANY,
@@ -50,14 +49,15 @@ from sigadapt.providers.reading import (
     state,
 )
 from sigadapt.providers.result_blocks import chat_block
+from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.writing import (
     arguments_of,
     blocks_with_calls,
     name_of,
-    state_of_plain,
+    plain_state,
     written_text,
 )
-from sigadapt.schemas.json_values import Json, as_unicode, is_object
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.subschemas import subschemas
 
 NAME = "gemini"
@@ -281,8 +281,7 @@ class Gemini(Provider):
     # Gemini 3 refuses the running turn without them: https://ai.google.dev/gemini-api/docs/thought-signatures
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
         """Return a turn as one row, with its parts in the order in which Gemini sent them."""
-        said = {"text": as_unicode(message.get("content") or "")}
-        known = state or state_of_plain(message, said, {"functionCall": {}})
+        known = state or plain_state(self, message)
         # A thought without a signature is a summary for the reader. It goes back where Google's own tools
         # ran between the thoughts, so that their order stays.
         keeps_summaries = any(
@@ -315,6 +314,30 @@ class Gemini(Provider):
             parts.append({"functionResponse": response})
         return [{"role": "user", "parts": [*parts, *(part for result in results for part in result.after)]}]
 
+    # {"toolConfig": {"includeServerSideToolInvocations": true,
+    #   "functionCallingConfig": {"mode": "VALIDATED"}}}
+    # https://ai.google.dev/gemini-api/docs/tool-combination: since Gemini 3, on every turn, not on Vertex AI
+    def settings_for(self, request: Json) -> Json:
+        """Return the setting that Gemini asks for where its own tools stand beside functions."""
+        tools, model = request.get("tools") or (), request["model"]
+        is_mixed = any("function" in tool for tool in tools) and any("function" not in tool for tool in tools)
+        if not is_mixed or not model.startswith("gemini/") or not _since_3(model):
+            return {}
+        return {"toolConfig": {"includeServerSideToolInvocations": True}}
+
+    def with_fields(self, body: Json, fields: Json) -> Json:
+        """Return the body with fields; those of `toolConfig` stand beside lm15's."""
+        config = {**an_object(body.get("toolConfig")), **an_object(fields.get("toolConfig"))}
+        if config.get("includeServerSideToolInvocations"):
+            calling = an_object(config.get("functionCallingConfig"))
+            mode = calling.get("mode")
+            # AUTO is refused with this setting; VALIDATED, too, leaves the choice to the model.
+            config["functionCallingConfig"] = {
+                **calling,
+                "mode": "VALIDATED" if mode in (None, "AUTO") else mode,
+            }
+        return {**body, **fields, **({"toolConfig": config} if config else {})}
+
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
         signed = {
@@ -335,6 +358,12 @@ class Gemini(Provider):
         ]
         beside = {"provider_specific_fields": {"thought_signatures": texts[-1:]}} if texts else {}
         return {**message, **beside, "tool_calls": calls}
+
+    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
+        """Return the blocks of a turn that is text and then calls alone."""
+        said = [{"text": text}] if text else []
+        bare: list[Json] = [{"functionCall": {}} for _ in range(calls)]
+        return [*said, *bare]
 
     def is_call(self, block: Json) -> bool:
         """Return whether a part is a call."""

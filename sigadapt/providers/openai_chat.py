@@ -112,7 +112,9 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
             holds_more = True
             calls.append(_call(call))
     if "function_call" in message:
-        calls += _function_call(message["function_call"])
+        # Some servers send the same call in both forms.
+        known = [(name, arguments) for _, name, arguments in calls]
+        calls += (call for call in _function_call(message["function_call"]) if call[1:] not in known)
     text, thinking = message.get("content"), None
     if text and not isinstance(text, str):
         parts = content_parts(text)

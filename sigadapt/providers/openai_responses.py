@@ -3,9 +3,9 @@
 Sources: OpenAI's API reference (the response object, its output items, the streaming events) and recorded
 answers of OpenAI, DeepSeek and Bedrock's compatible API.
 
-Calls are `function_call` items and `custom_tool_call` items, whose arguments are free text; the id is the
-`call_id`. All other items (web, file and tool search, code interpreter, MCP, computer, shell and patch calls)
-stay in `Choice.raw`: the provider ran them, or they are not functions of the caller. Reasoning is the content
+Calls are `function_call` items, `custom_tool_call` items, whose arguments are free text, and the items of
+tools that the program runs (`openai_client_tools.py`); the id is the `call_id`. All other items (web and file
+search, code interpreter, MCP) stay in `Choice.raw`: the provider ran them. Reasoning is the content
 of the `reasoning` items, else their summary. A stream ends with the whole response; the events before it are
 used only if that response is missing or empty.
 
@@ -21,6 +21,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sigadapt.providers.openai_client_tools import (
+    client_call,
+    client_output,
+    is_client_call,
+    ran_by_xai,
+    sent_back,
+)
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -54,11 +61,11 @@ from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import (
     blocks_with_calls,
     name_of,
-    state_of_plain,
+    plain_state,
     text_of_arguments,
     written_text,
 )
-from sigadapt.schemas.json_values import Json, as_unicode, is_object
+from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "openai-responses"
 
@@ -71,6 +78,7 @@ _FINISH = {
 _UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
 _PARTS = {"text", "output_text", "refusal"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CUSTOM = ("custom_tool_call",)
 _ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 _TEXT_DELTAS = {  # the item's field, the part's type, the event's key for the part's position
     "response.output_text.delta": ("content", "output_text", "content_index"),
@@ -128,6 +136,8 @@ def _finish(body: Json) -> str | None:
 
 
 def _call(item: Json) -> RawCall:
+    if is_client_call(item):
+        return client_call(item)
     arguments = item.get(_ARGUMENTS[item["type"]])
     if item["type"] == "custom_tool_call":
         arguments = FreeText.of(arguments)
@@ -160,9 +170,9 @@ def _described(item: Json) -> Described:
     if kind == "function_call":
         more = "" if item.keys() <= _CALL_FIELDS else more_than(item, _CALL_FIELDS)
         return Described("call", more, _without(item, "arguments", "parsed_arguments"), {"type": kind})
-    if kind == "custom_tool_call":
+    if kind in _CUSTOM and not ran_by_xai(item):
         return Described("call", kind, _without(item, "input"), {"type": kind})
-    return Described(kind, kind or "an item without a type", item)
+    return Described("call" if is_client_call(item) else kind, kind or "an item without a type", item)
 
 
 def _without(item: Json, *keys: str) -> Json:
@@ -292,14 +302,15 @@ class OpenAIResponses(Provider):
     # https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
         """Return a turn as input items, in the order in which OpenAI sent them."""
-        said = [{"type": "output_text", "text": as_unicode(message.get("content") or "")}]
-        text = {"role": "assistant", "content": said}
-        known = state or state_of_plain(message, text, {"type": "function_call"})
+        known = state or plain_state(self, message)
         items: list[Json] = []
         for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
             sent = _input_item(block)
             if call is None:
                 items += [sent] if sent else []
+                continue
+            if is_client_call(sent):
+                items.append(sent_back(sent, call["id"]))
                 continue
             named = {"call_id": call["id"], "name": name_of(call)}
             if sent.get("type") == "custom_tool_call" or "custom" in call:
@@ -313,12 +324,20 @@ class OpenAIResponses(Provider):
     # https://platform.openai.com/docs/guides/function-calling#handling-function-calls
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
         """Return the results of a turn as items; each repeats the `caller` of its call."""
-        made = {item["call_id"]: item for item in turn if self.is_call(item)}
-        return [_output(result, made.get(result.id, {})) for result in results]
+        made = {item.get("call_id") or item.get("id"): item for item in turn if self.is_call(item)}
+        calls = [(result, made.get(result.id, {})) for result in results]
+        return [client_output(result, call) or _output(result, call) for result, call in calls]
+
+    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
+        """Return the blocks of a turn that is text and then calls alone."""
+        content = [{"type": "output_text", "text": text}]
+        said = [{"role": "assistant", "content": content}] if text else []
+        return [*said, *({"type": "function_call"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         """Return whether an item is a call."""
-        return kind_of(block) in _ARGUMENTS
+        kind = kind_of(block)
+        return is_client_call(block) or (kind in _ARGUMENTS and not (kind in _CUSTOM and ran_by_xai(block)))
 
     def is_thinking(self, block: Json) -> bool:
         """Return whether an item is reasoning."""

@@ -129,6 +129,8 @@ class Result(NamedTuple):
         value: the result as an object, for providers that take one.
         blocks: the provider's blocks inside the result, if it is not text alone.
         after: the blocks that follow the last result of the turn, because no result can hold them.
+        given: what the program gave, as JSON.
+        failed: whether it failed, in either case.
     """
 
     id: str
@@ -138,6 +140,8 @@ class Result(NamedTuple):
     value: Json
     blocks: Sequence[Json] | None = None
     after: Sequence[Json] = ()
+    given: Any = None
+    failed: bool = False
 
 
 ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
@@ -316,6 +320,14 @@ class Provider:
         """Return the fields of the body that the results of the conversation's last turn need."""
         return {}
 
+    def settings_for(self, request: Json) -> Json:  # noqa: ARG002
+        """Return the fields of the body that the tools of a canonical Request need together."""
+        return {}
+
+    def with_fields(self, body: Json, fields: Json) -> Json:
+        """Return the body that lm15 wrote with fields that lm15 has no place for."""
+        return {**body, **fields}
+
     def chat_message(self, message: Json, state: Json) -> Json:  # noqa: ARG002
         """Return a chat message with a turn's state where LiteLLM looks for it."""
         return message
@@ -323,6 +335,10 @@ class Provider:
     def row_for(self, placeholder: Json, row: Json) -> Json:  # noqa: ARG002
         """Return a row with what lm15 put on the placeholder in whose place it stands."""
         return row
+
+    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:  # noqa: ARG002
+        """Return the blocks of a turn that is text and then calls alone, as a state holds them."""
+        return []
 
     def is_call(self, block: Json) -> bool:  # noqa: ARG002
         """Return whether a block of a turn's state stands for a call."""

@@ -53,11 +53,11 @@ def _leads_to_nothing(provider: Provider, following: Sequence[Place]) -> bool:
     return not following or provider.is_thinking(following[-1][0])
 
 
-def state_of_plain(message: Json, text: Json, call: Json) -> Json:
-    """Return a turn of text and calls alone in the form of a state, given their blocks."""
+def plain_state(provider: Provider, message: Json) -> Json:
+    """Return a turn of text and calls alone in the form of a state."""
     calls: list[Json] = message.get("tool_calls") or []
-    texts = [text] if message.get("content") else []
-    return {"blocks": [*texts, *([call] * len(calls))], "ids": [each["id"] for each in calls]}
+    text = as_unicode(message.get("content") or "")
+    return {"blocks": provider.plain_blocks(text, len(calls)), "ids": [call["id"] for call in calls]}
 
 
 def name_of(call: Json) -> Any:

@@ -48,6 +48,14 @@ _EXPRESSION = re.compile(r"\s*(?:[+%*]|\.\w+\()|\s+['\"]")
 _PARTS = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
 
 
+class NoLiteral(ValueError):
+    """A text that is no literal, and the place up to which it was looked at."""
+
+    def __init__(self, reason: str, place: int) -> None:
+        super().__init__(reason)
+        self.place = place
+
+
 def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
     """Read the Python literal at a place and return it with the place behind it.
 
@@ -59,7 +67,7 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
     # forget to escape the quotes in it.
     at = _space(text, at)
     if level > _LEVELS:
-        raise ValueError("nested too deep")
+        raise NoLiteral("nested too deep", at)
     char = text[at : at + 1]
     if char in ("'", '"') and char:
         return _string(text, at, is_strict=is_strict)
@@ -72,7 +80,7 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
         return _number(number[0]), number.end()
     word = _WORD.match(text, at)
     if word is None or word[0] not in _CONSTANTS:
-        raise ValueError("not a literal")
+        raise NoLiteral("not a literal", at)
     return _CONSTANTS[word[0]], word.end()
 
 
@@ -96,7 +104,7 @@ def _string(text: str, at: int, *, is_strict: bool) -> tuple[str, int]:
     if text.startswith(quote * 3, at):
         end = text.find(quote * 3, at + 3)
         if end < 0:
-            raise ValueError("unterminated")
+            raise NoLiteral("unterminated", len(text))
         return text[at + 3 : end], end + 3
     parts, place, plain = list[str](), at + 1, _PARTS[quote]
     while place < len(text):
@@ -110,11 +118,11 @@ def _string(text: str, at: int, *, is_strict: bool) -> tuple[str, int]:
         elif is_strict or _AFTER_STRING.match(text, place + 1):
             return "".join(parts), place + 1
         elif _EXPRESSION.match(text, place + 1):
-            raise ValueError("an expression")
+            raise NoLiteral("an expression", place)
         else:
             parts.append(quote)
             place += 1
-    raise ValueError("unterminated")
+    raise NoLiteral("unterminated", len(text))
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:
@@ -149,7 +157,7 @@ def _sequence(text: str, at: int, close: str, level: int, *, is_strict: bool) ->
 
 def _comma(text: str, at: int) -> int:
     if not text.startswith(",", at):
-        raise ValueError("expected a comma")
+        raise NoLiteral("expected a comma", at)
     return _space(text, at + 1)
 
 
@@ -164,7 +172,7 @@ def _braces(text: str, at: int, level: int, *, is_strict: bool) -> tuple[Any, in
     while True:
         key, at = literal_at(text, at, level, is_strict=is_strict)
         if isinstance(key, (list, dict)) or not text.startswith(":", at := _space(text, at)):
-            raise ValueError("not a key")
+            raise NoLiteral("not a key", at)
         value, at = literal_at(text, at + 1, level, is_strict=is_strict)
         name = key if isinstance(key, str) else json.dumps(key)
         pairs.append((name, value))

@@ -169,6 +169,8 @@ class ToolCall(dspy.ToolCalls.ToolCall):
         """
         tools = decls_of(decls)
         flaw = tools.flaw_of(self.name, self.args)
+        if flaw is None and self.name not in tools:  # a tool in a provider's own words
+            return dict(self.args)
         bound = bound_arguments(tools[self.name], self.args) if flaw is None else flaw
         if isinstance(bound, Flaw):
             raise UnboundToolCall(refused(self, bound))

@@ -6,9 +6,11 @@ Every provider has its own, and new ones appear often. So they are recognised by
     function (OpenAI's Responses, Anthropic).
  b. All keys are those of Gemini's or Bedrock's own tools (`sources/dicts.py`).
 
-The provider itself runs them, so nothing here chooses them by name or validates their calls.
+Some of them the program runs all the same (`client_names`): a shell, a text editor, a screen. Their calls
+come under these names. No schema checks them, because the provider documents their arguments.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
@@ -24,9 +26,18 @@ _OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_decla
 }
 
 
+# https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#client-tools
+_OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
+# https://platform.openai.com/docs/guides/tools
+_OF_OPENAI = frozenset(
+    ("shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search")
+)
+_ASKING = {"mcp": ("mcp_approval_request",)}
+
+
 @dataclass(frozen=True)
 class NativeTool:
-    """A tool that its provider runs.
+    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise.
 
     Args:
         spec: the tool's entry in the provider's list of tools, kept as the same object.
@@ -44,6 +55,18 @@ class NativeTool:
     def kind(self) -> str:
         """The entry's `type`, or its first key if it has no type."""
         return str(self.spec.get("type") or next(iter(self.spec), ""))
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """The names under which calls come that the program has to run; empty if there are none."""
+        if _OF_CLAUDE.fullmatch(self.kind):
+            return (str(self.spec.get("name")),)
+        if self.kind == "tool_search" and self.spec.get("execution") != "client":
+            return ()
+        environment = self.spec.get("environment")
+        if isinstance(environment, dict) and cast("Json", environment).get("type") not in (None, "local"):
+            return ()  # a shell in a container, which OpenAI runs
+        return (self.kind,) if self.kind in _OF_OPENAI else _ASKING.get(self.kind, ())
 
     def to_openai(self) -> Json:
         """Return the entry in a new dict, otherwise unchanged."""
@@ -64,6 +87,8 @@ def is_native(source: object) -> TypeGuard[Json]:
     kind = known.get("type")
     if kind is None:
         return known.keys() <= PROVIDER_TOOL_KEYS
+    if kind in _OF_OPENAI:
+        return True
     if not isinstance(kind, str) or kind in _NOT_NATIVE or not _OF_FUNCTIONS.isdisjoint(known):
         return False
     return closest(kind.lower(), _NOT_NATIVE) is None

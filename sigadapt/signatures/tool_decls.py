@@ -256,9 +256,20 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
         """
         by_name = self.__dict__["by_name"]
         decl = by_name.get(name)
-        if decl is None:
-            return Flaw("unknown_tool", _unknown(name, list(by_name)))
-        return decl.flaw_of(args)
+        if decl is not None:
+            return decl.flaw_of(args)
+        if self.has_client_tool(name):
+            return None
+        return Flaw("unknown_tool", _unknown(name, list(by_name)))
+
+    def has_client_tool(self, name: str) -> bool:
+        """Return whether a tool in a provider's own words, which the program runs, is called by this name.
+
+        Example:
+            >>> ToolDecls([{"type": "bash_20250124", "name": "bash"}]).has_client_tool("bash")
+            True
+        """
+        return any(name in entry.client_names for entry in self.entries if isinstance(entry, NativeTool))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
         """Return this object, which is immutable; with `update={"tools": ...}`, a new one of those tools.

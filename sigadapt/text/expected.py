@@ -45,6 +45,8 @@ def begins_block(scan: Scan, at: int) -> bool:
 def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read what stands between the tags of a call and is no call: its first word may name the tool."""
     opening, closing = _BLOCKS.get(scan.expected, _NO_BLOCK)
+    if scan.text.endswith("[>[", 0, at):
+        return None  # MiniMax M3 writes a token before each tag
     begin, end = at + len(opening), scan.find(closing, at)
     if end < 0 or not begins_block(scan, at) or 0 <= scan.find(opening, begin) < end:
         return None

@@ -19,10 +19,10 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
-from sigadapt.text.quotations import fence_at
+from sigadapt.text.quotations import fence_at, run_of
 from sigadapt.text.reader import TextReading, read_text
 from sigadapt.text.scan import Scan
-from sigadapt.text.thinking import SILENT
+from sigadapt.text.thinking import CLOSER, SILENT
 
 _ENDS = frozenset("\n>]}▷")
 """Characters that end a line, a tag or a value."""
@@ -46,7 +46,10 @@ _HEADLESS_WORDS = ("to=", "assistantanalysis", "analysis", "assistantcommentary 
 _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\(|\Z)))")
 _ONLY_CLOSED = re.compile(r"</think(?:ing)?>\s*\Z")
 _MARK = "§"
-_SILENT_END = re.compile(rf"(?:{SILENT})[ \t]*\Z")  # whether a sentence goes on behind it is not known yet
+_LISTED_CALL = re.compile(r'\[\s*\{\s*"(?:name|tool_name|function|type|tool)"')
+_SILENT_END = re.compile(
+    rf"(?:{SILENT}|{CLOSER})[ \t]*\Z"
+)  # whether a sentence goes on behind it is not known yet
 _SETTLING = frozenset(" 0123456789=-(")
 
 
@@ -130,9 +133,9 @@ class TextGate:
             return at + 1 if self._is_settled(at) else None
         line = text.find("\n", at)
         if token.lastgroup == "code":
-            close = text.find(token[0], token.end())
-            if close >= 0 and (line < 0 or close < line) and not text.startswith("`", close + len(token[0])):
-                return close + len(token[0])
+            close = run_of(len(token[0])).search(text, token.end(), line if line >= 0 else len(text))
+            if close is not None and close.end() < len(text):  # the run may go on
+                return close.end()
             return token.end() if line >= 0 else None
         is_quote = token.lastgroup == "quote" and line >= 0 and not text.startswith(">>>", at)
         return line if is_quote else None
@@ -155,6 +158,8 @@ class TextGate:
         text = self._near
         if text[at] == "\n":
             return bool(text[at + 1 :].strip(" \t\n"))
+        if _LISTED_CALL.match(text, at):
+            return False
         seen = text[at : at + _LONGEST]
         if seen.startswith(("<|", "<｜")) or any(
             seen[: len(tag)] == tag[: len(seen)] for tag in self._grammar.before
@@ -186,9 +191,10 @@ class TextGate:
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""
         place = self._next_call()
-        if place == self._settled or _is_half_json(self._near[self._settled : place]):
-            return ""
         text = "".join(self._pieces)[: self._length - len(self._near) + place]
+        is_open = place == self._settled or _SILENT_END.search(text, max(0, len(text) - _LONGEST))
+        if is_open or _is_half_json(self._near[self._settled : place]):
+            return ""
         reading = self._read(text)
         if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
             return ""
@@ -196,7 +202,7 @@ class TextGate:
         if reading.text != text:
             # With a mark behind it, a reading shows whether it is still said, and the space before it.
             marked = self._read(f"{text}{_MARK}").text or ""
-            if not marked.endswith(_MARK) or _SILENT_END.search(text, max(0, len(text) - _LONGEST)):
+            if not marked.endswith(_MARK):
                 return ""
             said, self._lacks = marked[:-1], True
         passed = "".join(self._passed)
@@ -218,6 +224,8 @@ class TextGate:
             token = self._grammar.token.match(text, at)
             if opened(token) is not None if token else not self._is_settled(at):
                 return at
+            if token and token[0][0] == "`" and token.end() == len(text):
+                return at  # the run may go on
             if token and token.lastgroup == "fence" and _FENCED_CALL.match(text, at):
                 fence = fence_at(Scan(text), at)
                 if fence is not None and fence.end == len(text):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sigadapt.text.scan import Scan
+from sigadapt.text.thinking import is_mention
 
 _RUN = re.compile(r"`+|~+")
 _LONGEST_RUN = 32
@@ -59,7 +60,8 @@ def fence_at(scan: Scan, at: int) -> Fence | None:
 
 
 @lru_cache(maxsize=_LONGEST_RUN)
-def _run_of(size: int) -> re.Pattern[str]:
+def run_of(size: int) -> re.Pattern[str]:
+    """Return a pattern of a run of so many backticks and no more."""
     return re.compile(rf"(?<!`)`{{{size}}}(?!`)")
 
 
@@ -67,20 +69,22 @@ def _code_end(scan: Scan, at: int, end: int) -> int:
     """Return the place behind inline code on one line; behind its backticks if nothing closes them."""
     # Markdown lets code go on over lines. Then a stray backtick would pair with one in a call further down,
     # which would be lost; the reader sees backticks directly around a call by itself.
-    close = scan.search(_run_of(end - at), end) if end - at <= _LONGEST_RUN else None
+    close = scan.search(run_of(end - at), end) if end - at <= _LONGEST_RUN else None
     line = scan.search(_LINE_END, end)
     return close.end() if close and line and close.start() < line.start() else end
 
 
 def _html_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind an HTML element or comment; `end`, the opening tag's, if nothing closes it."""
+    """Return the place behind an HTML element or comment; `end`, the opening tag's, if it is only named."""
     tag = _TAG.match(scan.text, at)
     if tag is None:
         close = scan.find("-->", end)
-        return close + 3 if close >= 0 else end
+        return close + 3 if close >= 0 else len(scan.text)
     close, again = scan.find(f"</{tag[1]}", end), scan.find(f"<{tag[1]}", end)
-    if close < 0 or 0 <= again < close:  # the element is only mentioned here
+    if again >= 0 and (close < 0 or again < close):
         return end
+    if close < 0:
+        return end if is_mention(scan.text, at, end) else len(scan.text)
     behind = scan.find(">", close)
     return behind + 1 if behind >= 0 else len(scan.text)
 

@@ -31,6 +31,7 @@ _BEFORE = 160  # characters before a call that are searched for the beginning of
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "‘": "’"}  # noqa: RUF001
+_CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
 
 
@@ -367,13 +368,16 @@ class _Reader:
 
     def _is_quoted(self, low: int, high: int) -> bool:
         """Return whether quotation marks or backticks stand directly around a call and its tags."""
+        if _CUT_MARKUP.match(self.text, self.scan.space(high)):
+            high = len(self.text)  # an answer that was cut off may end in a quotation
         run = _BACKTICKS.search(self.text, max(0, low - 34), low)
         if run is not None:
             behind = high + self.text.startswith(" ", high)
-            return self.text.startswith(run[1], behind) and not self.text.startswith(
-                "`", behind + len(run[1])
-            )
-        return low > 0 and self.text[high : high + 1] == _QUOTES.get(self.text[low - 1], "none")
+            end = behind + len(run[1])
+            closes = self.text.startswith(run[1], behind) and not self.text.startswith("`", end)
+            return closes or high == len(self.text)
+        mark = _QUOTES.get(self.text[low - 1]) if low else None
+        return mark is not None and (self.text.startswith(mark, high) or high == len(self.text))
 
     def _is_mention(self, low: int, high: int) -> bool:
         """Return whether a sentence about calls goes on behind a call: it shows one, and makes none."""

@@ -9,6 +9,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from sigadapt.schemas.written_values import NoLiteral, literal_at
+
 _DECODE = json.JSONDecoder(strict=False).raw_decode
 _SPACE = re.compile(r"\s*")
 _TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
@@ -114,6 +116,20 @@ class Scan:
                 if end < rest:
                     return value, at + end
             size *= 16
+
+    def literal_at(self, at: int, *, is_strict: bool = False) -> tuple[Any, int]:
+        """Read the Python literal at a place.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        try:
+            value, end = literal_at(self.text, at, is_strict=is_strict)
+        except NoLiteral as error:
+            self.charge((error.place - at) // 8 + 1)
+            raise
+        self.charge((end - at) // 8 + 1)
+        return value, end
 
     def members_at(self, at: int) -> Members:
         """Read the JSON object whose brace stands at a place, member by member."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
 from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream, choices_from_response
-from sigadapt.providers.gemini_arguments import whole_arguments
+from sigadapt.providers.stream_parts import whole_arguments
 
 BODY: Json = {
     "candidates": [

@@ -192,7 +192,7 @@ HOSTED: list[Json] = [
         "server_label": "s",
         "output": "x",
     },
-    {"type": "tool_search_call", "id": "ts", "call_id": "call_9", "execution": "client", "arguments": {}},
+    {"type": "tool_search_call", "id": "ts", "call_id": None, "execution": "server", "arguments": {}},
     {"type": "hologram", "arguments": "{}"},
 ]
 

@@ -62,8 +62,17 @@ class Calling:
 
     def take(self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]) -> tuple[Reading, bool]:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
-        if not self.reads_text or reading.calls or not reading.text:
+        if not self.reads_text or reading.calls:
             return reading, False
+        if not reading.text:
+            # A server whose parser missed the end of a thought leaves the answer in its thinking.
+            thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
+            if not ended:
+                return reading, False
+            left = with_calls_of_text(
+                reading._replace(text=answer, reasoning=thought), schemas(), **self.reads
+            )
+            return (left, True) if left.calls else (reading, False)
         found = with_calls_of_text(reading, schemas(), **self.reads)
         return found, bool(found.calls)
 

@@ -64,7 +64,7 @@ class NativeRows(NamedTuple):
         if waiting:
             key = next(key for key in _LISTS if key in body)
             body = {**body, key: list(self._rows(body[key], waiting))}
-        return {**(self.beside or {}), **body, **(self.fields or {})}
+        return self.provider.with_fields({**(self.beside or {}), **body}, self.fields or {})
 
     def _rows(self, written: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
         for row in written:
@@ -116,7 +116,10 @@ def _result(row: Json, route: Route) -> Result:
     failed = row["is_error"] and route.marks_failed_results
     value = result_object(row["result"]) if route.results_as_objects else {}
     blocks, after = row.get("blocks") or None, row.get("after", ())
-    return Result(row["tool_call_id"], row["name"], text, failed, value, blocks, after)
+    given = row["result"].value if row.get("result") is not None else row["content"]
+    return Result(
+        row["tool_call_id"], row["name"], text, failed, value, blocks, after, given, row["is_error"]
+    )
 
 
 def _sendable(rows: list[Json]) -> list[Json]:

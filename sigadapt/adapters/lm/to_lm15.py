@@ -50,8 +50,11 @@ def to_lm15(request: Request, route: Route) -> Lm15Request:
         tools=tools.typed,
         config=_with(config, {} if tools.native is None else {"tools": tools.native}),
     )
-    fields = _choice_fields(request, route)
-    return Lm15Request(typed, native_rows(groups, route, {**(fields or {}), **alone} or None))
+    provider = None if route.as_chat else provider_of(route.dialect)
+    chosen = _choice_fields(request, route) or {}
+    needed = provider.settings_for(dict(request)) if provider and request.get("tools") else {}
+    fields = {**chosen, **{key: {**chosen.get(key, {}), **needed[key]} for key in needed}}
+    return Lm15Request(typed, native_rows(groups, route, {**fields, **alone} or None))
 
 
 def _with(config: lm15.Config, native: dict[str, Any]) -> lm15.Config:

@@ -90,6 +90,11 @@ def lowered(request: Request, route: Route) -> Lowered:
             request = _signed(request, route, changes)
     if not plain:
         request = _without_searches(request, route, changes)
+    wire = provider_of(route.dialect) if route.client == "lm15" else None
+    needed = wire.settings_for(dict(request)) if wire is not None else {}
+    if needed:
+        why = f"these tools are taken together only with a setting, which is sent: {compact(needed)}"
+        changes.append(Change("/tools", "lowered", why))
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:
         changes.append(Change("", "lowered", caveat))

@@ -247,8 +247,11 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
             return None
     text = text_of_parts(parts) if len(names) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
-    if text is not None and text not in whole and _squeezed(text) not in _squeezed(whole):
-        return None
+    if text is not None and text not in whole:
+        # Commentary may stand behind the answer, so that each text is looked for by itself.
+        texts = [part.text for part in parts if part.type in {"text", "refusal"}]
+        if not all(_squeezed(each) in _squeezed(whole) for each in texts):
+            return None
     return _until_stop(reading, text)
 
 

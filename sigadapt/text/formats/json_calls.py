@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
 from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut
-from sigadapt.schemas.written_values import literal_at
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Members, Scan
 
@@ -244,9 +243,8 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
     if not is_python and scan.expected:
         return None  # the prompt asked for JSON
     try:
-        value, end = literal_at(scan.text, at, is_strict=not is_python)
+        value, end = scan.literal_at(at, is_strict=not is_python)
     except ValueError:
-        scan.charge(len(scan.text) - at)
         return None
     made = cast("Json", value) if isinstance(value, dict) else {}
     name = next((tools.name_of(made[key]) for key in NAMES if key in made), None)

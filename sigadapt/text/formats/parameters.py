@@ -46,6 +46,7 @@ class Tags:
         breaks: whether a line break before the closing tag is markup even where none stands behind the
             opening one.
         prefix: what the group `prefix` of an opening tag must be; None where tags have no prefix.
+        tag_end: what each tag ends with.
     """
 
     parameter: re.Pattern[str]
@@ -55,6 +56,7 @@ class Tags:
     call: re.Pattern[str] | None = None
     breaks: bool = False
     prefix: str | None = None
+    tag_end: str = ">"
 
     def opens(self, tag: re.Match[str] | None) -> bool:
         """Return whether an opening tag is there, and one of these tags."""
@@ -79,7 +81,7 @@ def read(
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
     args, place, whole = parameters_at(scan, place, schema, mine)
-    if whole is None or _ends_open(scan, place):
+    if whole is None or _ends_open(scan, place, mine.tag_end):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
@@ -90,9 +92,9 @@ def read(
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
-def _ends_open(scan: Scan, at: int) -> bool:
+def _ends_open(scan: Scan, at: int, tag_end: str) -> bool:
     """Return whether the text ends at a place, or in a tag that begins there."""
-    return at == len(scan.text) or (scan.text[at] == "<" and scan.find(">", at) < 0)
+    return at == len(scan.text) or (scan.text[at] == "<" and scan.find(tag_end, at) < 0)
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
@@ -252,6 +254,7 @@ _KIMI_K3 = Tags(
     "<|close|>call<|sep|>",
     _goes_on(r"<\|open\|>argument"),
     re.compile(_ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"),
+    tag_end="<|sep|>",
 )
 
 

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.schemas.written_values import literal_at
 from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
@@ -23,7 +22,7 @@ from sigadapt.text.scan import Scan
 
 _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
 _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
-_KEY = re.compile(r"\s*(?P<key>[^\W\d](?:[\w-]|\\_){0,127})\s*=(?!=)")
+_KEY = re.compile(r"\s*(?P<key>(?:[^\W\d]|\\_)(?:[\w-]|\\_){0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
 _CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|;?\s*\Z))")
 _BEHIND_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t]*(?:#[^\n]*)?(?:\n|\Z))")
@@ -53,16 +52,15 @@ def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tupl
         if key is None and not unpacks:
             break
         try:
-            value, place = literal_at(scan.text, key.end() if key else place + 2)
-        except (ValueError, RecursionError):
-            scan.charge((len(scan.text) - at) // 4)
+            value, place = scan.literal_at(key.end() if key else place + 2)
+        except ValueError:
             place = key.end() if key else place
             break
         mark = _NEXT.match(scan.text, place)
         if mark is None:
             break
         if key is not None:
-            pairs.append((key["key"].replace("\\_", "_"), value))
+            pairs.append((key["key"], value))
         elif is_object(value):
             pairs.extend(value.items())
         else:
@@ -70,9 +68,22 @@ def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tupl
             break
         place = scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
     else:
-        scan.charge((place - at) // 8)
+        if "\\_" in head[0] or any("\\_" in key for key, _ in pairs):
+            pairs = [(key.replace("\\_", "_"), _unescaped(value)) for key, value in pairs]
         return TextCall(name, object_of(pairs)), place + 1
     return _broken(scan, at, head, name, place, is_sure=is_sure)
+
+
+def _unescaped(value: Any) -> Any:
+    """Return a value without Markdown's backslashes: who escapes the names of a call escapes all of it."""
+    if isinstance(value, str):
+        return value.replace("\\_", "_")
+    if is_array(value):
+        return [_unescaped(item) for item in value]
+    if not is_object(value):
+        return value
+    pairs = value.pairs if isinstance(value, RepeatedKeys) else value.items()
+    return object_of([(_unescaped(key), _unescaped(item)) for key, item in pairs])
 
 
 def _broken(
@@ -120,7 +131,7 @@ def calls_at(
 def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
     """Read a call that is written as a string, whose quotes may be the call's own, or missing at its end."""
     try:
-        value, end = literal_at(scan.text, at)
+        value, end = scan.literal_at(at)
         call = call_at(Scan(str(value)), 0, tools)
     except ValueError:
         value, end, call = "", at, None

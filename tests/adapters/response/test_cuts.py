@@ -93,6 +93,26 @@ def own() -> Iterator[Sample]:
     message = {"role": "assistant", "tool_plan": "Look.", "tool_calls": calls}
     yield Sample("cohere body", "cohere", {"id": "x", "finish_reason": "TOOL_CALL", "message": message}, [])
     yield Sample("cohere stream", "cohere", None, list(cohere_events(calls)))
+    said = {"type": "model_output", "content": [{"type": "text", "text": "Let me look."}]}
+    steps = [
+        {"type": "function_call", "id": f"c{n}", "name": f"tool_{n}", "arguments": args}
+        for n, args in enumerate(ARGS)
+    ]
+    body = {"object": "interaction", "status": "requires_action", "steps": [said, *steps]}
+    yield Sample("interaction body", "gemini-interactions", body, [])
+    yield Sample("interaction stream", "gemini-interactions", None, list(interaction_events(steps)))
+
+
+def interaction_events(steps: list[Json]) -> Iterator[Json]:
+    for index, step in enumerate(steps):
+        start = {key: step[key] for key in step if key != "arguments"}
+        text = json.dumps(step["arguments"])
+        yield {"event_type": "step.start", "index": index, "step": start}
+        for piece in (text[:3], text[3:]):
+            delta = {"type": "arguments_delta", "arguments": piece}
+            yield {"event_type": "step.delta", "index": index, "delta": delta}
+        yield {"event_type": "step.stop", "index": index}
+    yield {"event_type": "interaction.completed", "interaction": {"status": "requires_action"}}
 
 
 def bedrock_events(uses: list[Json]) -> Iterator[Json]:
@@ -155,15 +175,20 @@ LISTS: dict[str, tuple[str | int, ...]] = {
     "openai-responses": ("output",),
     "anthropic": ("content",),
     "gemini": ("candidates", 0, "content", "parts"),
+    "gemini-interactions": ("steps",),
     "ollama": ("message", "tool_calls"),
     "bedrock-converse": ("output", "message", "content"),
     "cohere": ("message", "tool_calls"),
 }
 HOLDERS: dict[str, Callable[[Json], tuple[Any, str]]] = {
     "openai-chat": lambda item: (at(item, "function"), "arguments"),
-    "openai-responses": lambda item: (item if item.get("type") == "function_call" else None, "arguments"),
+    "openai-responses": lambda item: (
+        item if item.get("type") == "function_call" or item.get("execution") == "client" else None,
+        "arguments",
+    ),
     "anthropic": lambda item: (item if item.get("type") == "tool_use" else None, "input"),
     "gemini": lambda item: (at(item, "functionCall"), "args"),
+    "gemini-interactions": lambda item: (item if item["type"] == "function_call" else None, "arguments"),
     "ollama": lambda item: (at(item, "function"), "arguments"),
     "bedrock-converse": lambda item: (at(item, "toolUse"), "input"),
     "cohere": lambda item: (at(item, "function"), "arguments"),
@@ -180,6 +205,7 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
     "anthropic": lambda event: [(event.get("delta"), "partial_json")],
     "bedrock-converse": lambda event: [(at(event, "contentBlockDelta", "delta", "toolUse"), "input")],
     "cohere": lambda event: [(at(event, "delta", "message", "tool_calls", "function"), "arguments")],
+    "gemini-interactions": lambda event: [(event.get("delta"), "arguments")],
 }
 
 
@@ -189,6 +215,8 @@ def ended_at_limit(body: Json, dialect: str) -> None:
         body["choices"][0]["finish_reason"] = "length"
     elif dialect == "openai-responses":
         body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    elif dialect == "gemini-interactions":
+        body["status"] = "incomplete"
     elif dialect == "gemini":
         body["candidates"][0]["finishReason"] = "MAX_TOKENS"
     else:

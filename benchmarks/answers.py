@@ -1,0 +1,180 @@
+"""Read 24,800 recorded answers of 20 public models, judge them, and write docs/answers.md.
+
+The answers, the questions and the right calls are those of the Berkeley Function-Calling Leaderboard
+(`SIGADAPT_CORPUS`, folder `answers`). How many are right as the benchmark's own decoder for a model reads
+them stands in the data; how many are right as sigadapt reads them is counted here.
+"""
+
+import gzip
+import json
+import os
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sigadapt import Choice, ToolCall, ToolDecls, choice_from_text
+from sigadapt.schemas.json_values import is_array, is_object
+
+PAGE = Path(__file__).parent.parent / "docs" / "answers.md"
+HEAD = """# What public models write
+
+Written by `python3 tasks.py answers` from {answers:,} recorded answers of {models} public models to the
+Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
+ShishirPatil/gorilla, Apache 2.0). The models were prompted to write calls, and each answer is a text. It is
+read by `choice_from_text(text, tools)`, without settings and without the name of the model.
+
+The leaderboard has a decoder for each model. *Theirs* counts what is right as that decoder reads it, *here*
+what is right as sigadapt reads it. An answer to a question with right calls is right if its calls are these
+and no others. In 240 questions none of the tools helps: an answer is right if it has no call.
+
+| model | right calls of 1,000: theirs | here | right silences of 240: theirs | here |
+| --- | ---: | ---: | ---: | ---: |
+"""
+REST = """
+Reading all of them takes {seconds:.0f} seconds on one core.
+
+Of what their decoders read rightly, sigadapt does not read {missed:,} of {reach:,}:
+
+| why | answers |
+| --- | ---: |
+{rows}
+
+- A fence with words beside it is a quotation: what a model shows is not what it calls. Only a fence that is
+  the whole answer holds calls.
+- A variable's name or an expression is no value: such a call is a bad call with its text. The leaderboard's
+  decoder takes the name for a string.
+- The other values are those that the right answers of the corpus do not list.
+
+Silences differ where a model writes a call that their decoder cannot read, which counts as silence there.
+
+What this measures is reading. It says nothing about how well a model calls tools through sigadapt's prompt,
+and nothing about native calling.
+"""
+_REASONS = {
+    "quoted": "a fence with words beside it",
+    "bad": "a bad call: a variable, an expression or broken arguments",
+    "other": "other values or other calls",
+    "none": "no call found",
+}
+
+
+class Tally(NamedTuple):
+    """What came of one model's answers: right calls and silences, theirs and ours."""
+
+    model: str
+    their_calls: int
+    calls: int
+    their_silences: int
+    silences: int
+
+
+def flat(name: str) -> str:
+    """Return a name as providers take it: with underscores in the place of dots and spaces."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+
+
+def same(value: Any, right: Any) -> bool:
+    """Return whether a value is a right one; texts are compared without case and punctuation."""
+    if isinstance(value, str) and isinstance(right, str):
+        bare = [re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"') for text in (value, right)]
+        return bare[0] == bare[1]
+    if isinstance(value, bool) or isinstance(right, bool):
+        return value is right
+    if is_array(value) and is_array(right):
+        pairs = zip(value, right, strict=False)
+        return len(value) == len(right) and all(_any_of(one, other) for one, other in pairs)
+    if is_object(value) and is_object(right):
+        return _has(value, right)
+    return value == right
+
+
+def _any_of(value: Any, right: Any) -> bool:
+    several: list[Any] = right if is_array(right) and not is_array(value) else [right]
+    return any(same(value, each) for each in several)
+
+
+def _has(args: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Return whether arguments are right: each is one of the values listed, and only optional ones lack."""
+    lists: dict[str, list[Any]] = {
+        key: values if is_array(values) else [values] for key, values in right.items()
+    }
+    return all(
+        key in lists and any(same(value, each) for each in lists[key]) for key, value in args.items()
+    ) and all(key in args or "" in values for key, values in lists.items())
+
+
+def is_right(calls: list[ToolCall], right: list[dict[str, Any]]) -> bool:
+    """Return whether calls are the right ones, in any order."""
+    left = list(calls)
+    for each in right:
+        ((name, args),) = each.items()
+        fitting = next((c for c in left if flat(c.name) == flat(name) and _has(c.args, args)), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+    return not left
+
+
+def reason(text: str, choice: Choice, calls: list[ToolCall]) -> str:
+    """Return why an answer that their decoder reads rightly is not right here."""
+    if "```" in text and not calls:
+        return "quoted"
+    if choice.tool_calls is not None and choice.tool_calls.invalid:
+        return "bad"
+    return "other" if calls else "none"
+
+
+def measure(folder: Path) -> tuple[list[Tally], Counter[str], float]:
+    """Read every answer; return a tally for each model, why answers were missed, and the seconds it took."""
+    questions = json.loads(gzip.decompress((folder / "questions.json.gz").read_bytes()))
+    decls: dict[tuple[str, bool], ToolDecls] = {}
+    tallies, reasons, seconds = list[Tally](), Counter[str](), 0.0
+    for line in gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).decode().splitlines():
+        model = json.loads(line)
+        theirs, right = set(model["right"]), Counter[str]()
+        for key, text in model["answers"].items():
+            tools = questions[key]["tools"]
+            # The leaderboard sends flat names where a provider takes no dots.
+            is_dotted = any(tool["name"] in text for tool in tools)
+            if (key, is_dotted) not in decls:
+                named = tools if is_dotted else [{**tool, "name": flat(tool["name"])} for tool in tools]
+                decls[key, is_dotted] = ToolDecls(named)
+            begin = time.process_time()
+            choice = choice_from_text(text, decls[key, is_dotted])
+            seconds += time.process_time() - begin
+            calls = list(choice.tool_calls or ())
+            if key.startswith("relevance"):
+                right["silences"] += not calls
+            elif is_right(calls, questions[key]["gold"]):
+                right["calls"] += 1
+            elif key in theirs:
+                reasons[reason(text, choice, calls)] += 1
+            right["reach"] += key in theirs and not key.startswith("relevance")
+        scored: dict[str, list[int]] = model["scored"]
+        their_calls = sum(counts[0] for kind, counts in scored.items() if kind != "relevance")
+        silent = scored.get("relevance", [0])[0]
+        tallies.append(Tally(model["model"], their_calls, right["calls"], silent, right["silences"]))
+        reasons["reach"] += right["reach"]
+    return tallies, reasons, seconds
+
+
+def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
+    """Write the page."""
+    total = Tally("**all**", *(sum(column) for column in zip(*(each[1:] for each in tallies), strict=True)))
+    rows = "".join(f"| {' | '.join(map(str, each))} |\n" for each in [*tallies, total])
+    missed = {key: count for key, count in reasons.items() if key != "reach"}
+    why = "\n".join(f"| {words} | {missed.get(key, 0):,} |" for key, words in _REASONS.items())
+    head = HEAD.format(answers=1_240 * len(tallies), models=len(tallies))
+    sums = {"seconds": seconds, "missed": sum(missed.values()), "reach": reasons["reach"], "rows": why}
+    return head + rows + REST.format(**sums)
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    PAGE.write_text(page(*measure(Path(os.environ["SIGADAPT_CORPUS"], "answers"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

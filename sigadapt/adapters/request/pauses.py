@@ -1,0 +1,43 @@
+"""A turn that its provider paused goes back as it came, and what then comes belongs to the same turn.
+
+Anthropic pauses a long turn of its own tools with the stop reason `pause_turn`, and goes on with it when it
+gets the turn back, with the same tools.
+Source: https://docs.anthropic.com/en/docs/build-with-claude/handling-stop-reasons#pause_turn
+"""
+
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.messages import assistant_message
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import Reading, Route
+from sigadapt.providers.reading import in_paragraphs, joined
+from sigadapt.signatures.calls import Turn
+
+
+def can_go_on(reading: Reading, route: Route) -> bool:
+    """Return whether a turn is paused, and all of it is at hand to be sent back."""
+    held = reading.state
+    is_whole = held is not None and held["dialect"] == route.dialect and not route.as_chat
+    return reading.finish == "pause" and is_whole and not reading.calls
+
+
+def with_paused_turn(request: Request, reading: Reading) -> Request:
+    """Return the request with the paused turn behind it."""
+    turn = Turn(text=reading.text, reasoning=reading.reasoning, state=reading.state)
+    going_on: Request = {
+        **request,
+        "messages": [*request["messages"], assistant_message((), turn, turn.text)],
+    }
+    return going_on
+
+
+def whole_turn(before: Reading, latest: Reading) -> Reading:
+    """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
+    held = before.state or {}
+    provider = provider_of(held["dialect"])
+    plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
+    then = latest.state or {"blocks": plain}
+    return latest._replace(
+        text=in_paragraphs([before.text, None, latest.text]),
+        reasoning=joined([before.reasoning, latest.reasoning]),
+        state={**held, **then, "blocks": [*held["blocks"], *then["blocks"]]},
+    )

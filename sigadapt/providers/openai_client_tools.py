@@ -1,0 +1,138 @@
+"""Tools in OpenAI's own words that the program runs: their calls, and the items that answer them.
+
+| tool | item of a call | item of its result |
+|---|---|---|
+| `shell` (local) | `shell_call` | `shell_call_output` |
+| `local_shell` | `local_shell_call` | `local_shell_call_output` |
+| `apply_patch` | `apply_patch_call` | `apply_patch_call_output` |
+| `computer`, `computer_use_preview` | `computer_call` | `computer_call_output` |
+| `tool_search` with `execution: client` | `tool_search_call` | `tool_search_output` |
+| `mcp`, for an approval | `mcp_approval_request` | `mcp_approval_response` |
+
+A call has the name of its tool's type; the name of an approval is `mcp_approval_request`. Its arguments are
+what OpenAI documents: an action, an operation, or what an approval is asked for. Items of tools that OpenAI
+ran itself (a shell in a container, a search of its own) are no calls. Nor are xAI's searches, which come as
+calls of custom tools. Sources: the types of OpenAI's SDK 2.54, and xAI's guide to `x_search`; read on
+2026-11-22.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sigadapt.providers.provider import RawCall, Result
+from sigadapt.providers.reading import an_object, is_text, kind_of, objects
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, is_array, is_object
+
+APPROVAL = "mcp_approval_request"
+_NAMES = {
+    "shell_call": "shell",
+    "local_shell_call": "local_shell",
+    "apply_patch_call": "apply_patch",
+    "computer_call": "computer",
+    "tool_search_call": "tool_search",
+    APPROVAL: APPROVAL,
+}
+_XAI_OWN = frozenset(
+    ("x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch", "view_x_video", "view_image")
+)
+
+
+def is_client_call(item: Json) -> bool:
+    """Return whether an item is a call that the program has to run or to answer."""
+    kind = kind_of(item)
+    if kind == "shell_call":
+        # {"environment": {"type": "container_reference", "container_id": "cntr_1"}}: OpenAI ran it
+        return an_object(item.get("environment")).get("type") in (None, "local")
+    return kind in _NAMES and (kind != "tool_search_call" or item.get("execution") == "client")
+
+
+def ran_by_xai(item: Json) -> bool:
+    """Return whether a call of a custom tool is a step of a search that xAI ran itself."""
+    # {"type": "custom_tool_call", "call_id": "xs_1", "name": "x_keyword_search", "input": "{...}"}
+    return item.get("name") in _XAI_OWN or str(item.get("call_id")).startswith("xs_")
+
+
+# {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"], "timeout_ms": 1000}}
+# {"type": "apply_patch_call", "call_id": "call_1", "operation": {"type": "create_file", "path": "a", ...}}
+# {"type": "computer_call", "call_id": "call_1", "action": {"type": "click", "x": 1, "y": 2, ...}}
+# {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "crm"}
+def client_call(item: Json) -> RawCall:
+    """Return the id, name and arguments of an item for which `is_client_call` holds."""
+    kind = kind_of(item)
+    if kind == APPROVAL:
+        asked = parse_arguments(str(item.get("arguments")))
+        arguments = asked if is_object(asked) else item.get("arguments")
+        held: Json = {key: item[key] for key in ("server_label", "name") if key in item}
+        return (item.get("id"), _NAMES[kind], {**held, "arguments": arguments})
+    if kind == "computer_call":
+        # The `computer` of newer models sends several actions at once.
+        several = is_array(item.get("actions"))
+        sent: Any = {"actions": item["actions"]} if several else item.get("action")
+        checks = objects(item.get("pending_safety_checks"))
+        if checks and is_object(sent):
+            sent = {**sent, "pending_safety_checks": checks}
+        return (item.get("call_id"), "computer" if several else "computer_use_preview", sent)
+    key = {"apply_patch_call": "operation", "tool_search_call": "arguments"}.get(kind, "action")
+    return (item.get("call_id"), _NAMES[kind], item.get(key))
+
+
+def sent_back(item: Json, call_id: str) -> Json:
+    """Return the item of a call as it goes back: with all that came, under the call's id."""
+    return item if kind_of(item) == APPROVAL else {**item, "call_id": call_id}
+
+
+def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  (one for each item)
+    """Return the item that answers the item of a call; None if it is no call of such a tool.
+
+    Example:
+        >>> result = Result("call_1", "shell", "a.txt", False, {})
+        >>> client_output(result, {"type": "shell_call", "call_id": "call_1"})["output"]
+        [{'stdout': 'a.txt', 'stderr': '', 'outcome': {'type': 'exit', 'exit_code': 0}}]
+    """
+    kind = kind_of(call)
+    if not is_client_call(call):
+        return None
+    answer: Json = {"type": f"{kind}_output", "call_id": result.id}
+    given = an_object(result.given)
+    if kind == "shell_call":
+        limit = an_object(call.get("action")).get("max_output_length")
+        beside = {} if limit is None else {"max_output_length": limit}
+        return {**answer, "output": given.get("output") or _shell_output(result), **beside}
+    if kind == "local_shell_call":
+        return {"type": answer["type"], "id": result.id, "output": result.text}
+    if kind == "apply_patch_call":
+        return {**answer, "status": "failed" if result.failed else "completed", "output": result.text}
+    if kind == "tool_search_call":
+        tools = objects(given.get("tools", result.given))
+        status = {"execution": "client", "status": "completed"}
+        return {"type": "tool_search_output", "call_id": result.id, **status, "tools": tools}
+    if kind == "computer_call":
+        return {**answer, **_screenshot(result, given)}
+    # Approvals fail closed: anything but a clear yes is a no.
+    approve = not result.failed and (result.given is True or given.get("approve") is True)
+    reason = given.get("reason") if given else result.text if not approve else None
+    response: Json = {
+        "type": "mcp_approval_response",
+        "approval_request_id": call.get("id"),
+        "approve": approve,
+    }
+    return {**response, "reason": reason} if is_text(reason) else response
+
+
+def _shell_output(result: Result) -> Sequence[Json]:
+    if is_array(result.given) and all(is_object(part) and "outcome" in part for part in result.given):
+        return objects(result.given)
+    outcome = {"type": "exit", "exit_code": int(result.failed)}
+    if result.failed:
+        return [{"stdout": "", "stderr": result.text, "outcome": outcome}]
+    return [{"stdout": result.text, "stderr": "", "outcome": outcome}]
+
+
+def _screenshot(result: Result, given: Json) -> Json:
+    images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
+    if not images:
+        return {"output": given.get("output") or {"type": "computer_screenshot", "image_url": result.text}}
+    shot = {key: images[0][key] for key in ("image_url", "file_id") if key in images[0]}
+    checks = {key: given[key] for key in ("acknowledged_safety_checks",) if key in given}
+    return {"output": {"type": "computer_screenshot", **shot}, **checks}

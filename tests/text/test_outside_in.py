@@ -1,0 +1,275 @@
+"""Quoted, nested and cut markup: no call comes out of a value, a thought or a quotation."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import CORPUS
+
+from benchmarks.answers import measure
+from sigadapt import choice_from_text
+from sigadapt.text.formats import FORMATS, named
+from sigadapt.text.gate import TextGate
+from sigadapt.text.layout import Layout
+from sigadapt.text.reader import read_text
+from sigadapt.text.scan import Scan
+
+
+def tool(name: str, *keys: str) -> dict[str, Any]:
+    properties = {key: {"type": "string"} for key in keys}
+    return {
+        "name": name,
+        "parameters": {"type": "object", "properties": properties, "required": list(keys)},
+    }
+
+
+TOOLS = [tool("write_file", "path", "content"), tool("get_weather", "city"), tool("now")]
+SCHEMAS = {each["name"]: each["parameters"] for each in TOOLS}
+FIELD = '[[ ## calls ## ]]\n{"name": "get_weather", "args": {"city": "Paris"}}\n[[ ## completed ## ]]'
+MARKUP = [
+    *(each.example for each in FORMATS),
+    FIELD,
+    "</tool_call>",
+    "<think>",
+    "</think>",
+    "```",
+    "~~~",
+    "`",
+]
+FENCED = [each for each in FORMATS if each.name != "gemma3-tool-code"]  # which is a fence itself
+SAYABLE = [each for each in FORMATS if each.say is not None]
+WRITERS = [each.name for each in SAYABLE]
+markup = st.lists(st.sampled_from([*MARKUP, "words ", "\n"]), min_size=1, max_size=4).map("".join)
+
+
+def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
+    return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, FORMATS, **how).calls]
+
+
+@settings(max_examples=300, deadline=None)
+@given(content=markup, writer=st.sampled_from(WRITERS))
+def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
+    """text-calls: Markup inside of a value is a value."""
+    (form,) = named([writer])
+    args = {"path": "a.md", "content": content}
+    assert form.say is not None
+    choice = choice_from_text(form.say([("write_file", args)], SCHEMAS), TOOLS)
+    calls = choice.tool_calls
+    assert calls is not None
+    assert [(call.name, call.args) for call in calls] == [("write_file", args)]
+
+
+def quoted(text: str) -> list[str]:
+    indented = "".join(f"    {line}" for line in text.splitlines(keepends=True))
+    listed = "".join(f"   {line}" for line in f"`````xml\n{text}\n`````".splitlines(keepends=True))
+    return [
+        f"The form:\n\n`````\n{text}\n`````\n\nThat is all.",
+        f"The form:\n\n~~~~~text\n{text}\n~~~~~\n\nThat is all.",
+        f"1. The form:\n\n{listed}\n\n2. Done.",
+        f"The form:\n\n{indented}\n\nThat is all.",
+        f"Write this:\n\n<pre><code>{text}</code></pre>\n\nDone.",
+        "They write:\n\n" + "\n".join(f"> {line}" for line in text.splitlines()) + "\n\nDone.",
+        json.dumps({"answer": f"They write {text}"}),
+    ]
+
+
+@pytest.mark.parametrize("example", [*(each.example for each in FORMATS), FIELD])
+def test_no_call_comes_out_of_a_quotation(example: str) -> None:
+    """text-calls: Prose, code and examples are no calls."""
+    layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
+    for text in quoted(example):
+        assert calls_in(text) == []
+        for form in WRITERS:
+            assert calls_in(text, undeclared=True, expected=form, layout=layout) == []
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_a_cut_makes_no_other_call(each: Any) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    properties = {"city": {"type": "string"}}
+    optional = [{"name": "get_weather", "parameters": {"type": "object", "properties": properties}}]
+    for end in range(len(each.example)):
+        calls = choice_from_text(each.example[:end], optional).tool_calls
+        assert [call.args for call in calls or ()] in ([], [{"city": "Paris"}]), each.example[:end]
+    for text in (*quoted(each.example)[:5], f"Look: <!-- {each.example} -->"):
+        for end in range(0, len(text) * ("```" not in each.example), 3):
+            calls = choice_from_text(text[:end], optional).tool_calls
+            assert [call.name for call in calls or ()] == [], text[:end]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
+)
+def test_no_call_comes_out_of_a_thought(thought: str) -> None:
+    """text-calls: A call in closed thinking is only thought of."""
+    layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
+    text = f"<think>{thought}</think>No."
+    prompted: dict[str, Any] = {"undeclared": True, "expected": "hermes", "layout": layout}
+    for how in ({}, prompted):
+        reading = read_text(text, SCHEMAS, FORMATS, **how)
+        assert (reading.calls, reading.text) == ([], "No.")
+
+
+@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_every_format_is_read_whatever_was_asked_for(each: Any, form: str) -> None:
+    """prompted-calling: A call in words."""
+    schemas = {"get_weather": SCHEMAS["get_weather"]}
+    reading = read_text(each.example, schemas, FORMATS, undeclared=True, expected=form)
+    [(_, call)] = reading.calls
+    assert (call.name, reading.text) == ("get_weather", None)
+    args = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
+    assert args == {"city": "Paris"}
+
+
+PIECES = [
+    *MARKUP,
+    "Let me look. ",
+    "\n",
+    "\n\n",
+    " ",
+    "a > b",
+    "[1]",
+    "{x}",
+    "Paris (France) is",
+    "<b>",
+    "今天",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
+def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
+    """streaming: Held text that is no call is shown."""
+    gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS, FORMATS).text or ""
+    shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
+    rest = gate.rest(said)
+    # A closing tag, or Harmony's headers without tokens, may show later that all before it was thought.
+    assert "".join((shown + rest).split()) == "".join(said.split()) or any(
+        mark in text for mark in ("</think>", "<think>")
+    )
+
+
+# Work, counted and not timed
+
+
+class CountingScan(Scan):
+    """A text whose reading is counted."""
+
+    spent = 0
+
+    def charge(self, characters: int) -> None:
+        CountingScan.spent += characters + 1
+
+
+GROWING = [
+    " ",
+    "\n",
+    "{",
+    "}",
+    "[",
+    '"',
+    "`",
+    "``` ",
+    "~~~\n",
+    "x",
+    "> ",
+    ">>> a\n",
+    "<code>",
+    "<p:invoke name='now'>",
+]
+
+
+def grown() -> Iterator[str]:
+    yield from GROWING
+    for each in FORMATS:
+        yield each.example
+        yield each.example[: len(each.example) // 2]
+        yield each.example.split("get_weather")[0] or "get_weather"
+
+
+@pytest.mark.parametrize("piece", list(dict.fromkeys(grown())))
+def test_work_grows_with_length(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """text-calls: Hostile text ends."""
+    monkeypatch.setattr("sigadapt.text.reader.Scan", CountingScan)
+    work = list[int]()
+    for size in (4_000, 32_000):
+        CountingScan.spent = 0
+        choice_from_text(f'<tool_call>{{"name": "get_weather", "arguments": {{"city": "{piece * 9}', TOOLS)
+        choice_from_text(piece * (size // len(piece)), TOOLS)
+        work.append(CountingScan.spent)
+    assert work[1] <= 10 * work[0] + 100_000
+
+
+@pytest.mark.parametrize("each", FENCED, ids=lambda each: each.name)
+def test_a_fence_that_is_the_whole_answer_holds_calls(each: Any) -> None:
+    """text-calls: A fence that is the whole answer holds calls."""
+    fence = "`````"
+    choice = choice_from_text(f"{fence}\n{each.example}\n{fence}", TOOLS)
+    assert [(call.name, call.args) for call in choice.tool_calls or ()] == [
+        ("get_weather", {"city": "Paris"})
+    ]
+    assert choice.text is None
+    assert choice_from_text(f"So:\n{fence}\n{each.example}\n{fence}", TOOLS).tool_calls is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The model ends with <|endoftext|> or <|im_end|>, as its template says.",
+        "It closes its thoughts with [/THINK]. Then it answers.",
+        "Then comes <|end|>, and then <|call|>.",
+        "I cut the </think> tag off.",
+        "A header is <|start|>assistant<|channel|>final<|message|>, in short.",
+    ],
+)
+def test_tokens_in_a_sentence_are_its_words(text: str) -> None:
+    """text-calls: Tokens in a sentence are its words."""
+    choice = choice_from_text(text, TOOLS)
+    assert (choice.text, choice.reasoning, choice.tool_calls) == (text, None, None)
+    tagged = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+    behind = choice_from_text(f"{tagged}\n{text}", TOOLS)
+    assert [call.name for call in behind.tool_calls or ()] == ["now"]
+
+
+TWICE = [
+    '<tool_call>{"name": "get_weather", "arguments": {"city": "x", "city": "y"}}</tool_call>',
+    '<tool_call>{"name": "get_weather", "arguments": {"city": "x"}, "parameters": {"city": "y"}}</tool_call>',
+    '<tool_call>{"name": "get_weather", "name": "now", "arguments": {"city": "x"}}</tool_call>',
+    '{"name": "get_weather", "arguments": {"city": "x"}, "arguments": {"city": "y"}}',
+    "<function=get_weather><parameter=city>x</parameter><parameter=city>y</parameter></function>",
+    '<invoke name="now"><parameter name="x">1</parameter><parameter name="x">2</parameter></invoke>',
+    "[get_weather(city='x', city='y')]",
+    "[get_weather(city={'a': 1, 'a': 2})]",
+    '<|tool_call>call:get_weather{city:<|"|>x<|"|>,city:<|"|>y<|"|>}<tool_call|>',
+    '[TOOL_CALLS]get_weather[ARGS]{"city": "x", "city": "y"}',
+]
+
+
+@pytest.mark.parametrize("text", TWICE)
+def test_nothing_wins_silently(text: str) -> None:
+    """text-calls: Nothing wins silently."""
+    calls = choice_from_text(text, TOOLS).tool_calls
+    assert calls is not None
+    assert (len(calls), [bad.code for bad in calls.invalid]) == (0, ["duplicate_key"])
+
+
+def test_a_budget_that_is_spent_says_so() -> None:
+    """text-calls: A budget that is spent says so."""
+    calls = choice_from_text('<tool_call>{"name": "now"}</tool_call>' * 1_005, TOOLS).tool_calls
+    assert calls is not None
+    [bad] = calls.invalid
+    assert (len(calls), bad.name, bad.code) == (1_000, None, "malformed_call")
+
+
+@pytest.mark.skipif(CORPUS is None, reason="the answers are those of the corpus")
+def test_answers_of_public_models_are_read() -> None:
+    """text-calls: Answers of public models are read."""
+    tallies, reasons, _ = measure(Path(str(CORPUS), "answers"))
+    assert sum(reasons.values()) - reasons["reach"] < 0.02 * reasons["reach"]
+    assert sum(each.calls for each in tallies) > 15_400
