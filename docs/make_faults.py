@@ -279,7 +279,7 @@ def raised(error: Exception) -> str:
     if calls is None:
         return f"error {code(error.code)}, the text in it: {kept(error.choice.text)}"
     bad = ", ".join(code(one.code) + (f" at {code(one.path)}" if one.path else "") for one in calls.invalid)
-    return f"error {bad}" + (f", the good calls in it: {listed(calls)}" if calls else "")
+    return f"error {bad}" + (f", the good calls in it: {listed(calls)}" if len(calls) else "")
 
 
 def returned(case: Case | Ending, given: Any) -> str:

@@ -158,7 +158,7 @@ def test_text_that_was_cut_off_is_a_bad_call(wire: str, engine: str):
     """tool-call-outputs: The text of a custom call that was cut off is kept."""
     with LoopbackProvider([ANSWERS[wire]("print(", finish=CUT[wire])]) as provider:
         out = ask(provider, wire, engine)
-    assert not out.calls
+    assert len(out.calls) == 0
     assert [(bad.code, bad.arguments) for bad in out.calls.invalid] == [("truncated", "print(")]
 
 

@@ -465,11 +465,10 @@ def nested(levels: int) -> Any:
         5,
         [1],
         {"type": "x", "a": nested(300)},
-        {"type": "x", "a": "\ud83d"},
         {"type": "x", "a": [0.5] * 200_000},
         {"type": "x", "a": float("nan")},
     ],
-    ids=["number", "list", "deep", "half a pair", "large", "nan"],
+    ids=["number", "list", "deep", "large", "nan"],
 )
 @pytest.mark.parametrize("name", list(BLOCKS))
 def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:

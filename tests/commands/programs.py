@@ -45,8 +45,8 @@ def broken() -> None:
     raise AssertionError
 
 
-TWO_TITLED = [
-    Tool.model_validate({"name": name, "title": name.title(), "inputSchema": {"type": "object"}})
+TWO_WITH_META = [
+    Tool.model_validate({"name": name, "_meta": {"titled": name.title()}, "inputSchema": {"type": "object"}})
     for name in ("one", "two")
 ]
 

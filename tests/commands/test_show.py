@@ -92,10 +92,10 @@ def test_every_change_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]
 
 def test_changes_that_differ_in_their_tool_alone_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: What was renamed, lowered or dropped is told with its reason."""
-    places = [*("--tools", "commands.programs:TWO_TITLED"), "-m", "openai/gpt-4o-mini"]
+    places = [*("--tools", "commands.programs:TWO_WITH_META"), "-m", "openai/gpt-4o-mini"]
     assert main(["show", ASSIST, *places]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "title" in line and "dropped" in line]
-    assert line.startswith("  dropped /tools/*/title (2 times): ")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "_meta" in line and "dropped" in line]
+    assert line.startswith("  dropped /tools/*/_meta (2 times): ")
 
 
 def test_every_part_is_weighed(capsys: Any) -> None:

@@ -25,6 +25,9 @@ from sigadapt.signatures.tool_decls import CanonicalTools
 
 _ITSELF = frozenset({"type", "function", "custom"})
 _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchema", "response_json_schema"})
+# What MCP has for who shows and approves tools. No model reads it, so nothing is lost where it stays behind.
+# Source: Model Context Protocol, 2025-11-25, "Tool".
+_FOR_CLIENTS = frozenset({"title", "annotations", "execution", "icons"})
 _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
 _AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
@@ -78,7 +81,7 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
         name = route.result_schema if key in _RESULT_SCHEMAS else key
         if key in _ITSELF or name in route.fields:
             sent[name] = value
-        else:
+        elif key not in _FOR_CLIENTS:
             why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
             losses.append(Loss(pointer([number, key]), "dropped", why))
     return sent

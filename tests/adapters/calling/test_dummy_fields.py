@@ -292,3 +292,4 @@ def test_a_model_as_argument_is_one_for_the_tool() -> None:
             out: Any = dspy.Predict(Many)(**TOOLS)
         (made,) = out.calls.tool_calls
         assert dspy.Tool(find)(**made.args) == f"{Query.__name__} t 1"
+        assert made.execute([find]) == f"{Query.__name__} t 1"

@@ -28,12 +28,17 @@ REFUSALS = {
     "TGI": (422, "Tool error: function calling is not supported by this model"),
     "Bedrock": (400, "This model doesn't support tool use."),
     "a gateway": (400, "`tools` are not supported for this model"),
+    "LiteLLM": (
+        400,
+        "litellm.UnsupportedParamsError: perplexity does not support parameters: ['tools'], for model=sonar.",
+    ),
     "LM Studio": (400, "The template of this model does not support tools"),
 }
 OTHERS = {
     "a bad schema": (400, "Invalid schema for function 'get_weather': missing type"),
     "a forced choice": (400, "tool_choice 'required' is not supported by this server"),
     "a choice by itself": (400, "this model does not support tool_choice"),
+    "LiteLLM, a choice": (400, "openai does not support parameters: ['tool_choice'], for model=m."),
     "parallel calls": (400, "this model does not support parallel tool calls"),
     "streaming": (400, "This model doesn't support tool use in streaming mode."),
     "too long": (400, "context length exceeded"),

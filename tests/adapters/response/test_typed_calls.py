@@ -90,7 +90,7 @@ def test_a_call_without_a_name(name: Any, sent: Any) -> None:
     calls = typed(("a", name, sent))
     (bad,) = calls.invalid
     assert (bad.code, bad.id, bad.name, bad.arguments) == ("missing_name", "a", None, arguments_of(sent)[0])
-    assert not calls
+    assert len(calls) == 0
 
 
 def test_the_objects_are_those_that_validation_makes() -> None:
