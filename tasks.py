@@ -48,11 +48,12 @@ DEMO_SHOWS = (
 # The independent checks, each of which must hold whole.
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
-    *("safe.py", "text.py"),
+    *("safe.py", "text.py", "answers.py", "ends.py", "talk.py"),
 )
 # Where the project decided otherwise than a check: how much of it holds all the same.
-# wire.py joins texts that other blocks separate without the blank line that a Choice has, in 15 answers.
-DECIDED_OTHERWISE = {"wire.py": "532 of 547 hold"}
+# wire.py joins texts that other blocks separate without the blank line that a Choice has, in 15 answers, and in
+# one it does not count a tool search that the client runs as a call.
+DECIDED_OTHERWISE = {"wire.py": "531 of 547 hold"}
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
 

@@ -27,6 +27,7 @@ from sigadapt.providers import PROVIDERS, ROUTES
 from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.rendering import rendered_answer
 from sigadapt.signatures.tool_decls import ToolDecls
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
@@ -157,7 +158,7 @@ def read(
     else:
         say(f"{found.kind}{f' of {found.wire}' if found.wire else ''}", "dim")
         for choice in found.choices:
-            console().print(choice)
+            console().print(rendered_answer(choice, checked=decls is not None).rich())
         if decls is None:
             say("The calls are not checked against tools; --tools module:name does that.")
     if any(calls.invalid for calls in found.calls):

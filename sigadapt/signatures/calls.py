@@ -161,6 +161,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
                 than arguments that fit it.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> from pathlib import Path
             >>> def read(path: Path) -> str: ...
             >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
@@ -222,6 +223,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
                 sent it.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> [request] = calls.awaiting_confirmation(decls)
@@ -249,6 +251,7 @@ class ToolCall(dspy.ToolCalls.ToolCall):
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> result = calls.awaiting_confirmation(decls)[0].rejected("Too expensive.")
@@ -586,6 +589,7 @@ class ToolCalls(dspy.ToolCalls):
             becomes `schema_mismatch`, with the path.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})])
             >>> calls.validated(ToolDecls([])).invalid[0].code
             'unknown_tool'
@@ -614,6 +618,7 @@ class ToolCalls(dspy.ToolCalls):
             ToolCalls whose `.tool_calls` are all calls in order, the bad ones as `RefusedToolCall`s.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})]).validated(ToolDecls([]))
             >>> calls.handed_on()[0]
             <unknown_tool: rm_rf({})>
@@ -643,6 +648,7 @@ class ToolCalls(dspy.ToolCalls):
                 raises, or returns neither a boolean nor a Confirmation.
 
         Example:
+            >>> from sigadapt import ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> request = calls.awaiting_confirmation(decls)[0]

@@ -87,13 +87,13 @@ def rendered_decls(decls: Any) -> Rendered:
     return Rendered(title, ("tool", "description", "parameters", "bytes"), _bounded(rows, entries))
 
 
-def rendered_answer(choice: Any, error: Exception | None = None) -> Rendered:
+def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
     """Return what is shown of a Choice, or of the error that carries it."""
     said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
     lines = [(label, text) for label, text in said if text]
     calls = choice.tool_calls
     # Only an adapter checks calls against declarations; `choice_from_response` knows none.
-    good = "unchecked" if error is None else "ok"
+    good = "ok" if checked or error is not None else "unchecked"
     table = Rendered("") if calls is None else rendered_calls(calls, good=good)
     title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
     if error is not None:

@@ -131,14 +131,21 @@ class TextGate:
         token = self._grammar.token.match(text, at)
         if token is None:
             return at + 1 if self._is_settled(at) else None
-        line = text.find("\n", at)
         if token.lastgroup == "code":
-            close = run_of(len(token[0])).search(text, token.end(), line if line >= 0 else len(text))
-            if close is not None and close.end() < len(text):  # the run may go on
-                return close.end()
-            return token.end() if line >= 0 else None
+            return self._behind_code(token)
+        line = text.find("\n", at)
         is_quote = token.lastgroup == "quote" and line >= 0 and not text.startswith(">>>", at)
         return line if is_quote else None
+
+    def _behind_code(self, opener: re.Match[str]) -> int | None:
+        """Return the place behind inline code, or behind backticks that open none; None if they may."""
+        line = self._near.find("\n", opener.start())
+        close = run_of(len(opener[0])).search(
+            self._near, opener.end(), line if line >= 0 else len(self._near)
+        )
+        if close is not None and close.end() < len(self._near):  # the run may go on
+            return close.end()
+        return opener.end() if line >= 0 else None
 
     def _behind_field(self, at: int) -> int | None:
         """Return the place behind the mark of an output field; None if there is none, or it holds markup."""
@@ -223,6 +230,8 @@ class TextGate:
             at = first.start()
             token = self._grammar.token.match(text, at)
             if opened(token) is not None if token else not self._is_settled(at):
+                return at
+            if token and token.lastgroup == "code" and self._behind_code(token) is None:
                 return at
             if token and token[0][0] == "`" and token.end() == len(text):
                 return at  # the run may go on

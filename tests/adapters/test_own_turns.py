@@ -167,7 +167,8 @@ def test_any_mixture_goes_back_as_it_came(wire: tuple[str, Wire], data: st.DataO
 
 
 def texts_of(name: str, blocks: list[Json]) -> Iterator[str]:
-    for block in blocks:
+    """The texts of a turn; what is marked as commentary stands before the answer."""
+    for block in sorted(blocks, key=lambda each: each.get("phase") != "commentary"):
         if name == "responses" and block["type"] == "message":
             yield from (part.get("text") or part["refusal"] for part in block["content"])
         elif name == "gemini" and not block.get("thought"):
