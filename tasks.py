@@ -51,8 +51,8 @@ CONFORMANCE = (
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py"),
 )
 # Where the project decided otherwise than a check: how much of it holds all the same.
-# wire.py joins texts that other blocks separate without the blank line that a Choice has (15 answers), and does
-# not count a tool search that the client runs as a call (one).
+# wire.py glues texts that other blocks separate, where a Choice has a blank line (15 answers), and does not
+# count a tool search that the client runs as a call (one).
 DECIDED_OTHERWISE = {"wire.py": "531 of 547 hold"}
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
