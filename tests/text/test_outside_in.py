@@ -206,6 +206,19 @@ def test_work_grows_with_length(piece: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert work[1] <= 10 * work[0] + 100_000
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", list(dict.fromkeys(grown())))
+def test_a_megabyte_takes_ten_times_the_work_of_a_tenth(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """text-calls: Hostile text ends."""
+    monkeypatch.setattr("sigadapt.text.reader.Scan", CountingScan)
+    work = list[int]()
+    for size in (100_000, 1_000_000):
+        CountingScan.spent = 0
+        choice_from_text(piece * (size // len(piece)), TOOLS)
+        work.append(CountingScan.spent)
+    assert work[1] <= 11 * work[0] + 10_000
+
+
 @pytest.mark.parametrize("each", FENCED, ids=lambda each: each.name)
 def test_a_fence_that_is_the_whole_answer_holds_calls(each: Any) -> None:
     """text-calls: A fence that is the whole answer holds calls."""
