@@ -115,9 +115,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
-    field = options.reasoning_field(model)
-    if field and route.dialect == CHAT.name:
-        route = replace(route, replays_reasoning=field)
+    if options.replay_reasoning and route.dialect == CHAT.name:
+        route = replace(route, replays_reasoning=options.reasoning_field(model) or route.replays_reasoning)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
@@ -174,7 +173,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
 def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
     """Return the answer of the whole turn: one that its provider paused is sent back until it ends."""
     for count in range(1, prepared.call.adapter.options.max_pauses + 1):
-        if not can_go_on(answer.reading, prepared.route):
+        if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
         going_on = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
         why = f"the provider paused its turn; it is sent back as it came ({count})"

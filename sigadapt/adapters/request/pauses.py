@@ -14,10 +14,10 @@ from sigadapt.signatures.calls import Turn
 
 
 def can_go_on(reading: Reading, route: Route) -> bool:
-    """Return whether a turn is paused, and all of it is at hand to be sent back."""
+    """Return whether all of a paused turn is at hand to be sent back."""
     held = reading.state
     is_whole = held is not None and held["dialect"] == route.dialect and not route.as_chat
-    return reading.finish == "pause" and is_whole and not reading.calls
+    return is_whole and not reading.calls
 
 
 def with_paused_turn(request: Request, reading: Reading) -> Request:
