@@ -74,7 +74,6 @@ def test_a_shell_completes_verbs_and_values(words: str, offered: str, tmp_path: 
 
 def test_the_completion_script_is_printed() -> None:
     """command-line: A shell completes verbs and values."""
-    # The name of the shell is given; without one, the parents of this process would be asked.
     shown = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="sigadapt")
     assert "_SIGADAPT_COMPLETE" in shown.output
 
