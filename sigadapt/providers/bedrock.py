@@ -19,7 +19,6 @@ from sigadapt.providers.provider import (
     SIGNED_ID,
     CutOff,
     JsonText,
-    Malformed,
     Provider,
     Reading,
     Route,
@@ -36,6 +35,7 @@ from sigadapt.providers.reading import (
     json_text,
     mark_last_cut_off,
     one_call_each,
+    with_reported_call,
 )
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import Blocks
@@ -53,9 +53,6 @@ _FINISH = {
     "content_filtered": "content_filter",
     "malformed_model_output": "error",
 }
-# Converse reports a call that it could not parse as a stop reason, without the call's text.
-# https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-_MALFORMED = {"malformed_tool_use"}
 _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
 
 
@@ -144,8 +141,9 @@ class BedrockConverse(Provider):
         calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
         if ends_in(blocks, _is_call):
             calls = mark_last_cut_off(calls, finish)
-        if finish in _MALFORMED:
-            calls.append((None, None, Malformed(finish)))
+        # Converse says nothing of such a call but the stop reason.
+        # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+        calls = with_reported_call(calls, finish, None)
         return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
 
     def is_event(self, event: Json) -> bool:

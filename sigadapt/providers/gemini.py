@@ -25,7 +25,6 @@ from sigadapt.providers.provider import (
     ANY,
     NO_SUBSET,
     CutOff,
-    Malformed,
     Provider,
     RawCall,
     Reading,
@@ -47,6 +46,7 @@ from sigadapt.providers.reading import (
     objects,
     one_call_each,
     state,
+    with_reported_call,
 )
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import whole_arguments
@@ -73,9 +73,6 @@ _FINISH = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"), "error"),
 }  # fmt: skip
-# Gemini withholds such a call and describes it in `finishMessage`: "Malformed function call: print(...".
-# https://ai.google.dev/api/generate-content#FinishReason
-_MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
 _SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`content_parts`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
@@ -96,9 +93,9 @@ def _candidate(candidate: Json) -> Reading:
         calls = mark_last_cut_off(calls, finish)
     says_no_more = finish in ("content_filter", "error")
     why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
-    # A call that Gemini did not expect may be there as well: it is judged like any other.
-    if finish in _MALFORMED and (not calls or finish == "MALFORMED_FUNCTION_CALL"):
-        calls.append((None, None, Malformed(why or finish)))
+    # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
+    # https://ai.google.dev/api/generate-content#FinishReason
+    calls = with_reported_call(calls, finish, why)
     text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
     return Reading(text, thinking, calls, finish, state(NAME, map(_described, parts)), why)

@@ -28,7 +28,6 @@ from sigadapt.providers.provider import (
     CutOff,
     FreeText,
     JsonText,
-    Malformed,
     Provider,
     RawCall,
     Reading,
@@ -36,6 +35,7 @@ from sigadapt.providers.provider import (
     Route,
 )
 from sigadapt.providers.reading import (
+    MALFORMED_CALLS,
     Described,
     an_object,
     calls_of,
@@ -51,6 +51,7 @@ from sigadapt.providers.reading import (
     ran_itself,
     state,
     text_of,
+    with_reported_call,
 )
 from sigadapt.providers.result_blocks import chat_block, chat_text
 from sigadapt.providers.stream_parts import fold
@@ -69,9 +70,8 @@ _FINISH = {
     "network_error": "error",  # Zhipu
 }
 # What providers behind a gateway say, where its finish reason is only "stop".
-_MALFORMED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "malformed_tool_use"}
 _NATIVE = {
-    **{each: each for each in _MALFORMED},
+    **{each: each for each in MALFORMED_CALLS},
     **dict.fromkeys(("MAX_TOKENS", "max_tokens", "max_output_tokens", "length"), "length"),
     **dict.fromkeys(
         ("error", "abort", "insufficient_system_resource", "OTHER", "MALFORMED_RESPONSE"), "error"
@@ -134,8 +134,7 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     if "provider_specific_fields" in choice or "native_finish_reason" in choice or "error" in choice:
         finish, why = _native_end(choice, finish)
         calls = mark_last_cut_off(calls, finish)
-        if finish in _MALFORMED:
-            calls.append((None, None, Malformed(why or finish)))
+        calls = with_reported_call(calls, finish, why)
     if not holds_more and _MORE.isdisjoint(message):
         return Reading(text, thinking, calls, finish, None, why)
     calls = [call for call in calls if not ran_itself(call[0])]

@@ -16,7 +16,7 @@ also have `fields`, what the body of the next request needs for this turn (Anthr
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard, cast
 
-from sigadapt.providers.provider import CutOff, JsonText, RawCall
+from sigadapt.providers.provider import CutOff, JsonText, Malformed, RawCall
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     Json,
@@ -31,6 +31,12 @@ from sigadapt.schemas.repeated_keys import decode
 
 MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""
+
+WITHHELD_CALLS = frozenset(("MALFORMED_FUNCTION_CALL", "malformed_tool_use"))
+"""Finish reasons of an answer whose call the provider withholds: Gemini's and Bedrock's."""
+
+MALFORMED_CALLS = WITHHELD_CALLS | {"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
+"""Finish reasons that report a call as unreadable, also behind a gateway."""
 
 _CUTTING = {"length", "content_filter", "refusal", "error"}
 
@@ -230,6 +236,18 @@ def finish_word(value: Any, canonical: Mapping[str, str]) -> str | None:
     if isinstance(value, str):
         return canonical.get(value) or value[:] or None  # the slice makes an SDK's enum member a plain str
     return None
+
+
+def with_reported_call(calls: list[RawCall], finish: str | None, why: str | None) -> list[RawCall]:
+    """Return the calls, and behind them the one that the provider reports as unreadable, if it does.
+
+    Example:
+        >>> with_reported_call([], "MALFORMED_FUNCTION_CALL", "Malformed function call: now(")
+        [(None, None, Malformed(message='Malformed function call: now('))]
+    """
+    # A call that Gemini did not expect may be there as well: it is judged like any other.
+    is_missing = finish in WITHHELD_CALLS or (finish in MALFORMED_CALLS and not calls)
+    return [*calls, (None, None, Malformed(why or str(finish)))] if is_missing else calls
 
 
 def details_in(value: Any) -> str | None:
