@@ -224,7 +224,7 @@ def test_litellm_keeps_the_word_of_a_malformed_call() -> None:
 def test_a_gateway_reports_no_call_twice() -> None:
     """response-choice: A call that the provider could not read is a bad call."""
     call = {"id": "c1", "type": "function", "function": {"name": "rm_rf", "arguments": "{}"}}
-    native = {"provider_specific_fields": {"native_finish_reason": "UNEXPECTED_TOOL_CALL"}}
+    native: Json = {"provider_specific_fields": {"native_finish_reason": "UNEXPECTED_TOOL_CALL"}}
     choice = sigadapt.choice_from_response(chat({"content": None, "tool_calls": [call]}, **native))
     assert choice.tool_calls is not None
     assert [call.id for call in choice.tool_calls.in_order()] == ["c1"]
