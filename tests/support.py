@@ -10,7 +10,7 @@ import dspy
 from hypothesis import strategies as st
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls
+from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.commands.check import ROUTE_NAMES
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
@@ -61,6 +61,17 @@ class Ask(dspy.Signature):
 
 
 # A tool, and calls of it
+
+
+class Talk(dspy.Signature):
+    """Answer."""
+
+    question: str | None = dspy.InputField(default=None)
+    tools: ToolDecls = dspy.InputField()
+    history: dspy.History | None = dspy.InputField(default=None)
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
 
 
 def get_weather(city: str, days: int = 3) -> str:

@@ -5,10 +5,10 @@ from typing import Any
 
 import dspy
 import pytest
-from support import lm_of
+from support import Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.testing import Answer, LoopbackProvider
 
 ONE = ToolCall(id="t1", name="look_up", args={"city": "Paris"})
@@ -19,17 +19,6 @@ STRAY = [
     {"question": "hi", "answer": "hello"},
     {"results": ToolResults.of(ToolCalls(tool_calls=[ONE]), ["18 C"])},
 ]
-
-
-class Talk(dspy.Signature):
-    """Answer."""
-
-    question: str | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def look_up(city: str) -> str:

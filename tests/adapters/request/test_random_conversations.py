@@ -11,26 +11,16 @@ import dspy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support import Talk
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults, trim_history
+from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults, trim_history
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.orphans import healed
 from sigadapt.schemas.json_values import is_array, is_object
 
 Rows = list[dict[str, Any]]
 ADAPTERS = [sigadapt.ChatAdapter(), sigadapt.JSONAdapter(), sigadapt.XMLAdapter()]
-
-
-class Talk(dspy.Signature):
-    """Answer."""
-
-    question: str | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def accepted(rows: Rows) -> None:
