@@ -254,7 +254,7 @@ class Anthropic(Provider):
     #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
     # Thinking must precede the call that it led to, unchanged:
     # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
-    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
         known = state or plain_state(self, message)
         blocks: list[Json] = []
@@ -270,7 +270,7 @@ class Anthropic(Provider):
 
     # {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "18 C"}]}
     # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one row; a result repeats the `toolset_name` of its call."""
         made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
         content: list[Json] = []
@@ -366,7 +366,7 @@ def _names_of_own(message: Json) -> Iterator[str]:
         yield "citations"
 
 
-def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG001
+def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002
     tool = {
         "name": function["name"],
         "description": function["description"],
@@ -377,7 +377,7 @@ def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG0
     return {**tool, **fields}
 
 
-def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def block_of(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block; None if Claude takes no such part.
 
     Example:

@@ -157,7 +157,7 @@ class GeminiInteractions(Provider):
         """Return whether a step is a thought."""
         return kind_of(block) == "thought"
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:  # noqa: ARG002
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of the steps that only this wire takes."""
         yield from filter(None, (_described(step).more for step in state["blocks"]))
         yield from state.get("lost", ())
