@@ -34,8 +34,8 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.reading import (
     Described,
     an_object,
-    arguments_in,
     content_parts,
+    decoded,
     ends_in,
     finish_word,
     in_paragraphs,
@@ -129,7 +129,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, sent = call.get("partialArgs"), arguments_in(call, "args")
+    partials, sent = call.get("partialArgs"), decoded(call.get("args"))
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         sent = [sent, partials] if sent else whole_arguments(objects(partials))
@@ -197,7 +197,6 @@ class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
-    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a generateContent response."""

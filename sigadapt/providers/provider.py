@@ -270,9 +270,6 @@ class Provider:
     name: str
     """The wire format's name, as in `choice_from_response(..., dialect=)`."""
 
-    arguments_as_objects = False
-    """Whether calls hold their arguments decoded; then a body has to be searched for repeated keys."""
-
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
 

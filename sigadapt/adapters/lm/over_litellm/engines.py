@@ -130,7 +130,7 @@ class _WithState:
         for text in self._bodies:
             provider = provider_in(text)
             if provider is not None:
-                kept = response_with_raw_body(provider, text, lambda body: parse(body, request), error)
+                kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if kept is not None:
                     return kept
         raise error
@@ -140,9 +140,9 @@ class _WithState:
         parse = cast("Any", super())._response  # noqa: SLF001
         try:
             return _without_nulls(parse(raw, request), raw)
-        except Exception as error:
+        except Exception:
             text = json.dumps(plain(raw))
-            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request), error)
+            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
             if kept is None:
                 raise
             return kept
