@@ -24,6 +24,7 @@ import jiter
 import orjson
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
@@ -38,6 +39,7 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers.reading import an_object
 from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import decode
@@ -154,8 +156,11 @@ class _Wrapped:
         except Exception as error:
             kept = response_with_raw_body(self._provider, _text(http), of_body, error)
             if kept is None:
+                refuse_error(json_in(http.body), self._provider, error)
                 raise
             return kept
+        if is_empty(response):
+            refuse_error(json_in(http.body), self._provider)
         if self._provider.arguments_as_objects and _repeats_a_key(http.body):
             return response_with_raw_body(self._provider, _text(http), of_body, None) or response
         return response
@@ -163,6 +168,14 @@ class _Wrapped:
 
 def _text(http: Any) -> str:
     return http.body.decode("utf-8", "surrogateescape")
+
+
+def json_in(text: bytes | str) -> Json:
+    """Return the object in a body; an empty one if it holds none."""
+    try:
+        return an_object(orjson.loads(text))
+    except ValueError:
+        return {}
 
 
 def _repeats_a_key(body: bytes) -> bool:
