@@ -401,7 +401,7 @@ class OpenAIChat(Provider):
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
     # A tool message takes text alone, so an image follows the results in a message of the user:
     # https://platform.openai.com/docs/api-reference/chat/create#chat_create-messages-tool_message
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one message each, and what follows them as one of the user."""
         rows: list[Json] = []
         for result in results:
@@ -427,7 +427,7 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
         """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 

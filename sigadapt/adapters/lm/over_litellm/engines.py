@@ -133,7 +133,7 @@ class _WithState:
             if provider is None:
                 refuse_error(json_in(text), self._sent.wire or self._sent.provider, error)
             else:
-                kept = response_with_raw_body(provider, text, lambda body: parse(body, request), error)
+                kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if kept is not None:
                     return kept
         refuse_rate_limit_behind(error)
@@ -144,9 +144,9 @@ class _WithState:
         parse = cast("Any", super())._response  # noqa: SLF001
         try:
             response = _without_nulls(parse(raw, request), raw)
-        except Exception as error:
+        except Exception:
             text = json.dumps(plain(raw))
-            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request), error)
+            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
             if kept is None:
                 raise
             return kept
