@@ -257,10 +257,12 @@ class OpenAIResponses(Provider):
         if not calls and any(map(_refuses, items)):
             finish = "refusal"
         failed = finish_word(body.get("status"), {}) if finish == "error" else None
-        why = details_in(body.get("error")) or failed
+        error = body.get("error")
+        why = details_in(error) or failed
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, items)), why, commentary)]
+        kept = state(NAME, map(_described, items))
+        return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
 
     def without_calls(self, body: Json) -> Json:
         """Return a response object without its calls."""

@@ -58,6 +58,7 @@ class Reading(NamedTuple):
         finish_message: what the provider says about the end, such as the category of a refusal; None if it
             says nothing.
         commentary: what the model said beside the answer, where the provider marks that; else None.
+        error: the error that ended the answer, as the provider sent it; None if none did.
     """
 
     text: str | None
@@ -67,6 +68,7 @@ class Reading(NamedTuple):
     state: Json | None = None
     finish_message: str | None = None
     commentary: str | None = None
+    error: Any = None
 
     @property
     def is_empty(self) -> bool:

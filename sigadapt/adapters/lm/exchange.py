@@ -23,6 +23,7 @@ from typing import Any, cast
 import orjson
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
@@ -37,6 +38,7 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers.reading import an_object
 from sigadapt.schemas.json_values import Json, is_object
 
 
@@ -136,13 +138,25 @@ class _Wrapped:
             return parse(request, replace(http, body=orjson.dumps(body)))
 
         try:
-            return parse(request, http)
-        except Exception:
+            response = parse(request, http)
+        except Exception as error:
             text = http.body.decode("utf-8", "surrogateescape")
-            response = response_with_raw_body(self._provider, text, of_body)
-            if response is None:
+            kept = response_with_raw_body(self._provider, text, of_body)
+            if kept is None:
+                refuse_error(json_in(http.body), self._provider, error)
                 raise
-            return response
+            return kept
+        if is_empty(response):
+            refuse_error(json_in(http.body), self._provider)
+        return response
+
+
+def json_in(text: bytes | str) -> Json:
+    """Return the object in a body; an empty one if it holds none."""
+    try:
+        return an_object(orjson.loads(text))
+    except ValueError:
+        return {}
 
 
 class _Exchange(_Wrapped):
