@@ -217,7 +217,7 @@ def _closing(stops: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
-    """Return whether an object may end here without its brace: nothing that is JSON or prose stands behind."""
+    """Say whether an object may end here without its brace: nothing that is JSON or prose stands behind."""
     place = scan.space(at)
     return place == len(scan.text) or scan.text.startswith(
         ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop)), place
