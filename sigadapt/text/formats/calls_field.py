@@ -10,7 +10,6 @@ name: something was called, and nobody knows what.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
@@ -42,7 +41,6 @@ CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
 
 
-@lru_cache(maxsize=256)
 def opener_of(layout: Layout) -> re.Pattern[str]:
     """Return what an output field begins with; its group `name` names it."""
     if not layout.field or not layout.marker:
