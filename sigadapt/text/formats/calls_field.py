@@ -41,12 +41,16 @@ CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
 
 
+_NEVER = re.compile(r"(?!)")
+_OBJECT = re.compile(r"\{(?=\s*\")")
+
+
 def opener_of(layout: Layout) -> re.Pattern[str]:
     """Return what an output field begins with; its group `name` names it."""
     if not layout.field or not layout.marker:
-        return re.compile(r"(?!)")
+        return _NEVER
     if layout.is_json:
-        return re.compile(r"\{(?=\s*\")")
+        return _OBJECT
     names = "|".join(map(re.escape, (layout.field, *layout.others)))
     if layout.is_xml:
         return re.compile(rf"<(?P<name>{names})>")
