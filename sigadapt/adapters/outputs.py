@@ -158,7 +158,7 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 
-def _no_hint(text: str) -> str:  # noqa: ARG001
+def _no_hint(text: str) -> str:
     return ""
 
 

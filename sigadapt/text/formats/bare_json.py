@@ -131,7 +131,7 @@ def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     return TextCall(name, CutOff(scan.text[begin:].rstrip()))
 
 
-def say_plain(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def say_plain(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as JSON, one object a line."""
     return "\n".join(said(name, args) for name, args in calls)
 

@@ -258,17 +258,17 @@ def said(name: str, args: Json, *, arguments: str = "arguments") -> str:
     return compact({"name": name, arguments: args})
 
 
-def say_hermes(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def say_hermes(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls in Hermes' tags, each on its own lines."""
     return "\n".join(f"<tool_call>\n{said(name, args)}\n</tool_call>" for name, args in calls)
 
 
-def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as Mistral's list."""
     return f"[TOOL_CALLS] [{', '.join(said(name, args) for name, args in calls)}]" if calls else ""
 
 
-def say_llama(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def say_llama(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as Llama 3 does, behind its tag."""
     objects = "; ".join(said(name, args, arguments="parameters") for name, args in calls)
     return f"<|python_tag|>{objects}" if objects else ""

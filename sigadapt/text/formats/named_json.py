@@ -114,7 +114,7 @@ _BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 
 
-def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as DeepSeek V3.1 does."""
     inner = "".join(
         f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>" for name, args in calls
@@ -122,7 +122,7 @@ def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG0
     return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""
 
 
-def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as Kimi K2 does; the ids count from 0."""
     inner = "".join(
         f"<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{compact(args)}<|tool_call_end|>"
@@ -131,7 +131,7 @@ def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
     return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
 
 
-def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as Mistral's newer models do."""
     return "".join(f"[TOOL_CALLS]{name}[ARGS]{compact(args)}" for name, args in calls)
 

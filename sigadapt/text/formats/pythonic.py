@@ -181,7 +181,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     return Found(found[0], min(end + 3, len(scan.text)))
 
 
-def say(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (literals carry their types)
+def say(calls: Said, schemas: Mapping[str, Json]) -> str:
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
     listed = [f"{name}({_arguments(args)})" for name, args in calls]
     return f"[{', '.join(listed)}]" if listed else ""
