@@ -20,7 +20,7 @@ from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, refuses_tools
+from sigadapt.adapters.calling.modes import ModeInputs, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
@@ -105,7 +105,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
     others = tuple(name for name in plan.outputs if name != plan.calls)
     layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(Call(call.lm, call.settings, layout, call.facts), options)
+    calling = calling_of(ModeInputs(call.lm, call.settings, layout, call.facts), options)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
@@ -237,8 +237,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     is_prompted = prepared.calling.mode == "prompted"
     try:
         refuse_no_answer(choice, plan)
-        if choice.tool_calls is not None and choice.tool_calls.invalid:
-            choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
+        choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:
             refuse_disobedience(choice, plan, call.signature, prepared.request)
         values = outputs_beside_calls(call.adapter, plan, choice)

@@ -7,7 +7,7 @@ pydantic model, which costs more time than the rest of a call.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
 from dspy.adapters.types.base_type import Type
@@ -26,7 +26,7 @@ _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
-class Turns(NamedTuple):
+class HistoryFields(NamedTuple):
     """The names of the input fields that hold earlier turns; None for a field that the signature lacks.
 
     Args:
@@ -47,7 +47,7 @@ class Plan:
         tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (required is required).
-        hands_on: whether bad calls are handed on to the loop that the field belongs to (one bad call).
+        defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
         empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of an optional calls field if there is no call.
@@ -63,10 +63,10 @@ class Plan:
     tools_required: bool
     calls: str
     calls_required: bool
-    hands_on: bool
+    defers_bad_calls: bool
     empty_calls: bool
     missing_calls: Callable[[], Any]
-    turns: Turns
+    turns: HistoryFields
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
     has_defaults: bool
@@ -84,7 +84,7 @@ class Rest:
         notes: what the author says of the tool fields, which it lacks.
     """
 
-    def __init__(self, turns: Turns | None = None, notes: str = "") -> None:
+    def __init__(self, turns: HistoryFields | None = None, notes: str = "") -> None:
         self.turns = turns
         self.notes = notes
         self.prompts: dict[tuple[Any, ...], Any] = {}
@@ -151,7 +151,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
         return None
     _refuse_misfits(signature.__name__, tools, calls)
-    turns = Turns(_sole(signature, dspy.History), _sole(signature, ToolResults))
+    turns = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults))
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
@@ -159,7 +159,8 @@ def _compile(signature: type[Signature]) -> Plan | None:
     for name in filter(None, (tools[0], calls[0], *turns)):
         rest = rest.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
-        description = cast("Any", signature.model_fields[name].json_schema_extra or {}).get("desc")
+        extra: Any = signature.model_fields[name].json_schema_extra or {}
+        description = extra.get("desc")
         if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
             notes.append(f"{title}: {description}")
     _RESTS.put(rest, Rest(turns, "\n".join(notes)))
@@ -168,7 +169,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
         calls=calls[0],
         calls_required=not (optional or lenient),
-        hands_on=lenient,
+        defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
         missing_calls=lambda: None if field.is_required() else field.get_default(call_default_factory=True),
         turns=turns,
