@@ -6,7 +6,7 @@ error messages.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 import orjson
@@ -51,6 +51,21 @@ def is_object(value: object) -> TypeGuard[Json]:
 def is_array(value: object) -> TypeGuard[list[Any]]:
     """Say whether a decoded JSON value is an array."""
     return isinstance(value, list)
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Say whether a value is a mapping, whose keys are taken for texts."""
+    return isinstance(value, Mapping)
+
+
+def is_several(value: object) -> TypeGuard[Sequence[Any]]:
+    """Say whether a value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Say whether a value can be looped over."""
+    return isinstance(value, Iterable)
 
 
 def equal_json(one: Any, other: Any) -> bool:

@@ -19,10 +19,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+import pydantic
+
 from sigadapt.providers.provider import FreeText, Malformed, Reading
 from sigadapt.providers.reading import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, without_halves
 from sigadapt.signatures.calls import (
     NO_TURN,
     InvalidToolCall,
@@ -31,7 +33,6 @@ from sigadapt.signatures.calls import (
     ToolCalls,
     Turn,
     refused,
-    trusted,
     unique_ids,
 )
 
@@ -39,6 +40,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 """A call's arguments as text, and either the decoded object or the Flaw that makes the call a bad one."""
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
+M = TypeVar("M", bound=pydantic.BaseModel)
 _ONLY_TEXTS = {str}
 _NO_PARTS = None, None, None, None
 
@@ -88,12 +90,12 @@ def typed_calls(
                 "altered": altered,
                 "turn": turn,
             }
-            good.append(trusted(ToolCall, values))
+            good.append(_trusted(ToolCall, values))
         else:
             values = {"id": ids[index], "arguments": text, "index": index, "altered": altered}
             bad.append(_invalid_call(name, args, values))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
-    return trusted(ToolCalls, values)
+    return _trusted(ToolCalls, values)
 
 
 def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall:
@@ -102,7 +104,7 @@ def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         sent = cut(values["arguments"])
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {sent}")
-    return trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
+    return _trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -110,7 +112,15 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    return trusted(Turn, values)
+    return _trusted(Turn, values)
+
+
+def _trusted(cls: type[M], values: dict[str, Any]) -> M:
+    """Build a model from values that are known to be valid; validation would take several times as long."""
+    texts = [value for value in values.values() if type(value) is str]
+    if values.get("state") is not None or not "".join(texts).isascii():
+        values = {name: part if name == "turn" else without_halves(part) for name, part in values.items()}
+    return cls.model_construct(**values)
 
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
@@ -186,7 +196,7 @@ def with_later_calls(
 def _repeat(call: ToolCall, first: str) -> Repeat:
     arguments = compact(call.args) if call.altered else call.arguments
     values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
-    return trusted(Repeat, values)
+    return _trusted(Repeat, values)
 
 
 def _marked(call: ToolCall) -> ToolCall:
