@@ -90,12 +90,12 @@ def typed_calls(
                 "altered": altered,
                 "turn": turn,
             }
-            good.append(_trusted(ToolCall, values))
+            good.append(trusted(ToolCall, values))
         else:
             values = {"id": ids[index], "arguments": text, "index": index, "altered": altered}
             bad.append(_invalid_call(name, args, values))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
-    return _trusted(ToolCalls, values)
+    return trusted(ToolCalls, values)
 
 
 def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall:
@@ -104,7 +104,7 @@ def _invalid_call(name: Any, args: Json | Flaw, values: Json) -> InvalidToolCall
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         sent = cut(values["arguments"])
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {sent}")
-    return _trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
+    return trusted(InvalidToolCall, {**values, "name": name, **flaw._asdict()})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -112,10 +112,10 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    return _trusted(Turn, values)
+    return trusted(Turn, values)
 
 
-def _trusted(cls: type[M], values: dict[str, Any]) -> M:
+def trusted(cls: type[M], values: dict[str, Any]) -> M:
     """Build a model from values that are known to be valid; validation would take several times as long."""
     texts = [value for value in values.values() if type(value) is str]
     if values.get("state") is not None or not "".join(texts).isascii():
@@ -196,7 +196,7 @@ def with_later_calls(
 def _repeat(call: ToolCall, first: str) -> Repeat:
     arguments = compact(call.args) if call.altered else call.arguments
     values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
-    return _trusted(Repeat, values)
+    return trusted(Repeat, values)
 
 
 def _marked(call: ToolCall) -> ToolCall:
