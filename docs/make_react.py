@@ -42,7 +42,7 @@ CARRY_TEXT = (
 ENDS = {2: "answer", 1: "guess", 0: "error"}
 
 
-def add(a: int, b: int, note: str | None = None) -> int:  # noqa: ARG001
+def add(a: int, b: int, note: str | None = None) -> int:
     """Add."""
     return a + b
 

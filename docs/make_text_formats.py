@@ -41,10 +41,10 @@ get_weather(city='Paris') ('recovered',) Let me look.
   a budget is spent, the last call is a bad call with the rest of the text (`malformed_call`).
 - [What public models write](answers.md) says how many of their answers are read rightly.
 
-*Said* means that sigadapt can write calls in the format too. Which models write a format, and which servers
+*Written* means that sigadapt can write calls in the format. Which models write a format, and which servers
 read it, is what their sources say. None was run for this page.
 
-| format | servers | models | said |
+| format | servers | models | written |
 |---|---|---|---|
 """
 
@@ -56,8 +56,8 @@ def page() -> str:
 
 def row(each: TextFormat) -> str:
     """Write a format as a row of the overview."""
-    said = "yes" if each.say else ""
-    return f"| [{each.name}](#{anchor(each.name)}) | {each.servers} | {each.models} | {said} |\n"
+    is_written = "yes" if each.write else ""
+    return f"| [{each.name}](#{anchor(each.name)}) | {each.servers} | {each.models} | {is_written} |\n"
 
 
 def anchor(name: str) -> str:

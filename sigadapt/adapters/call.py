@@ -235,8 +235,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     is_prompted = prepared.calling.mode == "prompted"
     try:
         refuse_no_answer(choice, plan)
-        if choice.tool_calls is not None and choice.tool_calls.invalid:
-            choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
+        choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
         if is_prompted:
             refuse_disobedience(choice, plan, call.signature, prepared.request)
         values = outputs_beside_calls(call.adapter, plan, choice)

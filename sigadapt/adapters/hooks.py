@@ -13,7 +13,7 @@ DSPy's own callbacks are called as usual.
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard
 
 from dspy.signatures.signature import Signature
 
@@ -21,6 +21,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -50,11 +51,11 @@ def check_hooks(hooks: Any) -> None:
     Raises:
         InvalidOption: with what was given and what to pass.
     """
-    if not isinstance(hooks, (tuple, list)):
+    if not is_sequence(hooks):
         raise InvalidOption(
             f"expected a list of hooks, got {hooks!r}", field="hooks", fix="Pass hooks=[hook]."
         )
-    for hook in cast("list[Any]", hooks):
+    for hook in hooks:
         if isinstance(hook, type):
             raise InvalidOption(
                 f"{hook.__qualname__} is a class, not an instance",
@@ -73,8 +74,11 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
         answer = yield from _asked(hook, "before_request", request, context)
         if isinstance(answer, Choice):
             return answer
-        if answer is not None:
-            request = _checked_request(answer)
+        if _is_request(answer):
+            request = answer
+        elif answer is not None:
+            kind = type(answer).__name__
+            raise InvalidOption(f"before_request returned a {kind}, not a Request or a Choice", field="hooks")
     return request
 
 
@@ -102,23 +106,13 @@ def _asked(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
         return None
     answer = ask(*arguments)
     if inspect.isawaitable(answer):
-        answer = yield Await(answer, lambda: _async_hook(method))
+        reason, fix = f"the hook's {method} is async, but the call is sync", "Use the module's acall."
+        answer = yield Await(answer, lambda: InvalidOption(reason, field="hooks", fix=fix))
     return answer
 
 
-def _async_hook(method: str) -> InvalidOption:
-    return InvalidOption(
-        f"the hook's {method} is async, but the call is sync",
-        field="hooks",
-        fix="Use the module's acall, or make the hook sync.",
-    )
-
-
-def _checked_request(answer: Any) -> Request:
-    if isinstance(answer, Mapping) and "messages" in answer and "model" in answer:
-        return cast("Request", answer)
-    kind = type(cast("object", answer)).__name__
-    raise InvalidOption(f"before_request returned a {kind}, not a Request or a Choice", field="hooks")
+def _is_request(answer: Any) -> TypeGuard[Request]:
+    return isinstance(answer, Mapping) and "messages" in answer and "model" in answer
 
 
 def _checked_choice(answer: Any, method: str) -> Choice:

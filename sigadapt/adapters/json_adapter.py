@@ -48,7 +48,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+    def is_complete(self, rest: type[Signature], text: str) -> bool:
         """Return whether the text ends the object that it begins."""
         return text.rstrip().removesuffix("```").rstrip().endswith("}")
 

@@ -19,7 +19,7 @@ that go to the same stream. Rules:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.response.choice import Answer, Choice
 from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
@@ -206,6 +206,5 @@ class CallSubscription:
             yield _response(listener, chunk, is_last=is_last)
 
 
-def _response(listener: StreamListener, chunk: Any, *, is_last: bool) -> Any:
-    name = cast("Any", listener).predict_name
-    return StreamResponse(name, listener.signature_field_name, chunk, is_last_chunk=is_last)
+def _response(listener: Any, chunk: Any, *, is_last: bool) -> Any:
+    return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)

@@ -11,7 +11,7 @@ This file enforces "required is required":
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
@@ -24,7 +24,7 @@ from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import cut, listed
+from sigadapt.schemas.json_values import cut, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCalls, Turn, refused
 
@@ -40,12 +40,14 @@ def settle_bad_calls(
     signature: type[Signature],
     failure: Exception | None = None,
 ) -> Choice:
-    """Keep, hand on or refuse the bad calls of a Choice, as the options and the calls field say.
+    """Keep, hand on or refuse bad calls of a Choice, as the options and the calls field say.
 
     Raises:
         ToolCallParseError: it describes the first bad calls and holds the Choice.
     """
-    calls = cast("ToolCalls", choice.tool_calls)
+    calls = choice.tool_calls
+    if calls is None or not calls.invalid:
+        return choice
     codes = ", ".join(f"{call.name} {call.code}" for call in calls.invalid)
     _LOG.info("%d of %d calls cannot be used: %s", len(calls.invalid), len(calls.in_order()), cut(codes))
     if failure is None and plan.hands_on and options.on_invalid != "raise":
@@ -158,7 +160,7 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 
-def _no_hint(text: str) -> str:  # noqa: ARG001
+def _no_hint(text: str) -> str:
     return ""
 
 
@@ -226,7 +228,8 @@ def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[di
     try:
         return (yield Parse(adapter, plan.rest, text))
     except AdapterParseError as error:
-        return cast("dict[str, Any]", error.parsed_result or {})
+        parsed = error.parsed_result
+        return parsed if is_object(parsed) else {}
 
 
 def _without_calls(
@@ -250,13 +253,14 @@ def sole_text_field(rest: type[Signature]) -> str | None:
     if len(rest.output_fields) != 1:
         return None
     ((name, field),) = rest.output_fields.items()
-    return name if cast("Any", field.annotation) in (str, str | None) else None
+    kind: Any = field.annotation
+    return name if kind in (str, str | None) else None
 
 
-def _unparsed(adapter: TextFormat, signature: type[Signature], text: str, message: str) -> AdapterParseError:
+def _unparsed(adapter: TextFormat, signature: Any, text: str, message: str) -> AdapterParseError:
     return AdapterParseError(
         adapter_name=type(adapter).__name__,
-        signature=cast("Any", signature),
+        signature=signature,
         lm_response=text,
         message=message,
     )

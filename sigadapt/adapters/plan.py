@@ -7,7 +7,7 @@ pydantic model, which costs more time than the rest of a call.
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
 from dspy.adapters.types.base_type import Type
@@ -160,7 +160,8 @@ def _compile(signature: type[Signature]) -> Plan | None:
     for name in filter(None, (tools[0], calls[0], *turns)):
         rest = rest.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
-        description = cast("Any", signature.model_fields[name].json_schema_extra or {}).get("desc")
+        extra: Any = signature.model_fields[name].json_schema_extra or {}
+        description = extra.get("desc")
         if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
             notes.append(f"{title}: {description}")
     _RESTS.put(rest, Rest(turns, "\n".join(notes)))

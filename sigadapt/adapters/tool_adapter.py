@@ -232,7 +232,7 @@ class ToolAdapter:
         """Return what each question says about the text's form; empty if the adapter uses DSPy's words."""
         return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
 
-    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:  # noqa: ARG002
+    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for; None for an adapter whose text is not JSON."""
         return None
 
@@ -247,7 +247,7 @@ class ToolAdapter:
             return any(line.strip().startswith(markers) for line in text.splitlines())
         return any(marker in text for marker in markers)
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:  # noqa: ARG002
+    def is_complete(self, rest: type[Signature], text: str) -> bool:
         """Return whether a text shows that nothing of it is missing; by default, no text does."""
         return False
 

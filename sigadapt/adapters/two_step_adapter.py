@@ -64,7 +64,7 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         """Return the system text: DSPy's description of the task, which asks for free text."""
         return self.format_task_description(rest)
 
-    def text_reminder(self, rest: type[Signature]) -> str:  # noqa: ARG002
+    def text_reminder(self, rest: type[Signature]) -> str:
         """Return an empty text, because free text needs no reminder of its form."""
         return ""
 

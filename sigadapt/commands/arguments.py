@@ -19,7 +19,7 @@ import typer
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.schemas.json_values import is_array, is_several
+from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -99,7 +99,7 @@ async def _listed(command: str, log: TextIO) -> ToolDecls:
 
 def members(value: Any) -> Sequence[Any]:
     """Return the members of a list or a tuple, or the value as the only member."""
-    return value if is_several(value) else [value]
+    return value if is_sequence(value) else [value]
 
 
 def signature_of(text: str) -> Any:

@@ -68,7 +68,7 @@ class _Noted:
 
     choice: Choice | None = None
 
-    def after_choice(self, choice: Choice, context: HookContext) -> None:  # noqa: ARG002
+    def after_choice(self, choice: Choice, context: HookContext) -> None:
         self.choice = choice
 
 

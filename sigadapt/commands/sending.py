@@ -78,10 +78,10 @@ class _Noted:
         self.changes: tuple[Change, ...] | None = None
         self.tools: tuple[str, ...] = ()
 
-    def after_choice(self, choice: Any, context: HookContext) -> None:  # noqa: ARG002
+    def after_choice(self, choice: Any, context: HookContext) -> None:
         self._note(context)
 
-    def on_error(self, error: Exception, context: HookContext) -> None:  # noqa: ARG002
+    def on_error(self, error: Exception, context: HookContext) -> None:
         self._note(context)
 
     def _note(self, context: HookContext) -> None:
@@ -100,7 +100,7 @@ class _Caught:
         self.path: str | None = None
         self.body: dict[str, Any] | None = None
 
-    async def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:  # noqa: ARG002
+    async def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
         if self.path is None:
             self.path, self.body = path, json.loads(content)
         wire = wire_at(path)

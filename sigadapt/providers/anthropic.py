@@ -33,8 +33,8 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.reading import (
     Described,
     an_object,
-    arguments_in,
     content_parts,
+    decoded,
     details_in,
     ends_in,
     finish_word,
@@ -53,7 +53,7 @@ from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_te
 from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
+from sigadapt.schemas.json_values import Json, spelled
 from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
@@ -144,7 +144,7 @@ class _Block:
                 block[key] = joined([block.get(key), *self.pieces[key]]) or ""
         if "citation" in self.pieces:
             block["citations"] = self.pieces["citation"]
-        if "partial_json" in self.pieces or (type(self.start) is RepeatedKeys and "input" in self.start):
+        if "partial_json" in self.pieces:
             block["input"] = self._input()
         if block.get("type") == "tool_use" and not (ended or self.ended):
             block["input"] = CutOff(block.get("input") or JsonText())
@@ -153,9 +153,9 @@ class _Block:
     def _input(self) -> Any:
         """Return the input in the start event or in the pieces; text of both if they differ."""
         # Some servers start with an empty text in the place of an empty object.
-        given: Any = arguments_in(self.start, "input") if self.start.get("input") != "" else None
+        given = decoded(self.start.get("input") or None)
         pieces = JsonText(json_text(self.pieces["partial_json"]))
-        if not given or (type(given) is not RepeatedKeys and parse_arguments(pieces) == given):
+        if not given or parse_arguments(pieces) == given:
             return pieces
         return JsonText(spelled(given) + pieces) if pieces.strip() else given
 
@@ -164,7 +164,6 @@ class Anthropic(Provider):
     """Anthropic Messages."""
 
     name = NAME
-    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a Message."""
@@ -180,7 +179,7 @@ class Anthropic(Provider):
         blocks = content_parts(body.get("content"))
         finish = finish_word(body.get("stop_reason"), _FINISH)
         uses = [block for block in blocks if block.get("type") == "tool_use"]
-        calls = [(use.get("id"), use.get("name"), arguments_in(use, "input")) for use in uses]
+        calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
         if ends_in(blocks, self.is_call):
             calls = mark_last_cut_off(calls, finish)
         text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
@@ -254,7 +253,7 @@ class Anthropic(Provider):
     #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
     # Thinking must precede the call that it led to, unchanged:
     # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
-    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
         known = state or plain_state(self, message)
         blocks: list[Json] = []
@@ -270,7 +269,7 @@ class Anthropic(Provider):
 
     # {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "18 C"}]}
     # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one row; a result repeats the `toolset_name` of its call."""
         made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
         content: list[Json] = []
@@ -366,7 +365,7 @@ def _names_of_own(message: Json) -> Iterator[str]:
         yield "citations"
 
 
-def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG001
+def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002
     tool = {
         "name": function["name"],
         "description": function["description"],
@@ -377,7 +376,7 @@ def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002, ARG0
     return {**tool, **fields}
 
 
-def block_of(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def block_of(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block; None if Claude takes no such part.
 
     Example:

@@ -178,7 +178,7 @@ class BedrockConverse(Provider):
 
     def error_in(self, body: Json) -> Any:
         """Return the exception that an event of a stream holds; None if it holds none."""
-        return next((body[key] for key in body if key in _ERRORS), None)
+        return next(({"type": key, **an_object(body[key])} for key in body if key in _ERRORS), None)
 
 
 def result_block(part: Json, model: str) -> Json | None:

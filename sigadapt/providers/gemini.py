@@ -34,8 +34,8 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.reading import (
     Described,
     an_object,
-    arguments_in,
     content_parts,
+    decoded,
     ends_in,
     finish_word,
     in_paragraphs,
@@ -129,7 +129,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, sent = call.get("partialArgs"), arguments_in(call, "args")
+    partials, sent = call.get("partialArgs"), decoded(call.get("args"))
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         sent = [sent, partials] if sent else whole_arguments(objects(partials))
@@ -197,7 +197,6 @@ class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
-    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a generateContent response."""
@@ -276,7 +275,7 @@ class Gemini(Provider):
     # {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather",
     #   "args": {"city": "Paris"}}, "thoughtSignature": "CiQB..."}]}
     # Gemini 3 refuses the running turn without them: https://ai.google.dev/gemini-api/docs/thought-signatures
-    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as one row, with its parts in the order in which Gemini sent them."""
         known = state or plain_state(self, message)
         # A thought without a signature is a summary for the reader. It goes back where Google's own tools
@@ -301,7 +300,7 @@ class Gemini(Provider):
     # {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "get_weather",
     #   "response": {"result": "18 C"}}}]}
     # `response` is an object: https://ai.google.dev/api/caching#FunctionResponse
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one row."""
         parts: list[Json] = []
         for result in results:
@@ -405,7 +404,7 @@ class Gemini(Provider):
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
         """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
 
         Example:
@@ -447,7 +446,7 @@ def result_part(part: Json, model: str) -> Json | None:
     return content_part(part, model) if has_place else None
 
 
-def content_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def content_part(part: Json, model: str) -> Json | None:
     """Return an image, a file or audio as a part beside the results; None for text."""
     # A text beside the results would begin a new turn of the user.
     if part["type"] not in ("image", "audio", "file"):

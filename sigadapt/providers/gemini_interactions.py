@@ -16,8 +16,8 @@ from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Rea
 from sigadapt.providers.reading import (
     Described,
     an_object,
-    arguments_in,
     content_parts,
+    decoded,
     details_in,
     finish_word,
     in_paragraphs,
@@ -86,7 +86,6 @@ class GeminiInteractions(Provider):
     """Interactions."""
 
     name = NAME
-    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is an interaction."""
@@ -104,7 +103,7 @@ class GeminiInteractions(Provider):
         waiting = [step for step in steps if self.is_call(step) and step.get("id") not in answered]
         finish = finish_word(body.get("status"), _FINISH)
         calls: list[RawCall] = [
-            (step.get("id"), step.get("name"), arguments_in(step, "arguments")) for step in waiting
+            (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting
         ]
         if waiting and steps[-1] is waiting[-1]:
             calls = mark_last_cut_off(calls, "length" if finish in _UNENDED else finish)
@@ -157,7 +156,7 @@ class GeminiInteractions(Provider):
         """Return whether a step is a thought."""
         return kind_of(block) == "thought"
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:  # noqa: ARG002
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of the steps that only this wire takes."""
         yield from filter(None, (_described(step).more for step in state["blocks"]))
         yield from state.get("lost", ())

@@ -14,8 +14,8 @@ from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
 from sigadapt.providers.reading import (
     an_object,
-    arguments_in,
     calls_of,
+    decoded,
     finish_word,
     joined,
     mark_last_cut_off,
@@ -31,7 +31,7 @@ def _call(call: Json) -> RawCall:
     function = call.get("function")
     if not is_object(function):
         return (call.get("id"), None, JsonText(spelled(call)))
-    return (call.get("id"), function.get("name"), arguments_in(function, "arguments"))
+    return (call.get("id"), function.get("name"), decoded(function.get("arguments")))
 
 
 class Ollama(Provider):

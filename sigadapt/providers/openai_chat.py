@@ -125,25 +125,25 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     if is_text(refusal):
         text = joined([text, refusal])
     text = text or None if isinstance(text, str) else None
-    finish, why = choice.get("finish_reason"), None
+    finish, why, error = choice.get("finish_reason"), None, choice.get("error")
     if finish.__class__ is not str or finish not in _USUAL:
         finish = finish_word(finish, _FINISH)
         calls = mark_last_cut_off(calls, finish)
     if is_text(refusal) and not calls:
         finish = "refusal"
     if "provider_specific_fields" in choice or "native_finish_reason" in choice or "error" in choice:
-        finish, why = _native_end(choice, finish)
+        finish, why, error = _native_end(choice, finish)
         calls = mark_last_cut_off(calls, finish)
         calls = with_reported_call(calls, finish, why)
     if not holds_more and _MORE.isdisjoint(message):
-        return Reading(text, thinking, calls, finish, None, why)
+        return Reading(text, thinking, calls, finish, None, why, None, error)
     calls = [call for call in calls if not ran_itself(call[0])]
     thinking = _reasoning(message) or thinking
-    return Reading(text, thinking, calls, finish, _state(message, text, carried), why)
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
 
 
-def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None]:
-    """Return the finish reason and its details; a gateway's word may hide the provider's."""
+def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
+    """Return the finish reason, its details and the error; a gateway's word may hide the provider's."""
     # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
@@ -152,10 +152,10 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
     if error:
-        return "error", details_in(error)
+        return "error", details_in(error), error
     if native in _NATIVE and finish != "content_filter":
-        return _NATIVE[native], native
-    return finish, None
+        return _NATIVE[native], native, None
+    return finish, None, None
 
 
 def _state(message: Json, text: str | None, carried: Sequence[Provider]) -> Json | None:
@@ -401,7 +401,7 @@ class OpenAIChat(Provider):
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
     # A tool message takes text alone, so an image follows the results in a message of the user:
     # https://platform.openai.com/docs/api-reference/chat/create#chat_create-messages-tool_message
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one message each, and what follows them as one of the user."""
         rows: list[Json] = []
         for result in results:
@@ -427,7 +427,7 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
         """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 

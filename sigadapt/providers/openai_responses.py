@@ -257,10 +257,12 @@ class OpenAIResponses(Provider):
         if not calls and any(map(_refuses, items)):
             finish = "refusal"
         failed = finish_word(body.get("status"), {}) if finish == "error" else None
-        why = details_in(body.get("error")) or failed
+        error = body.get("error")
+        why = details_in(error) or failed
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, items)), why, commentary)]
+        kept = state(NAME, map(_described, items))
+        return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
 
     def without_calls(self, body: Json) -> Json:
         """Return a response object without its calls."""
@@ -300,7 +302,7 @@ class OpenAIResponses(Provider):
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
     # https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context
-    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:  # noqa: ARG002
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as input items, in the order in which OpenAI sent them."""
         known = state or plain_state(self, message)
         items: list[Json] = []
@@ -322,7 +324,7 @@ class OpenAIResponses(Provider):
 
     # {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}
     # https://platform.openai.com/docs/guides/function-calling#handling-function-calls
-    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:  # noqa: ARG002
+    def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as items; each repeats the `caller` of its call."""
         made = {item.get("call_id") or item.get("id"): item for item in turn if self.is_call(item)}
         calls = [(result, made.get(result.id, {})) for result in results]
@@ -343,7 +345,7 @@ class OpenAIResponses(Provider):
         """Return whether an item is reasoning."""
         return kind_of(block) == "reasoning"
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:  # noqa: ARG002
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the items and fields that only OpenAI takes."""
         yield from filter(None, (_described(item).more for item in state["blocks"]))
         yield from state.get("lost", ())
@@ -374,7 +376,7 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tool_choice
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json:  # noqa: ARG002, FBT001
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json:  # noqa: FBT001
         """Return a canonical tool choice as fields of the body.
 
         Example:
@@ -404,7 +406,7 @@ def _flat_choice(chosen: Json) -> Json:
     return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
 
 
-def result_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def result_block(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block of its output; None for audio, which it cannot hold.
 
     Example:

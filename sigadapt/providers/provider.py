@@ -58,6 +58,7 @@ class Reading(NamedTuple):
         finish_message: what the provider says about the end, such as the category of a refusal; None if it
             says nothing.
         commentary: what the model said beside the answer, where the provider marks that; else None.
+        error: the error that ended the answer, as the provider sent it; None if none did.
     """
 
     text: str | None
@@ -67,6 +68,7 @@ class Reading(NamedTuple):
     state: Json | None = None
     finish_message: str | None = None
     commentary: str | None = None
+    error: Any = None
 
     @property
     def is_empty(self) -> bool:
@@ -154,7 +156,7 @@ SIGNED_ID = "__thought__"
 UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
 
 
-def _no_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def _no_block(part: Json, model: str) -> Json | None:
     return None
 
 
@@ -242,7 +244,7 @@ class Route:
     caveat: Callable[[Json], str] | None = None
 
 
-def _same_part(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def _same_part(part: Json, model: str) -> Json | None:
     return part
 
 
@@ -270,9 +272,6 @@ class Provider:
     name: str
     """The wire format's name, as in `choice_from_response(..., dialect=)`."""
 
-    arguments_as_objects = False
-    """Whether calls hold their arguments decoded; then a body has to be searched for repeated keys."""
-
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
 
@@ -292,7 +291,7 @@ class Provider:
         """Return the whole body that a stream's events make."""
         raise NotImplementedError
 
-    def error_in(self, body: Json) -> Any:  # noqa: ARG002
+    def error_in(self, body: Json) -> Any:
         """Return the error in a body or an event, if this provider has its own place for it."""
         return None
 
@@ -300,7 +299,7 @@ class Provider:
         """Return a body without its calls, for readers that refuse a body because of a call."""
         return body
 
-    def state_from_chat(self, message: Json, text: str | None) -> Json | None:  # noqa: ARG002
+    def state_from_chat(self, message: Json, text: str | None) -> Json | None:
         """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         return None
 
@@ -316,11 +315,11 @@ class Provider:
         """Return the results of a turn's calls as rows of the body; `turn` is what `turn` returned."""
         raise NotImplementedError
 
-    def fields(self, state: Json) -> Json:  # noqa: ARG002
+    def fields(self, state: Json) -> Json:
         """Return the fields of the body that the results of the conversation's last turn need."""
         return {}
 
-    def settings_for(self, request: Json) -> Json:  # noqa: ARG002
+    def settings_for(self, request: Json) -> Json:
         """Return the fields of the body that the tools of a canonical Request need together."""
         return {}
 
@@ -328,27 +327,27 @@ class Provider:
         """Return the body that lm15 wrote with fields that lm15 has no place for."""
         return {**body, **fields}
 
-    def chat_message(self, message: Json, state: Json) -> Json:  # noqa: ARG002
+    def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with a turn's state where LiteLLM looks for it."""
         return message
 
-    def row_for(self, placeholder: Json, row: Json) -> Json:  # noqa: ARG002
+    def row_for(self, placeholder: Json, row: Json) -> Json:
         """Return a row with what lm15 put on the placeholder in whose place it stands."""
         return row
 
-    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:  # noqa: ARG002
+    def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
         """Return the blocks of a turn that is text and then calls alone, as a state holds them."""
         return []
 
-    def is_call(self, block: Json) -> bool:  # noqa: ARG002
+    def is_call(self, block: Json) -> bool:
         """Return whether a block of a turn's state stands for a call."""
         return False
 
-    def is_thinking(self, block: Json) -> bool:  # noqa: ARG002
+    def is_thinking(self, block: Json) -> bool:
         """Return whether a block of a turn's state is thinking, which must lead to something."""
         return False
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:  # noqa: ARG002
+    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         return ()
 
@@ -356,6 +355,6 @@ class Provider:
         """Return canonical tools as the provider's own JSON."""
         return given
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: ARG002, FBT001
+    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
         """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
         return None

@@ -13,6 +13,7 @@ also have `fields`, what the body of the next request needs for this turn (Anthr
 `lost`, the names of what the turn held and no request can.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -20,14 +21,12 @@ from sigadapt.providers.provider import CutOff, JsonText, Malformed, RawCall
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     Json,
-    RepeatedKeys,
     compact,
     fault_in,
     is_array,
     is_object,
     spelled,
 )
-from sigadapt.schemas.repeated_keys import decode
 
 MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""
@@ -111,8 +110,8 @@ def _odd_calls(sent: Any, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
             pending.extend(reversed(item))
         elif isinstance(item, str) and "{" in item:
             try:
-                pending.append(decode(item))
-            except ValueError:
+                pending.append(json.loads(item))
+            except (ValueError, RecursionError):
                 yield unread(JsonText(item))
 
 
@@ -135,25 +134,6 @@ def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterat
         yield {**({} if number else rest), key: call}
     if not calls and rest:
         yield rest
-
-
-def arguments_in(holder: Json, key: str) -> Any:
-    """Return a call's decoded arguments, as `decoded` does, from the object that holds them.
-
-    Example:
-        >>> from sigadapt.schemas.repeated_keys import decode
-        >>> (
-        ...     arguments_in({"args": {"a": 1}}, "args"),
-        ...     arguments_in(decode('{"args": {"a": 1}, "args": {}}'), "args"),
-        ... )
-        ({'a': 1}, '{"args":{"a":1},"args":{}}')
-    """
-    # If that object holds them twice, the result is text of both, so that the call becomes a `duplicate_key`.
-    if type(holder) is RepeatedKeys:
-        pairs = [pair for pair in holder.pairs if pair[0] == key]
-        if len(pairs) > 1:
-            return JsonText(spelled(RepeatedKeys(pairs)))
-    return decoded(holder.get(key))
 
 
 def an_object(value: Any) -> Json:

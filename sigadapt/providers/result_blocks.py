@@ -67,7 +67,7 @@ def file_name(part: Json) -> str:
     return name or f"file{mimetypes.guess_extension(part['mime_type']) or '.bin'}"
 
 
-def chat_block(part: Json, model: str) -> Json | None:  # noqa: ARG001
+def chat_block(part: Json, model: str) -> Json | None:
     """Return a part as a content block of a user message; None if no such block can hold it.
 
     Example:

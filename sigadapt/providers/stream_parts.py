@@ -19,10 +19,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
-from sigadapt.providers.provider import CutOff, JsonText
+from sigadapt.providers.provider import CutOff
 from sigadapt.providers.reading import an_object, is_text, json_text
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, RepeatedKeys, spelled
+from sigadapt.schemas.json_values import Json
 
 _B = TypeVar("_B")
 
@@ -227,8 +227,6 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         {'city': 'Paris', 'days': [3]}
     """
     leaves: dict[str, Any] = {}
-    if any(type(partial) is RepeatedKeys for partial in partials):
-        return JsonText(spelled(list(partials)))
     for partial in partials:
         path, text = partial.get("jsonPath"), partial.get("stringValue")
         if not isinstance(path, str):

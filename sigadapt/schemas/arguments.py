@@ -13,7 +13,7 @@ Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_dec
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jiter
 
@@ -25,6 +25,8 @@ from sigadapt.schemas.json_values import (
     compact,
     cut,
     fault_in,
+    is_array,
+    is_object,
     spelled,
     without_halves,
 )
@@ -134,10 +136,10 @@ def _holds_infinity(values: Iterable[Any]) -> bool:
         value = pending.pop()
         if isinstance(value, float) and math.isinf(value):
             return True
-        if isinstance(value, dict):
-            pending.extend(cast("Json", value).values())
-        elif isinstance(value, list):
-            pending.extend(cast("list[Any]", value))
+        if is_object(value):
+            pending.extend(value.values())
+        elif is_array(value):
+            pending.extend(value)
     return False
 
 

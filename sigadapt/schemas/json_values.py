@@ -6,8 +6,8 @@ error messages.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
 
@@ -58,14 +58,14 @@ def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
-def is_several(value: object) -> TypeGuard[Sequence[Any]]:
-    """Say whether a value is a list or a tuple."""
-    return isinstance(value, (list, tuple))
-
-
 def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
     """Say whether a value can be looped over."""
     return isinstance(value, Iterable)
+
+
+def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Say whether a Python value is written as a JSON array."""
+    return isinstance(value, (list, tuple))
 
 
 def equal_json(one: Any, other: Any) -> bool:
@@ -78,15 +78,14 @@ def equal_json(one: Any, other: Any) -> bool:
     pending = [(one, other)]
     while pending:
         left, right = pending.pop()
-        if isinstance(left, dict) and isinstance(right, dict):
-            mine, theirs = cast("Json", left), cast("Json", right)
-            if len(mine) != len(theirs) or any(key not in theirs for key, _ in mine.items()):
+        if is_object(left) and is_object(right):
+            if left.keys() != right.keys():
                 return False
-            pending += [(value, theirs[key]) for key, value in mine.items()]
-        elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-            if len(cast("list[Any]", left)) != len(cast("list[Any]", right)):
+            pending += [(value, right[key]) for key, value in left.items()]
+        elif is_sequence(left) and is_sequence(right):
+            if len(left) != len(right):
                 return False
-            pending += zip(cast("list[Any]", left), cast("list[Any]", right), strict=True)
+            pending += zip(left, right, strict=True)
         elif left != right or isinstance(left, bool) != isinstance(right, bool):
             return False
     return True
@@ -159,7 +158,7 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
         elif item and level > levels:  # an empty one is a value like a number
             reason = f"nested deeper than {levels} levels"
         else:
-            reason = _key_fault(item)
+            reason = _key_fault(item if is_object(item) else ())
         if reason:
             return Fault(reason, path.pointer() if path else "")
         for key, member in members or ():
@@ -180,18 +179,17 @@ def _is_plain(item: object) -> bool:
 
 
 def _members(item: object) -> Iterable[tuple[object, Any]] | None:
-    if isinstance(item, dict):
-        return cast("dict[Any, Any]", item).items()
-    return enumerate(cast("list[Any]", item)) if isinstance(item, list) else None
+    if is_object(item):
+        return item.items()
+    return enumerate(item) if is_array(item) else None
 
 
-def _key_fault(item: object) -> str | None:
-    if isinstance(item, dict):
-        for key in cast("dict[Any, Any]", item):
-            if not isinstance(key, str):
-                return f"the key {cut(repr(key))} is not a string"
-            if not is_unicode(key):
-                return "a key with half of a surrogate pair"
+def _key_fault(keys: Iterable[object]) -> str | None:
+    for key in keys:
+        if not isinstance(key, str):
+            return f"the key {cut(repr(key))} is not a string"
+        if not is_unicode(key):
+            return "a key with half of a surrogate pair"
     return None
 
 
@@ -318,15 +316,14 @@ def spelled(value: Any) -> str:
             around.popitem()
         elif id(item) in around:
             pieces.append('"..."')
-        elif isinstance(item, dict):
-            around[id(cast("object", item))] = None
-            held = cast("Json", item)
-            pairs = held.pairs if isinstance(held, RepeatedKeys) else held.items()
+        elif is_object(item):
+            around[id(item)] = None
+            pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
             members = [(f"{_scalar(key)}:", child) for key, child in pairs]
             pending.extend(reversed(_enclosed("{", members, "}")))
-        elif isinstance(item, list):
-            around[id(cast("object", item))] = None
-            pending.extend(reversed(_enclosed("[", [("", child) for child in cast("list[Any]", item)], "]")))
+        elif is_array(item):
+            around[id(item)] = None
+            pending.extend(reversed(_enclosed("[", [("", child) for child in item], "]")))
         else:
             pieces.append(_scalar(item))
     return "".join(pieces)

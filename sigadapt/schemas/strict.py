@@ -8,7 +8,7 @@ Providers differ in what they take: `StrictRules` says it for one of them.
 """
 
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
@@ -153,8 +153,8 @@ class _Closing:
         self._require_all(schema, path)
 
     def _require_all(self, schema: Json, path: _Keys) -> None:
-        required = cast("list[str]", schema.get("required", []))
-        properties = cast("Json", schema.setdefault("properties", {}))
+        required: list[str] = schema.get("required", [])
+        properties: Json = schema.setdefault("properties", {})
         for name in properties if self._rules.requires_all else ():
             if name not in required:
                 self._refuse(

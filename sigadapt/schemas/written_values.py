@@ -16,9 +16,9 @@ value of the type that the schema declares:
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.schemas.repeated_keys import decode, object_of
 from sigadapt.schemas.subschemas import target_of
 
@@ -197,16 +197,21 @@ def types_of(schema: Any, root: Json) -> set[str]:
 
 
 def _words(kind: Any) -> Iterable[str]:
-    if isinstance(kind, str):
-        return (kind,)
-    return (
-        [each for each in cast("list[Any]", kind) if isinstance(each, str)] if isinstance(kind, list) else ()
-    )
+    return [word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str)]
+
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
 
 
 def _kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(cast("Any", type(value)), "null")
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
 
 
 def _parts(schema: Any, root: Json) -> Iterator[tuple[Json, bool]]:
@@ -214,13 +219,11 @@ def _parts(schema: Any, root: Json) -> Iterator[tuple[Json, bool]]:
     pending, seen = [schema], 0
     while pending and seen < _SCHEMAS:
         seen += 1
-        item = pending.pop()
-        if not isinstance(item, dict):
+        here = pending.pop()
+        if not is_object(here):
             continue
-        here = cast("Json", item)
         for keyword in ("anyOf", "oneOf", "allOf"):
-            if isinstance(here.get(keyword), list):
-                pending.extend(here[keyword])
+            pending.extend(here[keyword] if is_array(here.get(keyword)) else ())
         if isinstance(here.get("$ref"), str):
             pending.append(target_of(here["$ref"], root))
         yield here, not pending
@@ -230,9 +233,9 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
     """Return the schema of a property; None if it is not declared."""
     for here, is_last in _parts(schema, root):
         properties = here.get("properties")
-        if isinstance(properties, dict) and key in properties:
-            return cast("Json", properties)[key]
-        if isinstance(here.get("additionalProperties"), dict) and is_last:
+        if is_object(properties) and key in properties:
+            return properties[key]
+        if is_object(here.get("additionalProperties")) and is_last:
             return here["additionalProperties"]
     return None
 

@@ -284,7 +284,7 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
         """
         return any(name in entry.client_names for entry in self.entries if isinstance(entry, NativeTool))
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":  # noqa: ARG002
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":
         """Return this object, which is immutable; with `update={"tools": ...}`, a new one of those tools.
 
         Example:

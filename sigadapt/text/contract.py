@@ -105,13 +105,13 @@ class Tools:
         return name in self._schemas
 
 
-Said: TypeAlias = Sequence[tuple[str, Json]]
-"""Calls to be said: names and arguments, in order."""
+CallsToWrite: TypeAlias = Sequence[tuple[str, Json]]
+"""Calls to write: names and arguments, in order."""
 
 Read: TypeAlias = Callable[[Scan, int, Tools], Found | None]
 """Reads what stands at a place where the opener matched; None if it is not this format."""
 
-Say: TypeAlias = Callable[[Said, Mapping[str, Json]], str]
+Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
 
 
@@ -130,7 +130,7 @@ class TextFormat:
         before: tags around calls that say nothing by themselves, before them.
         after: such tags behind calls.
         bare: whether the opener is no markup, so that prose may hold it too.
-        say: writes calls; None if nobody has to.
+        write: writes calls; None if nobody has to.
     """
 
     name: str
@@ -143,4 +143,4 @@ class TextFormat:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     bare: bool = False
-    say: Say | None = None
+    write: Writer | None = None

@@ -89,13 +89,13 @@ def _html_end(scan: Scan, at: int, end: int) -> int:
     return behind + 1 if behind >= 0 else len(scan.text)
 
 
-def _quote_end(scan: Scan, at: int, end: int) -> int:  # noqa: ARG001
+def _quote_end(scan: Scan, at: int, end: int) -> int:
     """Return the end of a quoted line, or of a doctest with its output."""
     last = scan.search(_BLANK_LINE if _DOCTEST.match(scan.text, at) else _LINE_END, at)
     return last.start() if last else len(scan.text)
 
 
-def _indented_end(scan: Scan, at: int, end: int) -> int:  # noqa: ARG001
+def _indented_end(scan: Scan, at: int, end: int) -> int:
     """Return the place behind the lines of indented code that follow a blank line at a place."""
     begin = scan.find("\n", at + 1) + 1
     lines = _INDENTED.match(scan.text, begin)

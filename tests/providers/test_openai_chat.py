@@ -630,11 +630,6 @@ ODD = [
     odd_calls("nothing around name and arguments", [FLAT], PARIS),
     odd_calls("a function as JSON text", [{**WHOLE, "function": json.dumps(WHOLE["function"])}], PARIS),
     odd_calls("a function that is no JSON", [{"id": "c1", "function": "{x"}], bad=("missing_name",)),
-    odd_calls(
-        "a decoded key twice",
-        '[{"function": {"name": "f", "arguments": {"a": 1, "a": 2}}}]',
-        bad=("duplicate_key",),
-    ),
     odd_text("a list of texts", ["It is ", "sunny."]),
     odd_text("texts among the parts", ["It is ", {"type": "text", "text": "sunny."}]),
     odd_text("one part", {"type": "text", "text": "It is sunny."}),

@@ -65,7 +65,7 @@ def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
 
 
 def test_a_key_twice_is_judged_as_its_text_would_be() -> None:
-    """response-choice: A key twice in a stream's own text is a bad call"""
+    """response-choice: A key twice in a text of arguments is a bad call"""
     text, flaw = check_decoded(RepeatedKeys([("a", 1), ("a", 2)]))
     assert text == '{"a":1,"a":2}'
     assert flaw == parse_arguments(text)

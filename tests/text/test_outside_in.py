@@ -41,8 +41,8 @@ MARKUP = [
     "`",
 ]
 FENCED = [each for each in FORMATS if each.name != "gemma3-tool-code"]  # which is a fence itself
-SAYABLE = [each for each in FORMATS if each.say is not None]
-WRITERS = [each.name for each in SAYABLE]
+WRITABLE = [each for each in FORMATS if each.write is not None]
+WRITERS = [each.name for each in WRITABLE]
 markup = st.lists(st.sampled_from([*MARKUP, "words ", "\n"]), min_size=1, max_size=4).map("".join)
 
 
@@ -56,8 +56,8 @@ def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
     (form,) = named([writer])
     args = {"path": "a.md", "content": content}
-    assert form.say is not None
-    choice = choice_from_text(form.say([("write_file", args)], SCHEMAS), TOOLS)
+    assert form.write is not None
+    choice = choice_from_text(form.write([("write_file", args)], SCHEMAS), TOOLS)
     calls = choice.tool_calls
     assert calls is not None
     assert [(call.name, call.args) for call in calls] == [("write_file", args)]

@@ -15,7 +15,7 @@ from sigadapt.schemas.json_values import compact
 from sigadapt.text.formats import FORMATS, named
 
 Json = dict[str, Any]
-SAYING = [each.name for each in FORMATS if each.say]
+WRITABLE = [each.name for each in FORMATS if each.write]
 
 no_surrogates = st.characters(exclude_categories=["Cs"])
 names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_size=20).filter(
@@ -89,7 +89,7 @@ def said(choice: Choice) -> list[tuple[str, str]]:
     return [(call.name, compact(call.args)) for call in choice.tool_calls or ()]
 
 
-@pytest.mark.parametrize("name", SAYING)
+@pytest.mark.parametrize("name", WRITABLE)
 @settings(max_examples=30, deadline=None)
 @given(turn=turns(), text=plain_texts)
 def test_what_is_said_is_read_back(
@@ -98,8 +98,8 @@ def test_what_is_said_is_read_back(
     """text-calls: What a format says is read back as it was."""
     schemas, calls = turn
     (form,) = named([name])
-    assert form.say is not None
-    written = f"{text}\n\n{form.say(calls, schemas)}" if text else form.say(calls, schemas)
+    assert form.write is not None
+    written = f"{text}\n\n{form.write(calls, schemas)}" if text else form.write(calls, schemas)
     tools = [{"name": tool, "parameters": schema} for tool, schema in schemas.items()]
     choice = choice_from_text(written, tools, formats=[name])
     assert said(choice) == [(tool, compact(args)) for tool, args in calls]
@@ -116,11 +116,11 @@ def test_the_formats_that_are_said() -> None:
         "deepseek-v3.1",
         "kimi-k2",
     }
-    assert needed | {"pythonic", "plain-json", "fenced-json"} <= set(SAYING)
+    assert needed | {"pythonic", "plain-json", "fenced-json"} <= set(WRITABLE)
 
 
-@pytest.mark.parametrize("name", SAYING)
+@pytest.mark.parametrize("name", WRITABLE)
 def test_no_calls_are_said_as_nothing(name: str) -> None:
     (form,) = named([name])
-    assert form.say is not None
-    assert form.say([], {}) == ""
+    assert form.write is not None
+    assert form.write([], {}) == ""

@@ -12,7 +12,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy import BaseLM
 
@@ -70,28 +70,21 @@ def calling_of(call: Call, options: Options) -> Calling:
     """
     lm, settings = call.lm, call.settings
     native = _RECOVERING if options.recover else NATIVE
-    asked = options.tool_calling if isinstance(options.tool_calling, str) else _named(options, model_of(lm))
+    asked = options.tool_calling
+    asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
     if asked == "native":
         _refuse_completion(lm)
         return native
     if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.facts):
         return native
     prompted = Calling("prompted", options.call_format, layout=call.layout)
-    if asked == "prompted" or is_completion(lm) or _has_refused(lm):
+    if asked == "prompted" or is_completion(lm) or _REFUSED.get(lm) == model_of(lm):
         return prompted
     if not isinstance(getattr(lm, "engine", None), str):
         return prompted
     if is_known_without_functions(lm, settings, call.facts):
         return prompted
     return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
-
-
-def _has_refused(lm: BaseLM) -> bool:
-    return _REFUSED.get(lm) == model_of(lm)
-
-
-def _named(options: Options, model: str) -> str:
-    return cast("Mapping[str, str]", options.tool_calling).get(model, "auto")
 
 
 def _refuse_completion(lm: BaseLM) -> None:

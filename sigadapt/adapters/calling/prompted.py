@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.lowering import Change
@@ -23,7 +23,7 @@ from sigadapt.schemas.json_values import Json, closest, compact, cut
 from sigadapt.signatures.tool_results.content import MEDIA, name_of
 
 if TYPE_CHECKING:
-    from sigadapt.text.contract import TextFormat
+    from sigadapt.text.contract import Writer
 
 DEFAULT_FORM = "hermes"
 """The text format to ask for unless `call_format` names another."""
@@ -43,26 +43,22 @@ _MARKUP = re.compile(r"<(?=[/!|｜\w])|\[(?=\[ ##|/?[A-Z_]{3,}\])")
 _EXAMPLE = [("tool_name", {"argument": "value"})]
 
 
-def _formats() -> "tuple[TextFormat, ...]":
+def writers() -> "dict[str, Writer]":
+    """Return how to write calls, by the name of each text format in which calls can be asked for."""
     from sigadapt.text.formats import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
 
-    return FORMATS
+    return {each.name: each.write for each in FORMATS if each.write is not None}
 
 
-def sayable() -> list[str]:
-    """Return the names of the text formats in which calls can be asked for."""
-    return [each.name for each in _formats() if each.say is not None]
-
-
-def check_form(name: str) -> None:
-    """Refuse a name that is none of `sayable`.
+def check_form(name: object) -> None:
+    """Refuse a name that is none of `writers`.
 
     Raises:
         InvalidOption: with the names there are.
     """
-    if name != DEFAULT_FORM and name not in sayable():
-        near = closest(name, sayable()) if isinstance(cast("object", name), str) else None
-        fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(sayable())}."
+    if name != DEFAULT_FORM and name not in writers():
+        near = closest(name, writers()) if isinstance(name, str) else None
+        fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
         raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
 
 
@@ -144,12 +140,7 @@ def _instructions(request: Request, form: str) -> str:
 
 @lru_cache(maxsize=64)
 def _example(form: str) -> str:
-    return _say(form, _EXAMPLE, {})
-
-
-def _say(form: str, calls: Sequence[tuple[str, Json]], schemas: Mapping[str, Json]) -> str:
-    say = next(each.say for each in _formats() if each.name == form)
-    return cast("Any", say)(calls, schemas)
+    return writers()[form](_EXAMPLE, {})
 
 
 def _choice(choice: str | dict[str, Any] | None) -> str:
@@ -180,13 +171,13 @@ def _rows(rows: Sequence[Json], form: str, schemas: Mapping[str, Json]) -> Itera
         if is_result:
             yield _results(list(group))
         else:
-            yield from (_said(row, form, schemas) if row.get("tool_calls") else row for row in group)
+            yield from (_with_markup(row, form, schemas) if row.get("tool_calls") else row for row in group)
 
 
-def _said(row: Json, form: str, schemas: Mapping[str, Json]) -> Json:
+def _with_markup(row: Json, form: str, schemas: Mapping[str, Json]) -> Json:
     calls = [_named_call(call) for call in row["tool_calls"]]
-    said = _say(form, calls, schemas)
-    return {"role": "assistant", "content": f"{row['content']}\n{said}" if row.get("content") else said}
+    markup = writers()[form](calls, schemas)
+    return {"role": "assistant", "content": f"{row['content']}\n{markup}" if row.get("content") else markup}
 
 
 def _named_call(call: Json) -> tuple[str, Json]:

@@ -6,24 +6,24 @@ things:
 
  a. Parts of the request that lm15's types cannot express are put into its body as native rows
     (`native_rows.py`).
- b. The answer's body is believed before lm15 judges it. lm15 refuses a whole body because of one call without
-    a name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it. The
-    same is done with an object that has a key twice, of which lm15 keeps only the last value.
+ b. The answer's body is read before lm15 judges it. lm15 refuses a whole body because of one call without a
+    name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it.
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
 
 Streams are recorded (`streams/stream_recorder.py`).
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any, cast
 
-import jiter
 import orjson
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
@@ -38,9 +38,8 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
-from sigadapt.schemas.deep_json import without_depths
+from sigadapt.providers.reading import an_object
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.schemas.repeated_keys import decode
 
 
 def exchanging(
@@ -63,18 +62,18 @@ def exchanging(
 def provider_in(text: str) -> Provider | None:
     """Return the provider whose format a body has; None if the text is not a body of any."""
     try:
-        body = _decoded(text)[0]
-    except ValueError:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     return next((each for each in PROVIDERS if each.is_body(body)), None) if is_object(body) else None
 
 
 def response_with_raw_body(
-    provider: Provider, text: str, parse: Callable[[Json], lm15.Response], error: Exception | None
+    provider: Provider, text: str, parse: Callable[[Json], lm15.Response]
 ) -> lm15.Response | None:
     """If lm15 rejects a body that does contain an answer, return a Response that carries the body as text."""
     try:
-        body, text = _decoded(text)
+        body = json.loads(text)
         if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
             return None
     except (ValueError, RecursionError, lm15.LM15Error):
@@ -82,23 +81,12 @@ def response_with_raw_body(
     try:
         response = parse(provider.without_calls(body))
     except (ValueError, TypeError, RecursionError, lm15.LM15Error):
-        if error is None:
-            return None
         message = lm15.Message.assistant((lm15.TextPart(text=""),))
         response = lm15.Response(
             id=None, model=str(body.get("model") or "unknown"), message=message, finish_reason="stop",
             usage=lm15.Usage(),
         )  # fmt: skip
     return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
-
-
-def _decoded(text: str) -> tuple[Any, str]:
-    """Return the body in a text, and the text of the same body."""
-    try:
-        return decode(text), text
-    except ValueError:
-        text = without_depths(text)
-        return decode(text), text
 
 
 class _Wrapped:
@@ -152,25 +140,23 @@ class _Wrapped:
         try:
             response = parse(request, http)
         except Exception as error:
-            kept = response_with_raw_body(self._provider, _text(http), of_body, error)
+            text = http.body.decode("utf-8", "surrogateescape")
+            kept = response_with_raw_body(self._provider, text, of_body)
             if kept is None:
+                refuse_error(json_in(http.body), self._provider, error)
                 raise
             return kept
-        if self._provider.arguments_as_objects and _repeats_a_key(http.body):
-            return response_with_raw_body(self._provider, _text(http), of_body, None) or response
+        if is_empty(response):
+            refuse_error(json_in(http.body), self._provider)
         return response
 
 
-def _text(http: Any) -> str:
-    return http.body.decode("utf-8", "surrogateescape")
-
-
-def _repeats_a_key(body: bytes) -> bool:
+def json_in(text: bytes | str) -> Json:
+    """Return the object in a body; an empty one if it holds none."""
     try:
-        jiter.from_json(body, catch_duplicate_keys=True)
-    except ValueError as error:
-        return "duplicate key" in str(error)
-    return False
+        return an_object(orjson.loads(text))
+    except ValueError:
+        return {}
 
 
 class _Exchange(_Wrapped):

@@ -61,7 +61,7 @@ class _Shown(callback.BaseCallback):
     def __init__(self, sent: Lowered) -> None:
         self._sent = sent
 
-    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Put messages, tools and changes into the inputs, and on the span."""
         body: dict[str, Any] = dict(self._sent.request)
         messages = chat_messages(body["messages"])
@@ -76,7 +76,7 @@ class _Shown(callback.BaseCallback):
             settings |= inputs["kwargs"]
             span.set_attributes(_input_attributes(messages, settings, changes))
 
-    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:  # noqa: ARG002
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         """Put the answer on the span."""
         span = _span()
         if span is None or outputs is None:
@@ -169,7 +169,7 @@ def reported(
 def _parse_event(adapter: Any, signature: Any, text: str | None, ended: Any) -> Any:
     """Call the callbacks as DSPy does for `parse`, which returns the values or raises the error."""
 
-    def parse(instance: Any, signature: Any, completion: str) -> Any:  # noqa: ARG001
+    def parse(instance: Any, signature: Any, completion: str) -> Any:
         if isinstance(ended, Exception):
             raise ended
         return ended

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from dspy import BaseLM, lm15
 
 from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
+from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
@@ -87,26 +88,27 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answe
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            return Answer(lm(ready.request, **keywords))
+            return refuse_rate_limited(Answer(lm(ready.request, **keywords)), ready.request.model)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(lm(ready.request, **keywords))
     for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
-    return answer
+    return refuse_rate_limited(answer, ready.request.model)
 
 
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            return Answer(await lm.acall(ready.request, **keywords))
+            answer = Answer(await lm.acall(ready.request, **keywords))
+            return refuse_rate_limited(answer, ready.request.model)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(await lm.acall(ready.request, **keywords))
     for item in tap.rest(answer):
         await stream.send(item)
-    return answer
+    return refuse_rate_limited(answer, ready.request.model)
 
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.response.provider_errors import complaint_in, error_in, until_error
+from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, until_error
 from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
@@ -205,8 +205,8 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     return [_failed(reading, error_in(body)) for reading in readings] if error else readings
 
 
-def _failed(reading: Reading, error: str | None) -> Reading:
-    return reading._replace(finish="error", finish_message=error or reading.finish_message)
+def _failed(reading: Reading, error: Any) -> Reading:
+    return reading._replace(finish="error", finish_message=error_message(error), error=error)
 
 
 def _lm15_reading(response: Any, dialect: str | None) -> Reading:
@@ -328,7 +328,8 @@ def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Pr
 def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
     error = error_in(body) or complaint_in(body)
     if error is not None:
-        return UnreadableResponse(f"the provider answered with an error: {error}", code="provider_error")
+        told = f"the provider answered with an error: {error_message(error)}"
+        return UnreadableResponse(told, code="provider_error")
     keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
     return UnreadableResponse(
         f"expected an answer in {dialect or 'a known wire format'}, got an object with {cut(keys)}",

@@ -1,4 +1,4 @@
-"""Find a provider's error message, in a body or in the middle of a stream.
+"""Find a provider's error, in a body or in the middle of a stream.
 
 Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google,
 Ollama and OpenRouter. If a provider has its own place for errors, its file has an `error_in`.
@@ -12,19 +12,48 @@ from sigadapt.providers.provider import Provider
 from sigadapt.providers.reading import an_object, is_text
 from sigadapt.schemas.json_values import Json, cut, spelled
 
+# OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api-reference/errors
+# OpenAI: {"code": "rate_limit_exceeded", ...}, https://platform.openai.com/docs/guides/error-codes
+# Anthropic: {"type": "rate_limit_error", ...}, https://docs.anthropic.com/en/api/errors
+# Google: {"code": 429, "status": "RESOURCE_EXHAUSTED"}, https://ai.google.dev/gemini-api/docs/troubleshooting
+_RATE_LIMITS = frozenset(
+    ("429", "rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests")
+) | {"RESOURCE_EXHAUSTED", "throttlingException"}
 
-def error_in(body: Json, provider: Provider | None = None) -> str | None:
-    """Return the error message in a body or an event of a provider, or of any; None if there is no error."""
-    error = body.get("error")
-    if error:
-        return _message(error)
+
+def error_in(body: Json, provider: Provider | None = None) -> Any:
+    """Return the error in a body or an event of a provider, or of any, as it was sent; None for no error."""
+    if body.get("error"):
+        return body["error"]
     if body.get("type") == "error":
-        return _message(body)
-    for each in PROVIDERS if provider is None else (provider,):
-        own: Any = each.error_in(body)
-        if own is not None:
-            return _message(own)
-    return None
+        return body
+    owners = PROVIDERS if provider is None else (provider,)
+    return next((error for each in owners if (error := each.error_in(body)) is not None), None)
+
+
+def error_without_answer(body: Json, provider: Provider) -> Any:
+    """Return the error in a body that holds no answer beside it; None if there is no such error."""
+    readings = provider.read(body) if provider.is_body(body) else []
+    if any(not reading.is_empty for reading in readings):
+        return None
+    return error_in(body, provider) or next((reading.error for reading in readings if reading.error), None)
+
+
+def error_message(error: Any) -> str:
+    """Return the message of an error; the whole error as JSON if it has none."""
+    message = an_object(error).get("message", error)
+    return message if is_text(message) else cut(spelled(error))
+
+
+def is_rate_limit(error: Any) -> bool:
+    """Return whether an error says that the provider got too many requests.
+
+    Example:
+        >>> is_rate_limit({"code": 429, "message": "Slow down."}), is_rate_limit({"code": 502})
+        (True, False)
+    """
+    sent = an_object(error)
+    return not _RATE_LIMITS.isdisjoint(str(sent.get(key)) for key in ("code", "type", "status"))
 
 
 def complaint_in(body: Json) -> str | None:
@@ -32,15 +61,10 @@ def complaint_in(body: Json) -> str | None:
     return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)
 
 
-def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequence[Json], str | None]:
-    """Return the events before the first error and its message; without an error, all events and None."""
+def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequence[Json], Any]:
+    """Return the events before the first error, and that error; without an error, all events and None."""
     for n, event in enumerate(events):
-        message = error_in(event, provider)
-        if message is not None:
-            return events[:n], message
+        error = error_in(event, provider)
+        if error is not None:
+            return events[:n], error
     return events, None
-
-
-def _message(error: Any) -> str:
-    message = an_object(error).get("message", error)
-    return message if is_text(message) else cut(spelled(error))

@@ -11,10 +11,9 @@ Rules:
     is an error.
  d. Bytes that are not UTF-8 become surrogate escapes, so that arguments with such bytes are refused instead
     of changed.
- e. An object with a key twice is marked (`schemas/repeated_keys.py`). As arguments it makes a bad call; at
-    any other place of an event it is read like other objects, with the last value.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -22,8 +21,7 @@ from typing import Any, cast
 import jiter
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.schemas.json_values import as_unicode, cut
-from sigadapt.schemas.repeated_keys import decode_at, decoded_if_plain
+from sigadapt.schemas.json_values import as_unicode, cut, is_object
 
 EVENTS = "sigadapt_events"
 """The key of `provider_data` under which a stream's events are kept as text."""
@@ -31,6 +29,7 @@ EVENTS = "sigadapt_events"
 BODY = "sigadapt_body"
 """The key of `provider_data` under which a body is kept as text that lm15 or LiteLLM cannot read."""
 
+_DECODER = json.JSONDecoder()
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 
@@ -76,11 +75,7 @@ def _decoded(text: str) -> Iterator[Any]:
         yield from _values(text, may_break_off=True)
         return
     for data, ended in _server_sent(text):
-        value = decoded_if_plain(data)
-        if isinstance(value, dict):
-            yield cast("dict[str, Any]", value)
-        else:  # a repeated key, several values, part of one, or none
-            yield from _values(data, may_break_off=not ended)
+        yield from _values(data, may_break_off=not ended)
 
 
 def _server_sent(text: str) -> Iterator[tuple[str, bool]]:
@@ -104,7 +99,7 @@ def _values(text: str, *, may_break_off: bool) -> Iterator[Any]:
     at = _after(_BETWEEN.match(text))
     while at < len(text):
         try:
-            value, end = decode_at(text, at)
+            value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             rest = text[at:]
             if may_break_off and _is_prefix(rest):
@@ -113,8 +108,8 @@ def _values(text: str, *, may_break_off: bool) -> Iterator[Any]:
                 f"the stream has invalid JSON ({error}): {cut(rest)}",
                 fix="Pass the body unchanged; with an HTTP client, pass its bytes, not its lines.",
             ) from None
-        if isinstance(value, dict):  # other values are heartbeats, not events
-            yield cast("dict[str, Any]", value)
+        if is_object(value):  # other values are heartbeats, not events
+            yield value
         at = _after(_BETWEEN.match(text, end))
 
 

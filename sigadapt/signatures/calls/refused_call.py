@@ -68,7 +68,7 @@ class RefusedToolCall(ToolCall):
     message: str
     path: str | None = None
 
-    def bind(self, decls: object) -> NoReturn:  # noqa: ARG002
+    def bind(self, decls: object) -> NoReturn:
         """Raise the error that says what is wrong.
 
         Raises:

@@ -11,7 +11,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, is_mapping, is_several, without_halves
+from sigadapt.schemas.json_values import cut, is_mapping, is_sequence, without_halves
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
@@ -256,10 +256,10 @@ class ToolCalls(dspy.ToolCalls):
             return data
         known = without_halves(fields_of(data))
         good: object = known.get("tool_calls") if is_mapping(known) else None
-        if not is_several(good):
+        if not is_sequence(good):
             raise ValueError("expected calls, a list of calls, or a mapping with a list `tool_calls`")
         bad: object = known.get("invalid") or ()
-        if not is_several(bad):
+        if not is_sequence(bad):
             raise ValueError("`invalid` is a list of calls")
         turn = Turn.model_validate(known.get("turn") or NO_TURN)
         calls = read_calls(good, bad, turn)

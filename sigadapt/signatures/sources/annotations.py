@@ -169,7 +169,7 @@ class Untitled(GenerateJsonSchema):
     Nor does it offer a model the fields of a dataclass that its constructor does not take (`init=False`).
     """
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  (pydantic's signature)
+    def field_title_should_be_set(self, schema: Any) -> bool:
         """Return False. Pydantic sets an author's own title elsewhere."""
         return False
 

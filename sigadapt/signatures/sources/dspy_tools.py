@@ -53,7 +53,7 @@ class DeclaredTool(dspy.Tool):
         super().__init__(func, str(raw.name), str(raw.description or ""), args, known)
         self._raw = raw
 
-    def _parse_function(self, func: Any, arg_desc: Any = None) -> None:  # noqa: ARG002
+    def _parse_function(self, func: Any, arg_desc: Any = None) -> None:
         # DSPy would derive a schema here, and fail for functions that it cannot read.
         self.has_kwargs = not self.args or is_open(func)
 

@@ -34,7 +34,7 @@ _ERRORS = {
 encode = sse
 
 
-def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+def streams(path: str, body: Mapping[str, Any]) -> bool:
     """Say whether the path names the streaming method."""
     return ":streamGenerateContent" in path
 

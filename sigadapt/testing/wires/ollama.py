@@ -18,7 +18,7 @@ STREAM_TYPE = JSON_LINES
 encode = json_lines
 
 
-def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+def streams(path: str, body: Mapping[str, Any]) -> bool:
     """Say whether the body asks for a stream, which is the default."""
     return body.get("stream") is not False
 
@@ -40,7 +40,7 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
     yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
 
 
-def failure(status: int, message: str) -> dict[str, Any]:  # noqa: ARG001
+def failure(status: int, message: str) -> dict[str, Any]:
     """Render Ollama's error object."""
     return {"error": message}
 

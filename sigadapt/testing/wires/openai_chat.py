@@ -16,7 +16,7 @@ PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")
 STREAM_TYPE = SSE
 
 
-def streams(path: str, body: Mapping[str, Any]) -> bool:  # noqa: ARG001
+def streams(path: str, body: Mapping[str, Any]) -> bool:
     """Say whether the body has `"stream": true`."""
     return body.get("stream") is True
 

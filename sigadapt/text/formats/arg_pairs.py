@@ -9,15 +9,14 @@ every declared parameter was given.
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import property_of, typed, written
-from sigadapt.text.contract import MOST_PARAMETERS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.text.formats.json_calls import read_body
-from sigadapt.text.formats.json_calls import said as said_as_json
+from sigadapt.text.contract import MOST_PARAMETERS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.formats.json_calls import call_json, read_body
 from sigadapt.text.scan import Scan
 
 _ATTRIBUTE = re.compile(r"\s+([\w.-]{1,100})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
@@ -74,7 +73,7 @@ def _written(scan: Scan, at: int, pair: Pair) -> tuple[list[tuple[str, str]] | N
 def _all_given(args: Json, schema: Json) -> bool:
     """Return whether no parameter is left that could have followed: only the closing tag is missing."""
     declared: Any = schema.get("properties")
-    return bool(args) and isinstance(declared, dict) and set(args) >= set(cast("Json", declared))
+    return bool(args) and is_object(declared) and set(args) >= set(declared)
 
 
 def _pair_at(scan: Scan, at: int, pair: Pair) -> tuple[str, str | None, int]:
@@ -128,26 +127,26 @@ def _next_pair(scan: Scan, at: int, end: int, pair: Pair) -> int | None:
     return None
 
 
-def _say(pair: Pair, calls: Said, schemas: Mapping[str, Json]) -> str:
-    said: list[str] = []
+def _write(pair: Pair, calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
+    texts: list[str] = []
     for name, args in calls:
         schema = schemas.get(name, {})
         marks = (f"{pair.value}>", f"{pair.key}>", f"{pair.call}>")
         values = {key: written(key, value, schema, marks) for key, value in args.items()}
         if any(value is None for value in values.values()):  # Hermes' form has the same tag
-            said.append(f"<{pair.call}>\n{said_as_json(name, args)}\n</{pair.call}>")
+            texts.append(f"<{pair.call}>\n{call_json(name, args)}\n</{pair.call}>")
             continue
         pairs = "".join(
             f"<{pair.key}>{key}</{pair.key}>\n<{pair.value}>{value}</{pair.value}>\n"
             for key, value in values.items()
         )
-        said.append(f"<{pair.call}>{name}\n{pairs}</{pair.call}>")
-    return "\n".join(said)
+        texts.append(f"<{pair.call}>{name}\n{pairs}</{pair.call}>")
+    return "\n".join(texts)
 
 
-def say_glm(calls: Said, schemas: Mapping[str, Json]) -> str:
+def write_glm(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as GLM 4.5 does; as Hermes does where a value cannot be written so."""
-    return _say(_GLM, calls, schemas)
+    return _write(_GLM, calls, schemas)
 
 
 def _format(name: str, pair: Pair, **more: Any) -> TextFormat:
@@ -173,7 +172,7 @@ FORMATS: tuple[TextFormat, ...] = (
         reads=_READS,
         before=("<tool_calls>",),
         after=("</tool_call>", "</tool_calls>", "<|role_end|>"),
-        say=say_glm,
+        write=write_glm,
     ),
     _format(
         "longcat-pairs",

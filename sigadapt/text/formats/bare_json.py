@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
-from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
-from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of, said
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_json, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Members, Scan
@@ -131,14 +131,14 @@ def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     return TextCall(name, CutOff(scan.text[begin:].rstrip()))
 
 
-def say_plain(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def write_plain(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as JSON, one object a line."""
-    return "\n".join(said(name, args) for name, args in calls)
+    return "\n".join(call_json(name, args) for name, args in calls)
 
 
-def say_fenced(calls: Said, schemas: Mapping[str, Json]) -> str:
+def write_fenced(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as JSON in one code fence."""
-    return f"```json\n{say_plain(calls, schemas)}\n```" if calls else ""
+    return f"```json\n{write_plain(calls, schemas)}\n```" if calls else ""
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
@@ -153,7 +153,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "vLLM `llama3_json`, `xlam`; Ollama; LM Studio; any server whose parser is off",
         "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer.",
         after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
-        say=say_plain,
+        write=write_plain,
         bare=True,
     ),
     TextFormat(
@@ -164,7 +164,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "Qwen2.5-Coder, small models",
         "any server whose parser is off",
         "A fence that is the whole answer, or ends it where no example is announced; if named, any.",
-        say=say_fenced,
+        write=write_fenced,
         bare=True,
     ),
 )

@@ -9,7 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
@@ -124,7 +124,7 @@ class _Reader:
         return self.text[at:end], end
 
     def _list(self, at: int, schema: Any, root: Json, level: int) -> tuple[list[Any], int]:
-        items: Any = schema.get("items") if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        items: Any = schema.get("items") if is_object(schema) else None
         made, place = list[Any](), self._space(at + 1)
         while not self.text.startswith("]", place):
             value, place = self.value_at(place, items, root, level)

@@ -9,11 +9,11 @@ fault: the object says that it is whole.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut
-from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut, is_object
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
@@ -133,7 +133,7 @@ def _lacks_name(members: Members, tools: Tools) -> bool:
 
 
 def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
-    """Say whether an object is a call and nothing else, with arguments that are an object."""
+    """Return whether an object is a call and nothing else, with arguments that are an object."""
     if not set(fields) <= {*used, "type", "id", "tool_call_id"}:
         return False
     return isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.startswith("{"))
@@ -155,12 +155,12 @@ def _id_of(fields: dict[str, tuple[Any, int, int]]) -> str | None:
 
 
 def _is_declaration(value: Any, schema: Json) -> bool:
-    """Say whether arguments are the schema of a declaration that the model repeats."""
-    if not isinstance(value, dict) or cast("Json", value).get("type") != "object":
+    """Return whether arguments are the schema of a declaration that the model repeats."""
+    if not is_object(value) or value.get("type") != "object":
         return False
     declared: Any = schema.get("properties")
-    names = cast("Json", declared) if isinstance(declared, dict) else {}
-    return isinstance(cast("Json", value).get("properties"), dict) and "properties" not in names
+    names = declared if is_object(declared) else {}
+    return is_object(value.get("properties")) and "properties" not in names
 
 
 def undeclared(members: Members) -> str | None:
@@ -246,31 +246,31 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
         value, end = scan.literal_at(at, is_strict=not is_python)
     except ValueError:
         return None
-    made = cast("Json", value) if isinstance(value, dict) else {}
+    made = value if is_object(value) else {}
     name = next((tools.name_of(made[key]) for key in NAMES if key in made), None)
     given = next((made[key] for key in ARGUMENTS if key in made), None)
     arguments = made if isinstance(made, RepeatedKeys) else given
     return (TextCall(name, arguments), end) if name is not None else None
 
 
-def said(name: str, args: Json, *, arguments: str = "arguments") -> str:
+def call_json(name: str, args: Json, *, arguments: str = "arguments") -> str:
     """Return a call as a JSON object."""
     return compact({"name": name, arguments: args})
 
 
-def say_hermes(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def write_hermes(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls in Hermes' tags, each on its own lines."""
-    return "\n".join(f"<tool_call>\n{said(name, args)}\n</tool_call>" for name, args in calls)
+    return "\n".join(f"<tool_call>\n{call_json(name, args)}\n</tool_call>" for name, args in calls)
 
 
-def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as Mistral's list."""
-    return f"[TOOL_CALLS] [{', '.join(said(name, args) for name, args in calls)}]" if calls else ""
+    return f"[TOOL_CALLS] [{', '.join(call_json(name, args) for name, args in calls)}]" if calls else ""
 
 
-def say_llama(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def write_llama(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as Llama 3 does, behind its tag."""
-    objects = "; ".join(said(name, args, arguments="parameters") for name, args in calls)
+    objects = "; ".join(call_json(name, args, arguments="parameters") for name, args in calls)
     return f"<|python_tag|>{objects}" if objects else ""
 
 
@@ -301,7 +301,7 @@ FORMATS: tuple[TextFormat, ...] = (
         before=("<response>",),
         after=("</tool_call>", "</response>"),
         reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
-        say=say_hermes,
+        write=write_hermes,
     ),
     _format(
         "llama3-json",
@@ -311,7 +311,7 @@ FORMATS: tuple[TextFormat, ...] = (
         servers="vLLM `llama3_json`, `llama4_json`; Ollama; llama.cpp; LM Studio",
         after=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
         reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
-        say=say_llama,
+        write=write_llama,
     ),
     _format(
         "mistral-json",
@@ -320,7 +320,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Mistral 7B v0.3, Nemo, Mixtral, Large 2407",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="The list; where the server drops the marker, it is `plain-json`.",
-        say=say_mistral,
+        write=write_mistral,
     ),
     _format(
         "dots",

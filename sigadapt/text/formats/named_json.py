@@ -13,7 +13,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -114,7 +114,7 @@ _BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 
 
-def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (JSON carries its types)
+def write_deepseek(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as DeepSeek V3.1 does."""
     inner = "".join(
         f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>" for name, args in calls
@@ -122,7 +122,7 @@ def say_deepseek(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG0
     return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""
 
 
-def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def write_kimi(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as Kimi K2 does; the ids count from 0."""
     inner = "".join(
         f"<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{compact(args)}<|tool_call_end|>"
@@ -131,7 +131,7 @@ def say_kimi(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
     return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
 
 
-def say_mistral(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001
+def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as Mistral's newer models do."""
     return "".join(f"[TOOL_CALLS]{name}[ARGS]{compact(args)}" for name, args in calls)
 
@@ -173,7 +173,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Mistral Small 3, Devstral, Magistral, Ministral 3, Large 3",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="With or without `[ARGS]` and `[CALL_ID]`; the marker may be missing before the next call.",
-        say=say_mistral,
+        write=write_mistral,
     ),
     TextFormat(
         "mistral-bare",
@@ -204,7 +204,7 @@ FORMATS: tuple[TextFormat, ...] = (
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3.1",
         servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
-        say=say_deepseek,
+        write=write_deepseek,
         **_DEEP,
     ),
     _format(
@@ -220,7 +220,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Kimi K2, K2 Thinking, K2.5",
         servers="vLLM `kimi_k2`; llama.cpp; mlx-lm",
         reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
-        say=say_kimi,
+        write=write_kimi,
     ),
     _format(
         "functionary-v3.2",

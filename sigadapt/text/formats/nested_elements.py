@@ -7,10 +7,10 @@ elements are lists (of `item`), and text beside elements goes under `$text`, as 
 """
 
 import re
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import property_of, typed, types_of
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
@@ -26,12 +26,12 @@ _LEVELS = 200
 class _Element:
     """An element that is open: its key, where its body begins, its children, and its text."""
 
-    __slots__ = ("begin", "children", "key", "said")
+    __slots__ = ("begin", "children", "key", "texts")
 
     def __init__(self, key: str, begin: int) -> None:
         self.key, self.begin = key, begin
         self.children: list[tuple[_Element, int]] = []
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
 
 def read(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -43,7 +43,7 @@ def read(scan: Scan, at: int, tools: Tools) -> Found | None:
     root = _Element("invoke", head.end())
     opened, place = [root], head.end()
     for tag in _TAG.finditer(scan.text, head.end()):
-        opened[-1].said.append(scan.text[place : tag.start()])
+        opened[-1].texts.append(scan.text[place : tag.start()])
         place = tag.end()
         if not tag["end"]:
             if tag["key"].startswith("invoke ") or len(opened) > _LEVELS:
@@ -74,7 +74,7 @@ def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
             pairs.append((key, several))
         else:
             pairs.extend((key, value) for value in several)
-    beside = "".join(element.said)
+    beside = "".join(element.texts)
     if beside.strip():
         key = "$text"
         while any(key == other for other, _ in pairs):
@@ -94,13 +94,10 @@ def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> A
 
 
 def _items_of(schema: Any) -> Any:
-    known = cast("Json", schema) if isinstance(schema, dict) else {}
-    if "items" in known:
-        return known["items"]
-    for keyword in ("anyOf", "oneOf"):
-        for item in cast("list[Any]", known.get(keyword) or []):
-            if isinstance(item, dict) and "items" in item:
-                return cast("Json", item)["items"]
+    known: Json = schema if is_object(schema) else {}
+    for each in (known, *known.get("anyOf", ()), *known.get("oneOf", ())):
+        if is_object(each) and "items" in each:
+            return each["items"]
     return None
 
 

@@ -11,16 +11,16 @@ which values are text.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
+    CallsToWrite,
     Found,
-    Said,
     TextCall,
     TextFormat,
     Tools,
@@ -183,22 +183,22 @@ def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Jso
     ]
     made = object_of(pairs)
     inner = made.get("arguments")
-    if len(made) == 1 and isinstance(inner, dict) and property_of(schema, "arguments", schema) is None:
-        wrapped = cast("Json", inner)
-        if wrapped and all(property_of(schema, key, schema) is not None for key in wrapped):
-            return wrapped
-    return made
+    if len(made) != 1 or not is_object(inner) or not inner:
+        return made
+    is_wrapper = property_of(schema, "arguments", schema) is None
+    is_declared = all(property_of(schema, key, schema) is not None for key in inner)
+    return inner if is_wrapper and is_declared else made
 
 
 def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
     cdata = _CDATA.match(value)
     text = cdata[1] if cdata else value
-    said = _KIND.search(opener)
-    if said is None or said[2] == "text":
+    flag = _KIND.search(opener)
+    if flag is None or flag[2] == "text":
         return typed(text, schema, root)
     if schema is not None:  # the schema corrects a wrong flag
         return typed(text, schema, root)
-    is_text = said[2] == ("true" if said[0].startswith("string") else "string")
+    is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
     return text if is_text else typed(text, NO_TEXT, root)
 
 
@@ -209,12 +209,13 @@ def _trimmed(value: str, tags: Tags) -> str:
 
 
 # Qwen3-Coder's tags, shared by many.
+_FUNCTION_HEAD = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?")
 _FUNCTION = Tags(
     re.compile(r"<parameter=(?P<key>[^>\n]{1,200})>?"),
     "</parameter>",
     "</function>",
     _goes_on("<parameter="),
-    re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?"),
+    _FUNCTION_HEAD,
     breaks=True,
 )
 
@@ -240,29 +241,33 @@ def parameter_tags(prefix: str) -> Tags:
 
 
 _SPACED = r"(?:\s|Ġ)*"
+_NAMED_HEAD = re.compile(rf"<function{_SPACED}name={_QUOTED.format('name')}\s*>")
 _NAMED_FUNCTION = Tags(
     re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
     "</param>",
     "</function>",
     _goes_on(rf"<param{_SPACED}name="),
-    re.compile(rf"<function{_SPACED}name={_QUOTED.format('name')}\s*>"),
+    _NAMED_HEAD,
 )
 _ELEMENT = r"<\|open\|>{}[^<>|]{{0,200}}?{}=\"(?P<{}>[^\"\n]{{1,200}})\"[^<>|]{{0,200}}<\|sep\|>"
+_KIMI_K3_HEAD = re.compile(
+    _ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"
+)
 _KIMI_K3 = Tags(
     re.compile(_ELEMENT.format("argument", "key", "key")),
     "<|close|>argument<|sep|>",
     "<|close|>call<|sep|>",
     _goes_on(r"<\|open\|>argument"),
-    re.compile(_ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"),
+    _KIMI_K3_HEAD,
     tag_end="<|sep|>",
 )
 
 
-def _say_with(
+def _writer(
     open_call: str, close_call: str, parameter: str, tags: Tags
-) -> Callable[[Said, Mapping[str, Json]], str]:
-    def say(calls: Said, schemas: Mapping[str, Json]) -> str:
-        said: list[str] = []
+) -> Callable[[CallsToWrite, Mapping[str, Json]], str]:
+    def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
+        texts: list[str] = []
         for name, args in calls:
             schema = schemas.get(name, {})
             marks = (tags.parameter_end, tags.call_end, "<parameter", "<![CDATA[")
@@ -271,10 +276,10 @@ def _say_with(
                 body = compact(args) + "\n"  # JSON where parameters would stand, which `read` reads too
             else:
                 body = "".join(parameter.format(key, value) for key, value in values.items())
-            said.append(open_call.format(name) + body + close_call)
-        return "\n".join(said)
+            texts.append(open_call.format(name) + body + close_call)
+        return "\n".join(texts)
 
-    return say
+    return write
 
 
 def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **more: Any) -> TextFormat:
@@ -301,13 +306,12 @@ _WRAPS = (
         for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
     ),
 )
-_QWEN_HEAD = cast("re.Pattern[str]", _FUNCTION.call)
 
 FORMATS: tuple[TextFormat, ...] = (
     _format(
         "qwen3-coder-xml",
         r"<function=",
-        _QWEN_HEAD,
+        _FUNCTION_HEAD,
         _FUNCTION,
         example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
         "</tool_call>",
@@ -318,7 +322,7 @@ FORMATS: tuple[TextFormat, ...] = (
         reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
         before=("<tool_call>", "<seed:tool_call>"),
         after=("</function>", "</tool_call>", "</seed:tool_call>"),
-        say=_say_with(
+        write=_writer(
             "<tool_call>\n<function={}>\n",
             "</function>\n</tool_call>",
             "<parameter={}>\n{}\n</parameter>\n",
@@ -344,7 +348,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "minicpm5-xml",
         rf"<function{_SPACED}name=",
-        cast("re.Pattern[str]", _NAMED_FUNCTION.call),
+        _NAMED_HEAD,
         _NAMED_FUNCTION,
         example='<function name="get_weather"><param name="city">Paris</param></function>',
         models="MiniCPM5",
@@ -356,7 +360,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "kimi-k3",
         r"<\|open\|>call\b",
-        cast("re.Pattern[str]", _KIMI_K3.call),
+        _KIMI_K3_HEAD,
         _KIMI_K3,
         example='<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'

@@ -15,7 +15,7 @@ from typing import Any
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.text.contract import MOST_CALLS, Found, Said, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.scan import Scan
@@ -181,7 +181,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     return Found(found[0], min(end + 3, len(scan.text)))
 
 
-def say(calls: Said, schemas: Mapping[str, Json]) -> str:  # noqa: ARG001  (literals carry their types)
+def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
     listed = [f"{name}({_arguments(args)})" for name, args in calls]
     return f"[{', '.join(listed)}]" if listed else ""
@@ -194,12 +194,10 @@ def _arguments(args: Json) -> str:
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, dict):
-        items: Any = value.items()  # pyright: ignore[reportUnknownVariableType]
-        return "{" + ", ".join(f"{_literal(key)}: {_literal(item)}" for key, item in items) + "}"
-    if isinstance(value, list):
-        members: Any = value  # pyright: ignore[reportUnknownVariableType]
-        return f"[{', '.join(map(_literal, members))}]"
+    if is_object(value):
+        return "{" + ", ".join(f"{_literal(key)}: {_literal(item)}" for key, item in value.items()) + "}"
+    if is_array(value):
+        return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return repr(value)
@@ -227,7 +225,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "vLLM `pythonic`, `llama4_pythonic`; any server whose parser is off",
         "A list at the beginning of a line, or calls that are the whole answer.",
         bare=True,
-        say=say,
+        write=write,
     ),
     _format(
         "llama4-pythonic",

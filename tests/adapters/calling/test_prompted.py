@@ -14,7 +14,7 @@ from support import ADAPTERS, May, Must, get_weather, json_values, lm_of
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.prompted import put_in_words, sayable
+from sigadapt.adapters.calling.prompted import put_in_words, writers
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.providers.provider import Reading
@@ -331,8 +331,8 @@ def test_a_turn_said_in_words_is_read_back_as_it_was(calls: list[Any], text: str
 
 
 def test_every_form_that_can_be_said_is_named() -> None:
-    assert "hermes" in sayable()
-    for form in sayable():
+    assert "hermes" in writers()
+    for form in writers():
         request: Request = {
             "model": "m",
             "messages": [{"role": "user", "content": "hi"}],

@@ -17,12 +17,12 @@ from support import ENGINES, May, Must, lm_of
 
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError
-from sigadapt.adapters.calling.prompted import sayable
+from sigadapt.adapters.calling.prompted import writers
 from sigadapt.testing import Answer, Call, LoopbackProvider
 from sigadapt.text.formats import FORMATS
 
-FORMS = sayable()
-_SAY: dict[str, Any] = {each.name: each.say for each in FORMATS}
+FORMS = list(writers())
+_SAY: dict[str, Any] = {each.name: each.write for each in FORMATS}
 
 
 def get_weather(city: str, days: int = 3) -> str:

@@ -20,7 +20,8 @@ import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.exchange import provider_in, response_with_raw_body
+from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error, refuse_rate_limit_behind
+from sigadapt.adapters.lm.exchange import json_in, provider_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
@@ -129,23 +130,29 @@ class _WithState:
         parse = cast("Any", super())._response  # noqa: SLF001
         for text in self._bodies:
             provider = provider_in(text)
-            if provider is not None:
-                kept = response_with_raw_body(provider, text, lambda body: parse(body, request), error)
+            if provider is None:
+                refuse_error(json_in(text), self._sent.wire or self._sent.provider, error)
+            else:
+                kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if kept is not None:
                     return kept
+        refuse_rate_limit_behind(error)
         raise error
 
     def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
         # Overrides DSPy's own method, the only place where the body is at hand.
         parse = cast("Any", super())._response  # noqa: SLF001
         try:
-            return _without_nulls(parse(raw, request), raw)
-        except Exception as error:
+            response = _without_nulls(parse(raw, request), raw)
+        except Exception:
             text = json.dumps(plain(raw))
-            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request), error)
+            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
             if kept is None:
                 raise
             return kept
+        if is_empty(response):
+            refuse_error(plain(raw), self._sent.provider)
+        return response
 
 
 def _events(response: lm15.Response) -> list[Any]:
@@ -165,6 +172,7 @@ def _next(came: Iterator[Any]) -> Any:
         return next(came, None)
     except Exception as error:
         if not just_ended(error):
+            refuse_rate_limit_behind(error)
             raise
     return None
 
@@ -174,6 +182,7 @@ async def _anext(came: AsyncIterator[Any]) -> Any:
         return await anext(came, None)
     except Exception as error:
         if not just_ended(error):
+            refuse_rate_limit_behind(error)
             raise
     return None
 

@@ -18,16 +18,16 @@ from typing import Any
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
+from sigadapt.adapters.lm.errors_in_answers import error_event
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
 from sigadapt.adapters.lm.streams.long_events import LongEvents
-from sigadapt.adapters.response.provider_errors import until_error
+from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, server_sent
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.reading import an_object, objects
-from sigadapt.schemas.deep_json import without_depths
 from sigadapt.schemas.json_values import Json
 
 _Parse = Callable[[Any, Any], Iterator[Any]]
@@ -104,12 +104,16 @@ class Recorder:
             self._texts.append(text)
         try:
             for each in parse(request, self._known(replace(event, data=text))):
-                if isinstance(each, lm15.StreamErrorEvent) and self._answers():
-                    self._is_failed = True  # the Choice says what came, and how it ended
-                    return
+                if isinstance(each, lm15.StreamErrorEvent):
+                    if self._answers():
+                        self._is_failed = True  # the Choice says what came, and how it ended
+                        return
+                    if is_rate_limit({"code": each.error.provider_code}):  # lm15 knows some of their codes
+                        yield replace(each, error=replace(each.error, code="rate_limit"))
+                        return
                 yield from self._deltas.taken(each)
-        except Exception:  # noqa: BLE001  (whatever lm15 cannot read; the answer is read from the recording)
-            self._texts[-1:] = [without_depths(text)]
+        except Exception:  # noqa: BLE001, S110  (whatever lm15 cannot read; the answer is read from the recording)
+            pass
 
     def _known(self, event: Any) -> Any:
         """Return the event; OpenAI's `response.incomplete`, unknown to lm15, as `response.completed`."""
@@ -147,6 +151,10 @@ class Recorder:
         if not self._is_started:
             yield lm15.StreamStartEvent(model=self._model)
         yield from self._deltas.last()
+        for reading in self._readings():
+            if reading.is_empty and is_rate_limit(reading.error):
+                yield error_event(reading.error)
+                return
         yield self.with_events(lm15.StreamEndEvent(finish_reason="stop"))
 
     def _came_to_its_end(self) -> bool:

@@ -1,0 +1,88 @@
+"""Errors that a provider reports inside of an answer with HTTP status 200 become DSPy's own errors.
+
+lm15 takes the error bodies of Anthropic and Google for empty answers, and a rate limit in a body for any
+error of the server. Nothing was said in such a body, so the engine raises: DSPy asks again as after any other
+error of this kind, and keeps nothing in its cache. A rate limit that ends half an answer is raised behind
+DSPy's retries, because what came has been paid.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dspy import LMRateLimitError, lm15
+
+from sigadapt.adapters.response.choice import Answer, choice_of
+from sigadapt.adapters.response.provider_errors import error_message, error_without_answer, is_rate_limit
+from sigadapt.errors import UnusableAnswer
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.reading import an_object
+from sigadapt.schemas.json_values import Json
+
+
+def refuse_error(body: Json, provider: Provider, raised: Exception | None = None) -> None:
+    """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much.
+
+    Raises:
+        lm15.RateLimitError: for a rate limit.
+        lm15.ServerError: for another error in a body that has not even the form of an answer.
+    """
+    error = error_without_answer(body, provider)
+    if is_rate_limit(error):
+        raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
+    if error and raised is None and not provider.is_body(body):
+        raise lm15.ServerError(error_message(error), provider_code=_code_of(error))
+
+
+def is_empty(response: lm15.Response) -> bool:
+    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
+    return not any(part.type != "text" or part.text for part in response.message.parts)
+
+
+def error_event(error: Any) -> lm15.StreamErrorEvent:
+    """Return the event that ends a stream with an error in the place of an answer."""
+    code = "rate_limit" if is_rate_limit(error) else "server"
+    detail = lm15.ErrorDetail(code=code, message=error_message(error), provider_code=_code_of(error))
+    return lm15.StreamErrorEvent(error=detail)
+
+
+def refuse_rate_limited(answer: Answer, model: str) -> Answer:
+    """Return an answer, unless a rate limit ended it.
+
+    Raises:
+        dspy.LMRateLimitError: from an UnusableAnswer, whose `choice` holds what came.
+    """
+    reading = answer.reading
+    if reading.finish != "error" or not is_rate_limit(reading.error):
+        return answer
+    message = error_message(reading.error)
+    raise LMRateLimitError(message, model=model, provider_code=_code_of(reading.error)) from UnusableAnswer(
+        message, code="failed", choice=choice_of(reading, answer.response)
+    )
+
+
+def refuse_rate_limit_behind(error: Exception) -> None:
+    """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503.
+
+    Raises:
+        lm15.RateLimitError: if one of the error's causes is a rate limit.
+    """
+    if any(_is_rate_limited(each) for each in _with_causes(error)):
+        raise lm15.RateLimitError(str(error)) from error
+
+
+def _is_rate_limited(error: Any) -> bool:
+    return getattr(error, "status_code", None) == 429 or is_rate_limit(getattr(error, "body", None))
+
+
+def _with_causes(error: Any) -> Iterator[Any]:
+    seen: list[Any] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        yield error
+        error = getattr(error, "original_exception", None) or error.__cause__ or error.__context__
+
+
+def _code_of(error: Any) -> str | None:
+    sent = an_object(error)
+    code = sent.get("code") or sent.get("type")
+    return None if code is None else str(code)
