@@ -195,15 +195,16 @@ def test_words_without_calls_go_back() -> None:
         tools: ToolDecls = dspy.InputField()
         calls: ToolCalls | None = dspy.OutputField()
 
-    with LoopbackProvider([Answer(text="It is sunny."), Answer(text="Warm.")]) as provider:
-        out = ask(provider, Asked, history=dspy.History(messages=[]))
-        saved = json.loads(out.calls.model_dump_json())
-        for calls in (out.calls, saved):
-            ask(
-                provider,
-                Asked,
-                history=dspy.History(messages=[{"question": "weather?", "calls": calls}]),
-            )
+    empty = dspy.History(messages=[])
+    with (
+        LoopbackProvider(lambda _: Answer(text="It is sunny.")) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        program = dspy.Predict(Asked)
+        out = program(question="weather?", history=empty, tools=[get_weather])
+        for calls in (out.calls, json.loads(out.calls.model_dump_json())):
+            history = dspy.History(messages=[{"question": "weather?", "calls": calls}])
+            program(question="more?", history=history, tools=[get_weather])
             said = [m["content"] for m in provider.received[-1].body["messages"] if m["role"] == "assistant"]
             assert said == ["It is sunny."]
 
