@@ -26,7 +26,6 @@ OWN_TESTS = (
     "symptoms.md",
 )  # test_docs_sources.py and test_docs_symptoms.py run each block alone
 NOT_RUN = {
-    "start.md": ["asks a real provider"],
     "guides/observability.md": ["changes DSPy for the whole process"] * 2,
 }
 """The reasons of the blocks that do not run, by page. Keep it short."""

@@ -13,8 +13,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
 HELPERS = {"played.py", "notes_server.py", "batch_rows.py", "batch_command.py"}
-ELSEWHERE = {"batch_parallel.py", "batch_ray.py"}
-"""What tests/examples/test_batches.py runs."""
+ELSEWHERE = {"batch_parallel.py", "batch_ray.py", "chat_endpoint.py"}
+"""What the tests in tests/examples run."""
+LONGER = {"chat_endpoint.py": 240, "support_bot.py": 160}
+"""The most lines of whole programs, which show several things together."""
 
 PRINTS: dict[str, list[str]] = {
     "mcp_agent.py": [
@@ -32,12 +34,12 @@ PRINTS: dict[str, list[str]] = {
         '{"call": "get_weather(city=\'Paris\')"}',
         '{"answer": null, "calls": {"tool_calls": [{"id": "call_1", "name": "get_weather"',
     ],
-    "loop_over_providers.py": [
-        "openai/",
-        "anthropic/",
-        "gemini/",
-        "LookupError('no such city'), '12:00'",
-        "It is sunny in Santorini",
+    "support_bot.py": [
+        "openai/gpt-4o-mini: list_orders()",
+        "openai/gpt-4o-mini failed (LMServerError).",
+        "anthropic/claude-sonnet-4-6: refund(order=7), refund(order=8)",
+        "anthropic/claude-sonnet-4-6 failed (UnusableAnswer).",
+        "gemini/gemini-2.5-flash: At nine.",
     ],
     "evaluation.py": [
         "500 rows: 90 % exact, F1 0.90",
@@ -88,7 +90,7 @@ def test_an_approval_survives_the_process(word: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_short_and_says_how_to_run_it(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") < 100
+    assert text.count("\n") < LONGER.get(path.name, 100)
     said = ast.get_docstring(ast.parse(text)) or ""
     if path.name not in HELPERS:
         assert f"python examples/{path.name}" in said

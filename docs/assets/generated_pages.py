@@ -1,9 +1,11 @@
-"""A hook of mkdocs that adds the pages that are made from tables of the code, so that none of them is stale.
+"""A hook of mkdocs that adds what is made from the code, so that none of it is stale.
 
-Each is written by its script beside the pages, `make_<page>.py`.
+Some pages are written by a script beside them, `make_<page>.py`. On the others, the comment
+`<!-- program: examples/x.py -->` becomes that file.
 """  # noqa: INP001  (a script)
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,17 @@ def on_files(files: Files, config: Any) -> Files:
     for page in PAGES:
         files.append(File.generated(config, f"{page}.md", content=content_of(page)))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the programs in."""
+    return re.sub(r"<!-- program: (.+?) -->", _program, markdown)
+
+
+def _program(named: re.Match[str]) -> str:
+    path = DOCS.parent / named[1]
+    language = path.suffix.lstrip(".").replace("py", "python")
+    return f'```{language} title="{named[1]}"\n{path.read_text(encoding="utf-8")}```'
 
 
 def content_of(page: str) -> str:

@@ -20,7 +20,7 @@ from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.modes import Call, calling_of, prompted_after, refuses_tools
+from sigadapt.adapters.calling.modes import ModeInputs, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
@@ -105,7 +105,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
     others = tuple(name for name in plan.outputs if name != plan.calls)
     layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(Call(call.lm, call.settings, layout, call.facts), options)
+    calling = calling_of(ModeInputs(call.lm, call.settings, layout, call.facts), options)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
@@ -116,7 +116,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
     if options.replay_reasoning and route.dialect == CHAT.name:
-        route = replace(route, replays_reasoning=options.reasoning_field(model) or route.replays_reasoning)
+        field = options.reasoning_field(model)
+        if field:
+            route = replace(route, replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)

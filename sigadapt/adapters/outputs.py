@@ -50,7 +50,7 @@ def settle_bad_calls(
         return choice
     codes = ", ".join(f"{call.name} {call.code}" for call in calls.invalid)
     _LOG.info("%d of %d calls cannot be used: %s", len(calls.invalid), len(calls.in_order()), cut(codes))
-    if failure is None and plan.hands_on and options.on_invalid != "raise":
+    if failure is None and plan.defers_bad_calls and options.on_invalid != "raise":
         return replace(choice, tool_calls=calls.handed_on())
     if options.on_invalid == "keep":
         return choice
@@ -156,7 +156,7 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
     """
     # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required).
     asked = request.get("tool_choice")
-    if choice.tool_calls is None and asked not in (None, "auto", "none") and not plan.hands_on:
+    if choice.tool_calls is None and asked not in (None, "auto", "none") and not plan.defers_bad_calls:
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 

@@ -26,7 +26,7 @@ _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
-class Turns(NamedTuple):
+class HistoryFields(NamedTuple):
     """The names of the input fields that hold earlier turns; None for a field that the signature lacks.
 
     Args:
@@ -47,7 +47,7 @@ class Plan:
         tools_required: whether that field must have a value.
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (required is required).
-        hands_on: whether bad calls are handed on to the loop that the field belongs to (one bad call).
+        defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
         empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
@@ -64,10 +64,10 @@ class Plan:
     tools_required: bool
     calls: str
     calls_required: bool
-    hands_on: bool
+    defers_bad_calls: bool
     empty_calls: bool
     missing_calls: Callable[[], Any] | None
-    turns: Turns
+    turns: HistoryFields
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
     has_defaults: bool
@@ -85,7 +85,7 @@ class Rest:
         notes: what the author says of the tool fields, which it lacks.
     """
 
-    def __init__(self, turns: Turns | None = None, notes: str = "") -> None:
+    def __init__(self, turns: HistoryFields | None = None, notes: str = "") -> None:
         self.turns = turns
         self.notes = notes
         self.prompts: dict[tuple[Any, ...], Any] = {}
@@ -152,7 +152,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
         return None
     _refuse_misfits(signature.__name__, tools, calls)
-    turns = Turns(_sole(signature, dspy.History), _sole(signature, ToolResults))
+    turns = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults))
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
@@ -170,7 +170,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
         calls=calls[0],
         calls_required=not (optional or lenient),
-        hands_on=lenient,
+        defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
         missing_calls=(lambda: _default_of(field)) if lenient or not field.is_required() else None,
         turns=turns,

@@ -65,11 +65,14 @@ class LoopbackProvider:
         self._problems: list[Exception] = []
         self._recording = None if record is None else Path(record)
 
-    def __enter__(self) -> Self:
+    def start(self) -> Self:
+        """Start the server without a `with` block, as in a notebook. It runs until the process ends."""
         if self._server is not None:
             raise LoopbackError("the provider is already running", code="already_running")
         self._server = Server(self._respond)
         return self
+
+    __enter__ = start
 
     def __exit__(
         self,

@@ -115,7 +115,7 @@ Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextFormat:
     """One row of the table.
 

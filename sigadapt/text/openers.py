@@ -7,9 +7,9 @@ text is read once, from the outside in.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
-from sigadapt.schemas.caches import BoundedCache
 from sigadapt.text import thinking
 from sigadapt.text.contract import TextFormat
 
@@ -49,16 +49,9 @@ class Grammar(NamedTuple):
     after: re.Pattern[str]
 
 
-_GRAMMARS: BoundedCache[tuple[str, ...], Grammar] = BoundedCache(1_000_000)
-_WEIGHT = 100_000  # bytes of one compiled grammar, about
-
-
+@lru_cache(maxsize=8)
 def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
-    """Return the grammar of some formats, compiled once."""
-    names = tuple(each.name for each in formats)
-    grammar = _GRAMMARS.get(names)
-    if grammar is not None:
-        return grammar
+    """Return the grammar of some formats, compiled once for each choice of them."""
     by_opener: dict[str, list[TextFormat]] = {}
     for each in formats:
         if each.opener != FENCE_OPENER:
@@ -73,7 +66,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
     )
     before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
     after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
-    grammar = Grammar(
+    return Grammar(
         re.compile(_BEGINS + "(?:" + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in parts) + ")"),
         tuple(map(tuple, by_opener.values())),
         tuple(each for each in formats if each.opener == FENCE_OPENER),
@@ -81,8 +74,6 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         tuple(before),
         re.compile("|".join(map(re.escape, after)) or r"(?!)"),
     )
-    _GRAMMARS.put(names, grammar, weight=_WEIGHT)
-    return grammar
 
 
 def opened(token: re.Match[str]) -> int | None:

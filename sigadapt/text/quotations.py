@@ -5,7 +5,6 @@ place behind it, as CommonMark has it; a fence that nothing closes goes on to th
 """
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from sigadapt.text.scan import Scan
@@ -35,7 +34,6 @@ class Fence(NamedTuple):
     end: int
 
 
-@lru_cache(maxsize=2 * _LONGEST_RUN)
 def _closing(char: str, size: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what closes a fence: a run on a line of its own; else, as models write it, at a line's end."""
     run = rf"{char}{{{size},}}[ \t]*(?=\n|\Z)"
@@ -59,7 +57,6 @@ def fence_at(scan: Scan, at: int) -> Fence | None:
     return Fence(info.strip(), first + 1, close.start(), close.end())
 
 
-@lru_cache(maxsize=_LONGEST_RUN)
 def run_of(size: int) -> re.Pattern[str]:
     """Return a pattern of a run of so many backticks and no more."""
     return re.compile(rf"(?<!`)`{{{size}}}(?!`)")

@@ -55,7 +55,7 @@ def test_a_default_is_what_a_missing_call_gives() -> None:
     plan = plan_of(signature)
     assert plan is not None
     assert plan.missing_calls is not None
-    assert plan.missing_calls() is empty
+    assert plan.missing_calls() == empty
 
 
 def test_a_signature_without_tool_fields_has_no_plan() -> None:

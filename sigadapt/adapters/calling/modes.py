@@ -46,7 +46,7 @@ _REFUSALS = (
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
 
 
-class Call(NamedTuple):
+class ModeInputs(NamedTuple):
     """What of an adapter call decides its mode.
 
     Args:
@@ -62,7 +62,7 @@ class Call(NamedTuple):
     facts: ModelFacts
 
 
-def calling_of(call: Call, options: Options) -> Calling:
+def calling_of(call: ModeInputs, options: Options) -> Calling:
     """Return the way in which one call offers tools.
 
     Raises:

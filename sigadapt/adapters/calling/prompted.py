@@ -9,7 +9,6 @@ form, behind its text. The results of a turn are one user message. The form is a
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -131,16 +130,11 @@ def _instructions(request: Request, form: str) -> str:
     if not functions:
         return ""
     tools = "\n".join(map(_escaped, functions))
-    words = _OFFER.format(tools=tools, example=_example(form))
+    words = _OFFER.format(tools=tools, example=writers()[form](_EXAMPLE, {}))
     asked = _choice(request.get("tool_choice"))
     if request.get("parallel_tool_calls") is False:
         asked = f"{asked} Make at most one call.".strip()
     return f"{words}\n{asked}" if asked else words
-
-
-@lru_cache(maxsize=64)
-def _example(form: str) -> str:
-    return writers()[form](_EXAMPLE, {})
 
 
 def _choice(choice: str | dict[str, Any] | None) -> str:

@@ -21,7 +21,6 @@ from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.writing import arguments_of, name_of
-from sigadapt.schemas.caches import BoundedCache
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import CanonicalTools
 
@@ -179,25 +178,7 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     return alone, config if choice is None else replace(config, tool_choice=choice)
 
 
-_CONFIGS: BoundedCache[str, lm15.Config] = BoundedCache(256 * 1024)
-"""What lm15 makes of generation settings that are plain values, by these settings as text."""
-_PLAIN = frozenset({str, int, float, bool})
-_CONFIG_WEIGHS = 1_000  # bytes, beside the text
-
-
 def _generation_config(generation: dict[str, Any]) -> lm15.Config:
-    if not _PLAIN.issuperset(map(type, generation.values())):
-        return _lm15s_config(generation)
-    key = repr(generation)
-    config = _CONFIGS.get(key)
-    if config is None:
-        config = _lm15s_config(generation)
-        if config.extensions is None:  # a dict, which others could change
-            _CONFIGS.put(key, config, weight=_CONFIG_WEIGHS + len(key))
-    return config
-
-
-def _lm15s_config(generation: dict[str, Any]) -> lm15.Config:
     body = {**generation, "model": "any", "messages": [{"role": "user", "content": ""}]}
     try:
         return lm15.request_from_openai_chat(body).config

@@ -14,7 +14,7 @@ import dspy
 import pydantic
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import Turns
+from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.dspy_boundary.forms import demo_messages
@@ -26,7 +26,7 @@ from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
-_NO_TURNS = Turns(None, None)
+_NO_TURNS = HistoryFields(None, None)
 _NO_ROUNDS: tuple[list[dict[str, Any]], list[list[Round]]] = [], [[]]
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 
@@ -96,7 +96,9 @@ def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     return False
 
 
-def _turns(fields: Turns, inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[list[Round]]]:
+def _turns(
+    fields: HistoryFields, inputs: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], list[list[Round]]]:
     """The events of the history, and the rounds that each of them brings; last, those of the request."""
     # A round answers the calls of its own event or, where the event goes on from them, those of an earlier
     # one.

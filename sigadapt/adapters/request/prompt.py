@@ -15,7 +15,7 @@ from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
-from sigadapt.adapters.plan import Turns, rest_of
+from sigadapt.adapters.plan import HistoryFields, rest_of
 from sigadapt.adapters.text_format import TextFormat
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
@@ -51,7 +51,7 @@ class Prompt(NamedTuple):
     system: str
     reminds: bool
     inputs: tuple[str, ...]
-    turns: Turns
+    turns: HistoryFields
     templated: bool
     templates: dict[tuple[str, ...], str]
 
@@ -98,7 +98,7 @@ def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
         system="\n\n".join(filter(None, (system, notes))),
         reminds=has_outputs and bool(adapter.text_reminder(shown)),
         inputs=tuple(rest.input_fields),
-        turns=rest_of(rest).turns or Turns(None, None),
+        turns=rest_of(rest).turns or HistoryFields(None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.provider import Loss, Route
-from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json, pointer
 from sigadapt.signatures.tool_decls import CanonicalTools
 
@@ -39,22 +38,18 @@ class Sendable(NamedTuple):
     losses: tuple[Loss, ...]
 
 
-_KNOWN: WeakCache[dict[Route, Sendable]] = WeakCache()
-"""The tools made fit, by the list of canonical tools, and by route."""
-
-
 def sendable(tools: Sequence[Json], route: Route) -> Sendable:
     """Return the tools with the fields that a route takes, and a record of the others.
 
     Raises:
         InvalidToolDecl: `not_portable`, for a custom tool on a route without custom tools.
     """
-    known = _KNOWN.of(tools, dict[Route, Sendable])
-    if route not in known:
+    by_route = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if route not in by_route:
         losses: list[Loss] = []
-        made = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
-        known[route] = Sendable(made, tuple(losses))
-    return known[route]
+        fit = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
+        by_route[route] = Sendable(fit, tuple(losses))
+    return by_route[route]
 
 
 def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:

@@ -10,7 +10,6 @@ name: something was called, and nobody knows what.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
@@ -42,13 +41,16 @@ CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
 
 
-@lru_cache(maxsize=256)
+_NEVER = re.compile(r"(?!)")
+_OBJECT = re.compile(r"\{(?=\s*\")")
+
+
 def opener_of(layout: Layout) -> re.Pattern[str]:
     """Return what an output field begins with; its group `name` names it."""
     if not layout.field or not layout.marker:
-        return re.compile(r"(?!)")
+        return _NEVER
     if layout.is_json:
-        return re.compile(r"\{(?=\s*\")")
+        return _OBJECT
     names = "|".join(map(re.escape, (layout.field, *layout.others)))
     if layout.is_xml:
         return re.compile(rf"<(?P<name>{names})>")

@@ -10,7 +10,7 @@ from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls
-from sigadapt.adapters.calling.modes import Call, calling_of, refuses_tools
+from sigadapt.adapters.calling.modes import ModeInputs, calling_of, refuses_tools
 from sigadapt.adapters.lm.routes import facts_of
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
@@ -52,7 +52,7 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    return calling_of(Call(lm, {}, Layout("calls"), facts_of(lm, {})), Options(**options)).mode
+    return calling_of(ModeInputs(lm, {}, Layout("calls"), facts_of(lm, {})), Options(**options)).mode
 
 
 def test_auto_decides_by_what_is_facts_of_a_model() -> None:

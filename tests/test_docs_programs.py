@@ -1,0 +1,31 @@
+"""The pages of docs/programs show what the programs print, and name each program once."""
+
+import re
+from pathlib import Path
+
+import pytest
+from test_docs import DOCS
+from test_examples import printed
+
+pytestmark = pytest.mark.slow
+
+PROGRAMS = sorted((DOCS / "programs").glob("*.md"))
+SHOWN = re.compile(r"```console\n\$ python examples/(.*?)\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PROGRAMS if SHOWN.search(page.read_text("utf-8"))], ids=lambda page: page.stem
+)
+def test_a_program_prints_what_its_page_shows(page: Path, tmp_path: Path) -> None:
+    """documentation: A program prints what its page shows."""
+    for command, output in SHOWN.findall(page.read_text("utf-8")):
+        assert printed(command, tmp_path) == output
+
+
+def test_every_program_that_a_page_shows_is_there() -> None:
+    """documentation: A program prints what its page shows."""
+    named = [
+        path for page in PROGRAMS for path in re.findall(r"<!-- program: (.+?) -->", page.read_text("utf-8"))
+    ]
+    assert [path for path in named if not (DOCS.parent / path).is_file()] == []
+    assert len(named) >= 8
