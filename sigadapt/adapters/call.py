@@ -62,7 +62,7 @@ from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
-from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.text.layout import Layout
 
@@ -116,7 +116,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
     if options.replay_reasoning and route.dialect == CHAT.name:
-        route = replace(route, replays_reasoning=options.reasoning_field(model) or route.replays_reasoning)
+        field = options.reasoning_field(model)
+        if field:
+            route = replace(route, replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)

@@ -197,9 +197,10 @@ def outputs_of(
         raise _missing(choice, plan, signature, hint(choice.text or ""))
     else:
         values = yield from _without_calls(adapter, plan, signature, choice.text)
-        lost = choice.text if not plan.texts else None
-        turn = Turn(text=lost, reasoning=choice.reasoning)
-        calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
+        if plan.missing_calls is None or not plan.texts:  # no other field takes the words
+            calls = ToolCalls(turn=Turn(text=choice.text, reasoning=choice.reasoning))
+        else:
+            calls = plan.missing_calls()
     if plan.texts:
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
