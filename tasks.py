@@ -107,6 +107,13 @@ def soak(*arguments: str) -> None:
     run(command(VENV, "python"), "-m", "benchmarks.soak", *arguments)
 
 
+def talks(count: str = "1000") -> None:
+    """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
+    install(TESTS)
+    os.environ["SIGADAPT_TALKS"] = count
+    run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/test_soak_of_conversations.py")
+
+
 def scale() -> None:
     """Measure batches and large tool sets, and write docs/scale_measured.md and the guide's table."""
     install(EVERYTHING)
@@ -226,6 +233,7 @@ def nightly() -> None:
     for name, recipe in (
         ("benchmarks", _check_benchmarks),
         ("soak", soak),
+        ("talks", talks),
         ("sdks", sdks),
         ("newest", newest),
     ):
@@ -409,6 +417,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             answers,
             models,
             soak,
+            talks,
             scale,
             fuzz,
             mutate,

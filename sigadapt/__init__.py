@@ -42,6 +42,7 @@ from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 from sigadapt.tool_texts import ToolTexts
+from sigadapt.untrusted import is_signed, sign, untrusted_history
 
 __version__ = "0.1.0"
 
@@ -82,5 +83,8 @@ __all__ = [
     "choice_from_stream",
     "choice_from_text",
     "choices_from_response",
+    "is_signed",
+    "sign",
     "trim_history",
+    "untrusted_history",
 ]

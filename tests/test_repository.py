@@ -34,7 +34,7 @@ FLOORS = (
 
 PUBLIC = {
     *("ToolDecl", "ToolDecls", "ToolCall", "InvalidToolCall", "ToolCalls", "ToolResult", "ToolResults"),
-    *("Toolset", "ToolTexts", "RequestContext", "Confirmation"),
+    *("Toolset", "ToolTexts", "RequestContext", "Confirmation", "sign", "is_signed", "untrusted_history"),
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change", "trim_history"),

@@ -116,7 +116,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
     if options.replay_reasoning and route.dialect == CHAT.name:
-        route = replace(route, replays_reasoning=options.reasoning_field(model) or route.replays_reasoning)
+        field = options.reasoning_field(model)
+        if field:
+            route = replace(route, replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)

@@ -25,6 +25,7 @@ from typing import Any
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
+    SIGNED_ID,
     CutOff,
     FreeText,
     JsonText,
@@ -108,6 +109,7 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
         function: Any = call.get("function")
         if function.__class__ is dict and _CALL_FIELDS.issuperset(call):
             calls.append((call.get("id"), function.get("name"), function.get("arguments")))
+            holds_more = holds_more or SIGNED_ID in str(call.get("id"))
         else:
             holds_more = True
             calls.append(_call(call))
@@ -194,11 +196,20 @@ def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
         yield "content", content
 
 
+def reasoning_in(state: Json) -> Json | None:
+    """Return a state with the reasoning of an OpenAI-like server alone; None if it has none."""
+    sent = next(iter(state["blocks"]), {}) if state["dialect"] == NAME else {}
+    shown = {field: sent[field] for field in _REASONING if field in sent}
+    return {"dialect": NAME, "blocks": [shown]} if shown else None
+
+
 def _without_arguments(call: Json) -> Json:
     return {key: value for key, value in call.items() if key not in ("function", "custom", "index")}
 
 
 def _more_of(call: Json) -> str:
+    if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
+        return "a signature"
     return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS | {"custom"})
 
 

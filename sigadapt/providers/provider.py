@@ -192,8 +192,10 @@ class Route:
         in_questions: the same for a message that follows the results.
         stand_in: returns the fields that stand in for the missing provider state of a turn's first call,
             given the turn's state and the model's name; None if the provider does not ask for any.
+        endpoint: which server it leads to, if that server is one of many with an OpenAI-like wire.
         replays_reasoning: the field in which an OpenAI-compatible server wants its reasoning back; empty for
             a server that does not want it.
+        reasoning_of_others: whether that field also takes the reasoning of other such servers.
         native_tools: whether tools are always sent as the provider's own JSON; otherwise only if lm15's types
             cannot hold them.
         names: the regular expression that a whole tool name must match.
@@ -230,7 +232,9 @@ class Route:
     in_results: Callable[[Json, str], Json | None] = _no_block
     in_questions: Callable[[Json, str], Json | None] = _no_block
     stand_in: Callable[[Json | None, str], Json | None] | None = None
+    endpoint: str = ""
     replays_reasoning: str = ""
+    reasoning_of_others: bool = False
     native_tools: bool = False
     fields: frozenset[str] = frozenset()
     result_schema: str = ""
@@ -242,6 +246,11 @@ class Route:
     ids: str = UNSIGNED
     longest_id: int = 1_000
     caveat: Callable[[Json], str] | None = None
+
+    def replays(self, state: Json) -> bool:
+        """Return whether a turn's state goes back: that of an OpenAI-like server to the same server alone."""
+        endpoint = state.get("endpoint")
+        return state["dialect"] in self.takes if endpoint is None else endpoint == self.endpoint
 
 
 def _same_part(part: Json, model: str) -> Json | None:

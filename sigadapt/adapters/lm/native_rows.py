@@ -17,6 +17,7 @@ from dspy import lm15
 
 from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
 from sigadapt.providers.reading import objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
@@ -100,8 +101,11 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json | None) -> 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:
     """Return the rows of a turn, and the fields of the body that its results need."""
     state = state_of(message)
-    if state is None or state["dialect"] not in route.takes:
+    if state is None:
         return provider.turn(message, None, route), {}
+    if not route.replays(state):
+        shown = reasoning_in(state) if route.reasoning_of_others else None
+        return provider.turn(message, shown, route), {}
     with replaying(message["turn"]):
         if state["dialect"] == provider.name:
             return provider.turn(message, state, route), provider.fields(state)

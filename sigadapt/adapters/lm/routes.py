@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import dspy
 from dspy import BaseLM, lm15
@@ -20,7 +21,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import ROUTES
+from sigadapt.providers import CHAT, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
@@ -96,7 +97,9 @@ def route_of(
 
 def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
     """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
-    return native if select_backend(lm, settings).resolution.declared else _over_litellm(lm)
+    if select_backend(lm, settings).resolution.declared:
+        return native
+    return replace(_over_litellm(lm), endpoint=native.endpoint)
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None) -> bool:
@@ -135,6 +138,22 @@ def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[An
 
 
 def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
+    route = _found(lm, settings)
+    is_one_of_many = CHAT.name in route.takes
+    return replace(route, endpoint=_endpoint(lm, settings)) if is_one_of_many else route
+
+
+def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
+    """Return which server a model asks: the prefix of its name and the host of its address, no secrets."""
+    prefix = model_of(lm).partition("/")[0]
+    given = [held.get(key) for held in (settings, lm.kwargs) for key in ("api_base", "base_url")]
+    known = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
+    address = next(filter(None, [*given, *known]), "")
+    host = urlsplit(str(address)).hostname  # without the port, which a local server changes
+    return f"{prefix}@{host}" if host else prefix
+
+
+def _found(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
     selection: Any = select_backend(lm, settings)
     if not selection.native:
         return _over_litellm(lm)

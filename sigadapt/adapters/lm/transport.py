@@ -63,7 +63,8 @@ def send(
         model: Any = lm
         return [Answer(model(prompt, **settings, **each)[0]) for each in executions_of(controls)]
     ready = _ready(lm, sent, route, controls, subscribe)
-    answers = [_ask(ready, keywords, listener) for keywords, listener in ready.executions]
+    sent_as = ready.request.model
+    answers = [refuse_rate_limited(_ask(ready, *each), sent_as) for each in ready.executions]
     complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
     return answers
 
@@ -79,7 +80,8 @@ async def asend(
             Answer((await model.acall(prompt, **settings, **each))[0]) for each in executions_of(controls)
         ]
     ready = _ready(lm, sent, route, controls, subscribe)
-    answers = [await _aask(ready, keywords, listener) for keywords, listener in ready.executions]
+    sent_as = ready.request.model
+    answers = [refuse_rate_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
     complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
     return answers
 
@@ -88,27 +90,26 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answe
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            return refuse_rate_limited(Answer(lm(ready.request, **keywords)), ready.request.model)
+            return Answer(lm(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
-        answer = Answer(lm(ready.request, **keywords))
+        answer = Answer(lm(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
-    return refuse_rate_limited(answer, ready.request.model)
+    return answer
 
 
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
         with shown(ready.lm, ready.sent):
-            answer = Answer(await lm.acall(ready.request, **keywords))
-            return refuse_rate_limited(answer, ready.request.model)
+            return Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
     with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
-        answer = Answer(await lm.acall(ready.request, **keywords))
+        answer = Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         await stream.send(item)
-    return refuse_rate_limited(answer, ready.request.model)
+    return answer
 
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:

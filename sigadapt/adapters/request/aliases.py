@@ -12,7 +12,7 @@ id).
 import hashlib
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.canonical import Request, named_part
@@ -98,10 +98,15 @@ class NewId(NamedTuple):
     repeated: bool
 
 
-def with_sendable_ids(request: Request, pattern: str, longest: int) -> tuple[Request, list[NewId]]:
-    """Give every call of a request an id of its own that the provider takes, also in results and state."""
+def with_sendable_ids(
+    request: Request, pattern: str, longest: int, known: Collection[str] = ()
+) -> tuple[Request, list[NewId]]:
+    """Give every call of a request an id of its own that the provider takes, also in results and state.
+
+    `known` are ids that it gave out itself.
+    """
     given = ids_in(request)
-    misfits = aliases(given, pattern, longest)
+    misfits = aliases([each for each in given if each not in known], pattern, longest)
     if not misfits and len(set(given)) == len(given):
         return request, []
     taken = {*given, *misfits.values()}

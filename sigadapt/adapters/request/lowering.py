@@ -16,6 +16,7 @@ from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import SIGNED_ID, Route
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
@@ -77,11 +78,13 @@ def lowered(request: Request, route: Route) -> Lowered:
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
     if table or _has_turns(request):
-        refuse_unreadable_states(request, route.takes)
+        refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
         changes += _renamings(request, table) if table else ()
         changes += _foreign(request, route)
-        request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id)
+        request, ids = with_sendable_ids(
+            renamed(request, table), route.ids, route.longest_id, _own_ids(request, route)
+        )
         changes += map(_new_id, ids)
         if has_content(request):
             request, moved = with_content(request, route)
@@ -317,6 +320,12 @@ def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[
     return call
 
 
+def _own_ids(request: Request, route: Route) -> set[str]:
+    """Return the ids that go back to the gateway that made them; LiteLLM takes signatures off them."""
+    states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
+    return {each for state in states if "endpoint" in state and route.replays(state) for each in state["ids"]}
+
+
 def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
     for number, tool in enumerate(request.get("tools", ())):
         name = named_part(tool).get("name")
@@ -361,7 +370,7 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
         why = None if state is None else _left_behind(state, row.get("tool_calls") or (), route)
         if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
-        elif state is not None and not route.replays_reasoning and _has_plain_reasoning(state):
+        elif state is not None and not route.replays_reasoning and reasoning_in(state):
             why = "this route does not take `reasoning_content` back; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
@@ -372,11 +381,14 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
 def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: Route) -> str | None:
     """Return what of a turn does not go back, and why; None if all of it goes back."""
     provider = provider_of(state["dialect"])
-    if provider is None or state["dialect"] not in route.takes:
-        named = _names(provider.names(state)) if provider else ""
-        named = named or "the order of its blocks"
-        return f"this provider state belongs to {state['dialect']}; only text and calls are sent, not {named}"
-    if route.as_chat and not state["dialect"] == route.dialect == CHAT.name:
+    if provider is None or not route.replays(state):
+        others = [*provider.names(state)] if provider else []
+        if route.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
+            return None
+        owner = state.get("endpoint", state["dialect"])
+        named = _names(others) or "the order of its blocks"
+        return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {named}"
+    if (route.as_chat or state["dialect"] != route.dialect) and state["dialect"] != CHAT.name:
         named = _names(provider.names(state, in_chat=True))
         return f"this route has no place for {named}" if named else None
     if state.get("lost"):
@@ -410,7 +422,3 @@ def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
             changes.append(Change(f"/messages/{number}/tool_calls/0", "lowered", why))
     changed: Request = {**request, "messages": sent}
     return changed
-
-
-def _has_plain_reasoning(state: dict[str, Any]) -> bool:
-    return any("reasoning_content" in block or "reasoning" in block for block in state["blocks"])

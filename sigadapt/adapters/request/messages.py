@@ -42,8 +42,8 @@ def messages_of(
     """Return all messages of one call, in the canonical Request's form.
 
     Raises:
-        InvalidHistory: for a call without a result or a result without a call; names the id (fail before the
-        call).
+        InvalidHistory: for a call without a result, a result without a call, and a history that does not
+            begin with a question (fail before the call).
     """
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -51,9 +51,18 @@ def messages_of(
     if demos:
         messages += _demos(adapter, rest, demos, prompt.turns.results)
     events, rounds = _turns(prompt.turns, inputs) if prompt.turns != _NO_TURNS else _NO_ROUNDS
+    begin = len(messages)
     for number, event in enumerate(events):
         _refuse_strange(event, rest, prompt.turns.history)
         messages += _event(adapter, rest, prompt, event, rounds[number:])
+    if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
+        # Anthropic, Gemini and the chat templates of open models want the user first.
+        raise InvalidHistory(
+            "the history begins with what the model said, and not with a question",
+            code="no_question",
+            field=prompt.turns.history,
+            fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
+        )
     user = question(adapter, rest, prompt, inputs)
     if user and _asks(prompt, inputs):
         messages.append({"role": "user", "content": user})
@@ -264,7 +273,7 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
         answered = brought.pop(0)
         same = [call.id for call in answered.calls.in_order()] == [call.id for call in calls.in_order()]
         return answered if same else ToolResults.of(calls, answered.results).rounds[0]
-    if calls and own:
+    if calls.tool_calls and own:
         foreign, waiting = next(iter(own[-1].results)), calls[0]
         raise InvalidHistory(
             f"there is a result of call {cut(repr(foreign.call_id))} of {cut(repr(foreign.name))}, and "

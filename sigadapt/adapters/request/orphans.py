@@ -165,6 +165,9 @@ class _Healing:
         self._followed(rounds, is_open=False)
         for call in calls.in_order() if calls is not None else ():
             self._record(f"call {_shown(call.id)} is dropped: no question is before it")
+        said = [answered.calls for answered in rounds] + ([calls] if calls is not None else [])
+        for text in filter(None, (each.text for each in said)):
+            self._record(f"the text {_shown(text)} is dropped: no question is before it")
         for name in self._outputs:
             if event.get(name) is not None:
                 self._record(f"the output {name!r} is dropped: no question is before it")

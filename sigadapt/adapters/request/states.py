@@ -1,11 +1,12 @@
 """Provider state that was saved: looked at before it is sent back, because anybody may have written it."""
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
+from sigadapt.providers.provider import Route
 from sigadapt.providers.reading import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
 from sigadapt.signatures.calls import Turn
@@ -17,11 +18,11 @@ def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if turn is None else turn.state
 
 
-def refuse_unreadable_states(request: Request, takes: Collection[str]) -> None:
+def refuse_unreadable_states(request: Request, route: Route) -> None:
     """Raise InvalidHistory `unreadable_state`, unless every state has the form in `reading.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
-        fault = None if state is None else _fault(state, takes)
+        fault = None if state is None else _fault(state, route)
         if fault:
             raise _refusal(f"message {number}", fault)
 
@@ -46,7 +47,7 @@ def _refusal(where: str, fault: str) -> InvalidHistory:
     )
 
 
-def _fault(state: dict[str, Any], takes: Collection[str]) -> str | None:
+def _fault(state: dict[str, Any], route: Route) -> str | None:
     if not isinstance(state.get("dialect"), str):
         return "it names no dialect"
     if "items" in state and "blocks" not in state:
@@ -56,7 +57,7 @@ def _fault(state: dict[str, Any], takes: Collection[str]) -> str | None:
             return f"its {key} are no list of {'objects' if kind is dict else 'texts'}"
     if not isinstance(state.get("fields", {}), dict):
         return "its fields are no object"
-    if state["dialect"] in takes:
+    if route.replays(state):
         content = [state["blocks"], state.get("fields")]
         fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)
         return f"a block cannot be sent: {fault.reason}, at {fault.path}" if fault else None

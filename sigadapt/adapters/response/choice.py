@@ -297,9 +297,11 @@ class Answer:
 
     Args:
         response: what the language model gave: an lm15 Response, or the text of a completion.
+        endpoint: the OpenAI-like server that gave it; empty for any other.
     """
 
     response: Any
+    endpoint: str = ""
 
     @cached_property
     def reading(self) -> Reading:
@@ -308,7 +310,10 @@ class Answer:
         Raises:
             UnreadableResponse: as `choice_from_response`.
         """
-        return readings_of(self.response)[0]
+        reading = readings_of(self.response)[0]
+        if not self.endpoint or reading.state is None:
+            return reading
+        return reading._replace(state={**reading.state, "endpoint": self.endpoint})
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

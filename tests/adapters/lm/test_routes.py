@@ -58,7 +58,7 @@ def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
 def test_a_model_leads_to_its_route(told: tuple[str, str, str], given: dict[str, Any]) -> None:
     """request-shaping: Each wire gets its own form."""
     (expected,) = [route for route in ROUTES if is_told_by(route, told)]
-    assert route_of(dspy.LM(**given), {}) == expected
+    assert replace(route_of(dspy.LM(**given), {}), endpoint="") == expected
 
 
 def test_every_route_is_reached() -> None:
@@ -89,4 +89,5 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
 def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.replays_reasoning
-    assert route_of(dspy.LM(model), {}) == replace(plain, replays_reasoning="reasoning_content")
+    wanted = {"replays_reasoning": "reasoning_content", "endpoint": model.partition("/")[0]}
+    assert route_of(dspy.LM(model), {}) == replace(plain, **wanted)

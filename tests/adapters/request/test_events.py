@@ -54,6 +54,10 @@ def rows_of(*events: dict[str, Any], demos: Sequence[dict[str, Any]] = (), **inp
     return messages_of(ADAPTER, plan.rest, list(demos), given_inputs)
 
 
+def city_in(arguments: str) -> str:
+    return json.loads(arguments)["city"] if len(arguments) > 1 else "?"
+
+
 def told(rows: list[Any]) -> list[str]:
     """The conversation in short: who says what."""
     short: list[str] = []
@@ -61,7 +65,7 @@ def told(rows: list[Any]) -> list[str]:
         if row["role"] == "tool":
             short.append(f"{row['tool_call_id']} gave {row['content']}")
         elif row.get("tool_calls"):
-            made = (f"{c['id']} {json.loads(c['function']['arguments'])['city']}" for c in row["tool_calls"])
+            made = (f"{c['id']} {city_in(c['function']['arguments'])}" for c in row["tool_calls"])
             short.append(f"calls {', '.join(made)}")
         elif row["role"] != "system":
             short.append(row["role"])
@@ -73,6 +77,14 @@ R_ONE, R_TWO = ToolResults.of(ONE, ["18 C"]), ToolResults.of(TWO, ["25 C"])
 ASKED, FIRST = ["user"], ["calls call_0 Paris", "call_0 gave 18 C"]
 SECOND, ANSWERED = ["calls call_0 Rome", "call_0 gave 25 C"], ["assistant"]
 Q: dict[str, Any] = {"question": "Weather?"}
+BAD = {
+    "id": "call_9",
+    "name": "get_weather",
+    "arguments": "{",
+    "index": 0,
+    "code": "invalid_json",
+    "message": "cut",
+}
 
 EVENTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
     "a continuing turn": (
@@ -80,7 +92,7 @@ EVENTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
         {},
         [*ASKED, *FIRST, *ANSWERED],
     ),
-    "results alone": ([{"results": R_ONE}], {}, FIRST),
+    "results alone": ([Q, {"results": R_ONE}], {}, [*ASKED, *FIRST]),
     "a turn that goes on, answered by the request": (
         [{**Q, "results": R_ONE, "calls": TWO}],
         {"results": R_TWO},
@@ -99,6 +111,11 @@ EVENTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
         [{**Q, "calls": ONE}, {**Q, "results": R_ONE, "calls": TWO}, {**Q, "results": R_TWO, "answer": "B."}],
         {},
         [*ASKED, *FIRST, *ASKED, *SECOND, *ASKED, *ANSWERED],
+    ),
+    "results, and a bad call alone": (
+        [{**Q, "results": R_ONE, "calls": {"tool_calls": [], "invalid": [BAD]}}],
+        {},
+        [*ASKED, *FIRST, "calls call_9 ?", "call_9 gave invalid_json: cut\nYou sent: {"],
     ),
     "results of two turns": (
         [{**Q, "results": R_ONE + R_TWO, "answer": "Both."}],

@@ -51,6 +51,21 @@ def test_a_call_without_a_result_is_told() -> None:
         sent(CRASHED, orphans="raise")
 
 
+@pytest.mark.parametrize(
+    "head",
+    [{"calls": BOTH, "results": ToolResults.of(BOTH, ["18 C", "rain"])}, STRAY[1], {"answer": "Mild."}],
+    ids=["calls", "results", "answer"],
+)
+def test_a_history_without_its_first_question_is_told(head: dict[str, Any]) -> None:
+    """conversations: A history without its first question is told."""
+    events = [head, {"question": "and?", "answer": "Dry."}]
+    with pytest.raises(InvalidHistory, match=r"trim_history.*orphans='heal'") as caught:
+        sent(events, orphans="raise")
+    assert caught.value.code == "no_question"
+    body, _ = sent(events)
+    assert roles(body)[0] == "user"
+
+
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
 def test_a_call_without_a_result_gets_a_failed_one(wire: str) -> None:
     """conversations: A call without a result is healed."""
