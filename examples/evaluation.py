@@ -71,7 +71,7 @@ def main() -> None:
     made = [(gold, pred.calls) for gold, pred, _ in result.results]
     f1 = sum(metrics.compare(gold.calls, calls, TOOLS).f1 for gold, calls in made) / len(made)
     print(f"{len(made)} rows: {result.score:g} % exact, F1 {f1:.2f}")
-    print(json.dumps(Counter(bad.code for _, calls in made if calls is not None for bad in calls.invalid)))
+    print(json.dumps(Counter(bad.code for _, calls in made for bad in calls.invalid)))
     wrong = [(gold, calls) for gold, calls in made if not metrics.compare(gold.calls, calls, TOOLS).exact]
     for gold, calls in wrong[:2]:
         print(gold.question, metrics.compare(gold.calls, calls, TOOLS).feedback)

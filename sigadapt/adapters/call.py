@@ -62,7 +62,7 @@ from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
-from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.text.layout import Layout
 

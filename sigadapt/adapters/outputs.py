@@ -160,10 +160,6 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 
-def _no_hint(text: str) -> str:
-    return ""
-
-
 def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
     """Return all output values of a turn with calls whose text has no fields, as most do not."""
     calls, text = choice.tool_calls, choice.text
@@ -181,7 +177,7 @@ def outputs_of(
     plan: Plan,
     signature: type[Signature],
     choice: Choice,
-    hint: Callable[[str], str] = _no_hint,
+    hint: Callable[[str], str],
 ) -> Steps[dict[str, Any]]:
     """Return the values of all output fields by name, in the signature's order.
 
@@ -201,9 +197,10 @@ def outputs_of(
         raise _missing(choice, plan, signature, hint(choice.text or ""))
     else:
         values = yield from _without_calls(adapter, plan, signature, choice.text)
-        lost = choice.text if not plan.texts else None
-        turn = Turn(text=lost, reasoning=choice.reasoning)
-        calls = ToolCalls(tool_calls=[], turn=turn) if lost else plan.missing_calls()
+        if plan.missing_calls is None or not plan.texts:  # no other field takes the words
+            calls = ToolCalls(turn=Turn(text=choice.text, reasoning=choice.reasoning))
+        else:
+            calls = plan.missing_calls()
     if plan.texts:
         values = apply_output_field_defaults(plan.rest, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}

@@ -50,7 +50,8 @@ class Plan:
         defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
         empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
             ToolCalls, as in DSPy's text mode.
-        missing_calls: returns the value of an optional calls field if there is no call.
+        missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
+            None if it is an empty ToolCalls.
         turns: the input fields that hold earlier turns.
         outputs: the names of all output fields, in order.
         texts: the names of the output fields that the model writes as text.
@@ -65,7 +66,7 @@ class Plan:
     calls_required: bool
     defers_bad_calls: bool
     empty_calls: bool
-    missing_calls: Callable[[], Any]
+    missing_calls: Callable[[], Any] | None
     turns: HistoryFields
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
@@ -171,7 +172,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
-        missing_calls=lambda: None if field.is_required() else field.get_default(call_default_factory=True),
+        missing_calls=(lambda: _default_of(field)) if lenient or not field.is_required() else None,
         turns=turns,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
@@ -183,6 +184,10 @@ def _compile(signature: type[Signature]) -> Plan | None:
         ),
         rest=rest,
     )
+
+
+def _default_of(field: FieldInfo) -> Any:
+    return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:

@@ -55,12 +55,9 @@ class TextSubscription:
 
     def on_end(self) -> Iterator[Any]:
         """Yield what is left to send when the answer ends."""
-        undecided = self._is_plain is None and bool(self._held.strip()) and not self._is_marked()
+        undecided = self._is_plain is None and bool(self._held.strip()) and self._named not in self._held
         if self._is_plain or undecided:
             yield from self._sent(self._held, is_last=True)
-
-    def _is_marked(self) -> bool:
-        return self._named in self._held
 
     def _decide(self) -> None:
         begun = self._held.lstrip()

@@ -56,7 +56,7 @@ class ToolAdapter:
     """The text that marks an output field in an answer, with `{}` for the field's name."""
 
     fills_tool_fields: ClassVar[bool] = True
-    """Tells `signatures/forgotten_adapter.py` that this is not DSPy's own adapter."""
+    """Tells `ToolDecls.description` that this is not DSPy's own adapter."""
 
     parses_beside_calls: ClassVar[bool] = True
     """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""

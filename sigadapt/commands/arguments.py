@@ -12,14 +12,14 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeAlias, TypeGuard
+from typing import Annotated, Any, TextIO, TypeAlias
 
 import dspy
 import typer
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.schemas.json_values import is_array
+from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -97,14 +97,9 @@ async def _listed(command: str, log: TextIO) -> ToolDecls:
         raise InvalidOption(reason, field="mcp", fix="Give a command that speaks MCP on stdio.") from error
 
 
-def is_several(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a list or a tuple."""
-    return isinstance(value, (list, tuple))
-
-
 def members(value: Any) -> Sequence[Any]:
     """Return the members of a list or a tuple, or the value as the only member."""
-    return value if is_several(value) else [value]
+    return value if is_sequence(value) else [value]
 
 
 def signature_of(text: str) -> Any:

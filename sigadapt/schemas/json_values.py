@@ -6,7 +6,7 @@ error messages.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
@@ -51,6 +51,16 @@ def is_object(value: object) -> TypeGuard[Json]:
 def is_array(value: object) -> TypeGuard[list[Any]]:
     """Say whether a decoded JSON value is an array."""
     return isinstance(value, list)
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Say whether a value is a mapping, whose keys are taken for texts."""
+    return isinstance(value, Mapping)
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Say whether a value can be looped over."""
+    return isinstance(value, Iterable)
 
 
 def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:

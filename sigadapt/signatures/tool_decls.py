@@ -16,11 +16,10 @@ import pydantic
 from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_object, listed
 from sigadapt.signatures.confirmation import Ask, asking_first
-from sigadapt.signatures.forgotten_adapter import refuse_own_adapter
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -38,6 +37,7 @@ MOST_NESTED = 16
 """How many lists of sources may be within one another."""
 
 _MOST_NAMES = 20
+_ADAPTERS = ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter")
 _END = object()
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 
@@ -152,9 +152,22 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
         """Return nothing, because a request holds the tools itself, or refuse DSPy's own adapter.
 
         Raises:
-            InvalidSignature: `forgotten_adapter`, under DSPy's own adapter.
+            InvalidSignature: `forgotten_adapter`, under DSPy's own adapter, with the line to add.
         """
-        refuse_own_adapter("ToolDecls")
+        # DSPy's adapter would write `<function f at 0x7f...>` into the prompt and read no call. Before a
+        # request it asks the type for nothing but this description.
+        settings: Any = dspy.settings
+        adapter = settings.adapter
+        if not hasattr(adapter, "fills_tool_fields"):
+            own = "ChatAdapter" if adapter is None else type(adapter).__name__
+            ours = (
+                own if own in ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
+            )
+            raise InvalidSignature(
+                f"DSPy's own {own} cannot fill a field of type sigadapt.ToolDecls",
+                code="forgotten_adapter",
+                fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
+            )
         return ""
 
     def format(self) -> Any:

@@ -2,6 +2,7 @@
 async."""
 
 import asyncio
+import json
 import logging
 import warnings
 from collections.abc import Callable
@@ -132,7 +133,7 @@ def test_the_prompt_says_only_what_is_true(adapter: Callable[[], Any]) -> None:
 def test_a_text_answer_in_the_adapters_form_is_parsed() -> None:
     """tool-call-outputs: Marked text fills its fields.
 
-    tool-call-outputs: An optional calls field without a call is None.
+    tool-call-outputs: An answer without calls is an empty ToolCalls in every signature.
     """
     answers = {
         sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]",
@@ -142,7 +143,8 @@ def test_a_text_answer_in_the_adapters_form_is_parsed() -> None:
     for adapter, text in answers.items():
         with LoopbackProvider([Answer(text=text)]) as provider:
             out = ask(provider, May, adapter=adapter())
-        assert (out.answer, out.calls) == ("Sunny.", None)
+        assert (out.answer, out.calls, out.calls.text) == ("Sunny.", ToolCalls(), text)
+        assert (bool(out.calls), list(out.calls), str(out.calls)) == (False, [], "no calls")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -150,7 +152,7 @@ def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
     """tool-call-outputs: Unmarked text fills the single text output."""
     with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
         out = ask(provider, May, adapter=adapter())
-    assert (out.answer, out.calls) == ("It is sunny.", None)
+    assert (out.answer, out.calls) == ("It is sunny.", ToolCalls())
     assert len(provider.received) == 1
 
 
@@ -181,7 +183,30 @@ def test_text_without_any_output_stays_in_the_calls() -> None:
     with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
         out = ask(provider, made(fields))
     assert not out.calls
-    assert out.calls.text == "It is sunny."
+    assert (out.calls.text, str(out.calls)) == ("It is sunny.", "no calls")
+
+
+def test_words_without_calls_go_back() -> None:
+    """tool-call-outputs: Words of an answer without calls go back."""
+
+    class Asked(dspy.Signature):
+        question: str = dspy.InputField()
+        history: dspy.History = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        calls: ToolCalls | None = dspy.OutputField()
+
+    empty = dspy.History(messages=[])
+    with (
+        LoopbackProvider(lambda _: Answer(text="It is sunny.")) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        program = dspy.Predict(Asked)
+        out = program(question="weather?", history=empty, tools=[get_weather])
+        for calls in (out.calls, json.loads(out.calls.model_dump_json())):
+            history = dspy.History(messages=[{"question": "weather?", "calls": calls}])
+            program(question="more?", history=history, tools=[get_weather])
+            said = [m["content"] for m in provider.received[-1].body["messages"] if m["role"] == "assistant"]
+            assert said == ["It is sunny."]
 
 
 def test_a_required_call_that_is_missing_is_an_error_with_the_text() -> None:
@@ -493,7 +518,7 @@ def test_without_declared_tools_the_request_has_none() -> None:
         out = ask(provider, May, tools=[])
         for choice in ("auto", "none"):
             ask(provider, May, tools=[], adapter=sigadapt.ChatAdapter(tool_choice=choice))
-    assert (out.answer, out.calls) == ("No tools, no calls.", None)
+    assert (out.answer, out.calls) == ("No tools, no calls.", ToolCalls())
     assert len(provider.received) == 3
     for received in provider.received:
         assert not {"tools", "tool_choice", "parallel_tool_calls"} & received.body.keys()

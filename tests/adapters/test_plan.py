@@ -39,7 +39,6 @@ def test_the_plan_names_the_tool_fields_and_keeps_the_rest() -> None:
 def test_whether_a_call_is_required_follows_from_the_field(
     annotation: object, default: object, required: bool
 ) -> None:
-    """tool-call-outputs: An optional calls field without a call is None."""
     output = dspy.OutputField() if default is ... else dspy.OutputField(default=default)
     signature = made({"tools": (ToolDecls, dspy.InputField()), "calls": (annotation, output)})
     plan = plan_of(signature)
@@ -55,6 +54,7 @@ def test_a_default_is_what_a_missing_call_gives() -> None:
     )
     plan = plan_of(signature)
     assert plan is not None
+    assert plan.missing_calls is not None
     assert plan.missing_calls() == empty
 
 

@@ -129,7 +129,7 @@ def test_the_adapter_of_a_recording_is_found(
     code, found = replay(capsys, path)
     (exchange,) = found["exchanges"]
     assert (code, exchange["adapter"], exchange["same_instructions"]) == (0, adapter, True)
-    assert exchange["outputs"] == {"answer": "Sunny.", "calls": None}
+    assert exchange["outputs"] == {"answer": "Sunny.", "calls": "no calls"}
 
 
 def test_a_recording_of_another_program_is_a_finding(tmp_path: Path, capsys: Any) -> None:

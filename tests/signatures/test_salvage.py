@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sigadapt.errors import CallCode
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls
 
 SCHEMA: dict[str, Any] = {

@@ -54,7 +54,9 @@ class Calling:
 
     def put(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
-        if self.mode == "native" or not ("tools" in request or _has_calls(request)):
+        rows: Sequence[Json] = request["messages"]
+        has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
+        if self.mode == "native" or not ("tools" in request or has_calls):
             return request, ()
         sent, changes = put_in_words(request, self.form)
         why = Change("/tools", "lowered", self.because)
@@ -78,8 +80,3 @@ class Calling:
 
 
 NATIVE = Calling()
-
-
-def _has_calls(request: Request) -> bool:
-    rows: Sequence[dict[str, Any]] = request["messages"]
-    return any(row["role"] == "tool" or row.get("tool_calls") for row in rows)

@@ -201,16 +201,23 @@ def _event(
 
 
 def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
+    calls = collection_in(event)
     if any(event.get(name) is not None for name in rest.output_fields):
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
+    elif calls is not None and calls.text:  # an answer in words of a signature whose only output is calls
+        yield {"role": "assistant", "content": calls.text}
 
 
 def calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
     """Return the calls in an event; None if it has none."""
+    return collection_in(event) or None
+
+
+def collection_in(event: Mapping[str, Any]) -> ToolCalls | None:
+    """Return the calls in an event, also an empty collection, which has the text of an answer without calls."""
     for key, value in event.items():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
-            calls = read(ToolCalls, value, key)
-            return calls if calls or calls.invalid else None
+            return read(ToolCalls, value, key)
     return None
 
 

@@ -47,7 +47,7 @@ class DeclaredTool(dspy.Tool):
             name: {**part, **shared} if isinstance(part, dict) else shared
             for name, part in properties.items()
         }
-        func = by_name(cast("Callable[..., Any]", raw.func))
+        func = by_name(raw.function)
         types = callables.types_of(func).named
         known = {name: types.get(name, Any) for name in args}
         super().__init__(func, str(raw.name), str(raw.description or ""), args, known)

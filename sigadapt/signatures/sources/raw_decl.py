@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json
 
 
@@ -34,6 +35,22 @@ class RawDecl(NamedTuple):
     format: Any = None
     func: Callable[..., Any] | None = None
     derived: bool = False
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function behind a tool that is to be run.
+
+        Raises:
+            InvalidToolDecl: `no_function`, if there is none.
+        """
+        if self.func is None:
+            raise InvalidToolDecl(
+                "it has no function to run",
+                code="no_function",
+                tool=str(self.name),
+                fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            )
+        return self.func
 
 
 class Uncallable:

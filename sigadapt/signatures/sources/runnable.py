@@ -41,22 +41,15 @@ class Runnable(Uncallable):
             InvalidToolDecl: `no_function`, for a declaration without a function to run; `nobody_to_ask`, for
                 one that requires confirmation and that `ToolDecls.confirmed_by` did not make.
         """
-        held = {name: getattr(self, name) for name in RawDecl._fields if name != "derived"}
-        if held["func"] is None:
-            raise InvalidToolDecl(
-                "it has no function to run",
-                code="no_function",
-                tool=held["name"],
-                fix="Declare it with one: dataclasses.replace(decl, func=...).",
-            )
-        if held["requires_confirmation"] is not False and not hasattr(held["func"], ASKS_FIRST):
+        raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
+        if not hasattr(raw.function, ASKS_FIRST) and raw.requires_confirmation is not False:
             raise InvalidToolDecl(
                 "it requires confirmation, and this agent would run it without asking anybody",
                 code="nobody_to_ask",
-                tool=held["name"],
+                tool=str(raw.name),
                 fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it.",
             )
-        return RawDecl(**held)
+        return raw
 
     @property
     def __name__(self) -> str:
@@ -104,7 +97,7 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     Raises:
         RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
     """
-    func = by_name(cast("Callable[..., Any]", raw.func))
+    func = by_name(raw.function)
 
     def run(**kwargs: Any) -> Any:
         result = func(**kwargs)

@@ -299,7 +299,7 @@ def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs:
         asked = (dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather])) for _ in range(2))
         first, second = cast("Any", tuple(asked))
     assert [call.args for call in first.calls] == [{"city": "Paris"}]
-    assert (first.answer, second.answer, second.calls) == ("Soon.", "Mild.", None)
+    assert (first.answer, second.answer, second.calls) == ("Soon.", "Mild.", ToolCalls())
 
 
 # Properties

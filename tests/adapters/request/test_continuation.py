@@ -545,7 +545,7 @@ async def test_text_in_place_of_a_bad_call_is_the_answer() -> None:
     """tool-call-outputs: A reask answered in text keeps the text."""
     with LoopbackProvider([Answer(calls=[WRONG]), Answer(text="It is sunny.")]) as provider:
         out = await ask(provider, May)
-        assert (out.answer, out.calls) == ("It is sunny.", None)
+        assert (out.answer, out.calls) == ("It is sunny.", ToolCalls())
         with pytest.raises(MissingToolCalls) as caught:
             await ask(provider, Must)
     assert caught.value.choice.text == "It is sunny."

@@ -1,5 +1,6 @@
 """What an adapter says of a signature: each thing once, compiled once, and the question as DSPy writes it."""
 
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import dspy
@@ -59,6 +60,13 @@ class Go(dspy.Signature):
     question: str = dspy.InputField()
     tools: ToolDecls = dspy.InputField()
     calls: ToolCalls = dspy.OutputField()
+
+
+@pytest.fixture(autouse=True)
+def under_sigadapt() -> Iterator[None]:
+    """`ToolDecls` asks DSPy's settings whose adapter is at work."""
+    with dspy.context(adapter=CHAT):
+        yield
 
 
 def asked(adapter: Any, signature: Any, inputs: dict[str, Any]) -> str:

@@ -20,10 +20,11 @@ from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered, lowered
 from sigadapt.adapters.request.messages import messages_of
+from sigadapt.adapters.response.typed_calls import trusted
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import compact, without_halves
-from sigadapt.signatures.calls import InvalidToolCall, Turn, trusted
+from sigadapt.signatures.calls import InvalidToolCall, Turn
 
 ROUTES = [*NATIVE.values(), *LITELLM.values()]
 

@@ -24,7 +24,7 @@ from sigadapt import (
     choice_from_response,
     choice_from_stream,
 )
-from sigadapt.signatures.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_results.results import complaint
 from sigadapt.testing import Answer, Call, LoopbackProvider
 

@@ -11,7 +11,9 @@ from typing import Any, cast
 import json_repair
 
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls.invalid_call import InvalidToolCall
+from sigadapt.signatures.calls.tool_call import ToolCall
+from sigadapt.signatures.calls.tool_calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds for each

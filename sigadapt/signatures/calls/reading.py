@@ -1,0 +1,126 @@
+"""Read calls in any form in which somebody gives them: sigadapt's, DSPy's, as saved, or in OpenAI's shape.
+
+Each gets an id of its own in its collection (ids), and the collection's turn unless it has one.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import dspy
+import pydantic
+
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.json_values import compact, cut, is_iterable, is_mapping, is_object
+from sigadapt.signatures.calls.invalid_call import InvalidToolCall
+from sigadapt.signatures.calls.refused_call import RefusedToolCall
+from sigadapt.signatures.calls.tool_call import ToolCall
+from sigadapt.signatures.calls.turn import NO_TURN, Turn
+
+
+def read_calls(
+    good: Iterable[object], bad: Iterable[object], turn: Turn
+) -> "list[ToolCall | InvalidToolCall]":
+    """Return calls, good ones first, each under an id of its own.
+
+    Raises:
+        ValueError: for something that is not a call.
+    """
+    calls = [_read(item, turn, n) for n, item in enumerate(good)]
+    calls += [InvalidToolCall.model_validate(_with_id(item) or item) for item in bad]
+    ids, renumbered = unique_ids([call.id for call in calls])
+    return [_renamed(call, ids[n], is_second=n in renumbered) for n, call in enumerate(calls)]
+
+
+def unique_ids(
+    own: Sequence[Any], taken: Collection[str] = (), answered: Collection[str] = ()
+) -> tuple[list[str], set[int]]:
+    """Give each call of a turn an id of its own (ids); say which of them had another."""
+    known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
+    if len(set(known)) == len(own) and not answered:
+        return known, set()
+    used = {*known, *taken, *answered}
+    first = set(answered)
+    ids: list[str] = []
+    renumbered: set[int] = set()
+    number = 0
+    for index, call_id in enumerate(own):
+        has_id = isinstance(call_id, str) and call_id
+        if has_id and call_id not in first:
+            first.add(call_id)
+            ids.append(call_id)
+            continue
+        if has_id:
+            renumbered.add(index)
+        number = max(number, index) + 1
+        while f"call_{number}" in used:
+            number += 1
+        ids.append(f"call_{number}")
+    return ids, renumbered
+
+
+def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
+    if isinstance(item, InvalidToolCall):
+        return item
+    if isinstance(item, ToolCall):
+        return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
+    known = _with_id(vars(item) if isinstance(item, dspy.ToolCalls.ToolCall) else item)
+    if known is None:
+        raise ValueError(f"expected a call or a mapping with `name` and `args`, got a {type(item).__name__}")
+    beside = {} if turn == NO_TURN else {"turn": turn}
+    function, custom = known.get("function"), known.get("custom")
+    if is_object(function):
+        call = _of_openai(function, {"id": known["id"], "index": position, **beside})
+    elif known.get("type") == "custom" and is_object(custom):
+        text = custom.get("input") or ""
+        fields = {"name": custom.get("name"), "args": {"input": text}, "arguments": text}
+        call = ToolCall.model_validate({"id": known["id"], "index": position, **beside, **fields})
+    else:
+        kind = RefusedToolCall if "code" in known else ToolCall
+        call = kind.model_validate({"index": position, **beside, **known})
+    if not known["id"]:
+        call.model_fields_set.discard("id")
+    return call
+
+
+def _with_id(item: object) -> dict[str, Any] | None:
+    """A call as a mapping, whose id may be missing; None for anything else."""
+    return {**item, "id": item.get("id") or ""} if is_mapping(item) else None
+
+
+def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | InvalidToolCall:
+    """Read a call in the shape of OpenAI's chat completions, whose arguments are JSON text."""
+    name, sent = function.get("name"), function.get("arguments")
+    text = sent if isinstance(sent, str) else compact({} if sent is None else sent)
+    args = parse_arguments(text)
+    if not isinstance(name, str) or not name:
+        args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
+    fields = {**beside, "name": name or None, "arguments": text}
+    if isinstance(args, Flaw):
+        return InvalidToolCall.model_validate({**fields, **args._asdict()})
+    call = ToolCall.model_validate({**fields, "args": args})
+    call.model_fields_set.discard("arguments")
+    return call
+
+
+def _renamed(
+    call: ToolCall | InvalidToolCall, call_id: str, *, is_second: bool
+) -> ToolCall | InvalidToolCall:
+    if call.id == call_id:
+        return call
+    marks = (*call.altered, "renumbered") if is_second else call.altered
+    has_own = "id" in call.model_fields_set
+    call = call.model_copy(update={"id": call_id, "altered": marks})
+    if not has_own:
+        call.model_fields_set.discard("id")
+    return call
+
+
+def fields_of(calls: object) -> Any:
+    """Return one call, several calls, or a collection as keyword arguments of ToolCalls."""
+    if isinstance(calls, dspy.ToolCalls):
+        return dict(vars(calls))
+    if is_mapping(calls):
+        return calls if "tool_calls" in calls else {"tool_calls": [calls]}
+    if isinstance(calls, pydantic.BaseModel):
+        return {"tool_calls": [calls]}
+    return {"tool_calls": [*calls]} if is_iterable(calls) else calls

@@ -1,0 +1,104 @@
+"""RefusedToolCall: a bad call as a loop gets it that knows good calls alone, such as `dspy.ReActV2`."""
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import pydantic
+from typing_extensions import Self
+
+from sigadapt.errors import CallCode, UnboundToolCall
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.signatures.calls.invalid_call import InvalidToolCall
+from sigadapt.signatures.calls.tool_call import ToolCall, refused
+from sigadapt.signatures.calls.turn import Turn
+
+
+class RefusedArguments(dict[str, Any]):
+    """The arguments of a bad call. Reading a value, `items` and JSON work; `**arguments` raises.
+
+    Always true, so that `call.args or {}` does not replace it with an empty dict.
+
+    Args:
+        values: the decoded arguments; empty if they could not be decoded.
+        call: the bad call, for the error.
+
+    Raises:
+        UnboundToolCall: when the arguments are unpacked or iterated.
+    """
+
+    def __init__(self, values: dict[str, Any], call: InvalidToolCall) -> None:
+        super().__init__(values.items())
+        self.call = call
+
+    def _refuse(self) -> NoReturn:
+        raise UnboundToolCall(self.call)
+
+    # Python unpacks a dict whose `__iter__` is its own through `keys`.
+    def __iter__(self) -> Iterator[str]:
+        self._refuse()
+
+    def keys(self) -> NoReturn:
+        """Raise the error that says what is wrong."""
+        self._refuse()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class RefusedToolCall(ToolCall):
+    """A bad call for a loop that is not sigadapt's own: it fails with its error when the loop runs it.
+
+    Unpacking `args` raises `UnboundToolCall`, so that no tool runs, and the loop sends the model what is
+    wrong, as the call's failed result.
+
+    Args:
+        code: what is wrong (`errors.CallCode`).
+        message: what is wrong, in a sentence.
+        path: a JSON Pointer into the arguments; None if the flaw has no place there.
+
+    Example:
+        >>> call = RefusedToolCall(
+        ...     id="c", name="f", args={"a": "x"}, code="schema_mismatch", message="does not fit"
+        ... )
+        >>> call.args["a"], call
+        ('x', <schema_mismatch: f({"a":"x"})>)
+    """
+
+    code: CallCode
+    message: str
+    path: str | None = None
+
+    def bind(self, decls: object) -> NoReturn:
+        """Raise the error that says what is wrong.
+
+        Raises:
+            UnboundToolCall: always.
+        """
+        raise UnboundToolCall(self.as_invalid())
+
+    def as_invalid(self) -> InvalidToolCall:
+        """Return the call as the InvalidToolCall that it is."""
+        return refused(self, Flaw(self.code, self.message, self.path))
+
+    @classmethod
+    def of(cls, call: InvalidToolCall, turn: Turn) -> "RefusedToolCall":
+        """Return a bad call, with the turn it was made in, for such a loop."""
+        args = parse_arguments(call.arguments)
+        fields = {**dict(call), "name": call.name or "unnamed", "turn": turn}
+        return cls.model_validate({**fields, "args": args if isinstance(args, dict) else {}})
+
+    def saved_beside(self, turn: Turn) -> dict[str, Any]:
+        """Return the call as a dict, with what is wrong with it."""
+        flaw = {"code": self.code, "message": self.message, "path": self.path}
+        saved = {**super().saved_beside(turn), "args": dict(self.args.items())}
+        return saved | {key: part for key, part in flaw.items() if part is not None}
+
+    @pydantic.model_validator(mode="after")
+    def _refuse_args(self) -> Self:
+        vars(self)["args"] = RefusedArguments(self.args, self.as_invalid())
+        return self
+
+    def __str__(self) -> str:
+        return str(self.as_invalid())
+
+    __repr__ = __str__

@@ -1,0 +1,271 @@
+"""ToolCall: one call that a model made, decoded, as a program gets it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dspy
+import pydantic
+from typing_extensions import Self
+
+from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
+from sigadapt.signatures.binding import bound_arguments
+from sigadapt.signatures.calls.invalid_call import InvalidToolCall
+from sigadapt.signatures.calls.turn import NO_TURN, Turn
+from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_decls import decls_of
+from sigadapt.signatures.tool_results.key_order import in_order_of
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+_WITHOUT_KEYS = {str, int, float, bool, type(None)}
+
+
+class ToolCall(dspy.ToolCalls.ToolCall):
+    """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
+
+    Args:
+        id: the provider's id, or a synthesised `call_<n>` (ids).
+        name (str): the declared tool's name.
+        args (dict): the decoded arguments; `{"input": text}` for a call of a custom tool.
+        arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
+            form; for a call of a custom tool, its text.
+        index: the position among all calls of the answer, invalid ones counted, from 0.
+        altered: what was changed: `recovered` where the call was read from text, `repaired` or `unwrapped` on
+            request, `renumbered` where an id came twice,
+            `repeated` where an answer to a reask made the call again, which was dropped (`Turn.repeats`).
+        turn: what the model said beside the call.
+
+    Example:
+        >>> call = ToolCall(name="get_weather", args={"city": "Paris"}, id="call_1")
+        >>> call
+        get_weather(city='Paris')
+        >>> call.arguments
+        '{"city":"Paris"}'
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    id: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]  (ids)
+    arguments: str = ""
+    index: int = 0
+    altered: tuple[str, ...] = ()
+    turn: Turn = NO_TURN
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether this is a call of a custom tool, which takes free text instead of JSON.
+
+        No JSON text equals a text that it holds, so the arguments say it.
+
+        Example:
+            >>> call = ToolCall(id="call_1", name="run", args={"input": "1 + 1"}, arguments="1 + 1")
+            >>> call.is_custom, ToolCall(id="call_1", name="run", args={"input": "1 + 1"}).is_custom
+            (True, False)
+        """
+        return len(self.args) == 1 and self.args.get("input") == self.arguments
+
+    def bind(self, decls: object) -> dict[str, Any]:
+        """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called.
+
+        Args:
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+
+        Returns:
+            The arguments by keyword, each as pydantic makes it from JSON for its annotation; unchanged if
+            the declaration has no Python types. `binding.py` has the details.
+
+        Raises:
+            UnboundToolCall: `unknown_tool` or `schema_mismatch`. Its `call` is this call as an
+                InvalidToolCall. `func(**call.bind(decls))` thus never calls a function with anything else
+                than arguments that fit it.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> from pathlib import Path
+            >>> def read(path: Path) -> str: ...
+            >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
+            >>> call.bind(ToolDecls(read)) == {"path": Path("notes.txt")}
+            True
+        """
+        tools = decls_of(decls)
+        flaw = tools.flaw_of(self.name, self.args)
+        if flaw is None and self.name not in tools:  # a tool in a provider's own words
+            return dict(self.args)
+        bound = bound_arguments(tools[self.name], self.args) if flaw is None else flaw
+        if isinstance(bound, Flaw):
+            raise UnboundToolCall(refused(self, bound))
+        return bound
+
+    def execute(self, functions: object = None) -> Any:
+        """Run the declared function of this call, with its arguments bound.
+
+        Nothing is looked up in the caller's variables, as DSPy's `execute` does: a model could then name any
+        function there.
+
+        Args:
+            functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
+
+        Returns:
+            What the function returns.
+
+        Raises:
+            UnboundToolCall: as `bind`.
+            InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
+                `nobody_to_ask` for one that requires confirmation.
+
+        Example:
+            >>> def double(n: int) -> int:
+            ...     return 2 * n
+            >>> ToolCall(id="call_1", name="double", args={"n": 4}).execute([double])
+            8
+        """
+        if functions is None:
+            raise InvalidToolDecl(
+                "a call runs only a function that was declared, and no tools are given",
+                code="unknown_source",
+                tool=self.name,
+                fix="Give them: call.execute(decls).",
+            )
+        decls = decls_of(functions)
+        bound = self.bind(decls)
+        if self.name not in decls:
+            raise InvalidToolDecl(
+                "its program runs it, and it was declared without a function",
+                code="no_function",
+                tool=self.name,
+                fix="Run it yourself, with the arguments of call.bind(decls).",
+            )
+        return decls[self.name].raw.function(**bound)
+
+    def approved(self) -> "ToolCall":
+        """Answer yes to a request for confirmation.
+
+        Returns:
+            The call with the arguments that the request holds, which are what was agreed to: those of the
+            original call with defaults, or as somebody edited them in `request.args["call"]["args"]`.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation, or if a model
+                sent it.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> [request] = calls.awaiting_confirmation(decls)
+            >>> request.approved() == calls[0]
+            True
+        """
+        wrapped = self.args.get("call")
+        if self.name != REQUEST or not is_object(wrapped) or was_sent(self):
+            raise self._no_confirmation()
+        try:
+            return ToolCall.model_validate(wrapped)
+        except pydantic.ValidationError as error:
+            raise self._no_confirmation() from error
+
+    def rejected(self, reason: str = REJECTED) -> ToolResult:
+        """Answer no to a request for confirmation.
+
+        Args:
+            reason: the text of the failed result, which the model reads.
+
+        Returns:
+            A failed result of the original call, for `ToolResults.of`.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> result = calls.awaiting_confirmation(decls)[0].rejected("Too expensive.")
+            >>> result.call_id, result.value, result.is_error
+            ('call_1', 'Too expensive.', True)
+        """
+        call = self.approved()
+        return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
+
+    def _no_confirmation(self) -> InvalidHistory:
+        return InvalidHistory(
+            f"expected a request for confirmation, got the call {self.id!r} of {self.name!r}",
+            code="no_confirmation",
+            fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
+        )
+
+    @pydantic.model_validator(mode="wrap")
+    @classmethod
+    def _text_of_args(cls, data: Any, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
+        data = without_halves(data)
+        if not isinstance(data, Mapping) or "arguments" in data or "args" not in data:
+            return handler(data)
+        fields: dict[str, Any] = {**data}
+        args = in_order_of(fields["args"], fields.pop("text", None))
+        call = handler({**fields, "args": args, "arguments": compact(args)})
+        call.model_fields_set.discard("arguments")  # which nobody sent: `was_sent` asks for it
+        return call
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a call of this package or of DSPy."""
+        # Calls that a model sent are equal if everything about them is. A call that somebody wrote, such as
+        # an expected one, or one of DSPy's, is equal to a call of the same name, arguments and id; without an
+        # id, to one of any id.
+        if not isinstance(other, dspy.ToolCalls.ToolCall):
+            return NotImplemented
+        if was_sent(self) and was_sent(other):
+            return super().__eq__(other)
+        if hasattr(self, "code") != hasattr(other, "code"):  # a bad call is equal to no good one
+            return False
+        ids = {call.id for call in (self, other) if "id" in call.model_fields_set} - {None}
+        return len(ids) < 2 and self.name == other.name and equal_json(self.args, other.args)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its arguments are a dict)
+
+    def format(self) -> dict[str, Any]:
+        """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""
+        return self.serialize_model()
+
+    @pydantic.model_serializer()
+    def serialize_model(self) -> Any:
+        """Return the whole call, turn included."""
+        return self.saved_beside(NO_TURN)
+
+    def saved_beside(self, turn: Turn) -> dict[str, Any]:
+        """Return the call as a dict, with its turn if the collection's is another, as after a reask."""
+        saved: dict[str, Any] = {"id": self.id, "name": self.name, "args": self.args}
+        if was_sent(self):
+            saved["arguments"] = self.arguments
+        elif len(self.args) > 1 or not _WITHOUT_KEYS.issuperset(map(type, self.args.values())):
+            saved["text"] = self.arguments  # for the order of keys, which storage may change
+        saved["index"] = self.index
+        if self.altered:
+            saved["altered"] = list(self.altered)
+        return saved if self.turn == turn else {**saved, "turn": self.turn.model_dump()}
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{key}={cut(repr(value))}" for key, value in self.args.items())
+        return f"{self.name}({cut(arguments) if arguments else ''})"
+
+    __repr__ = __str__
+
+
+def was_sent(call: object) -> bool:
+    """Return whether a call has the text of its arguments from a provider, not only from who wrote it."""
+    return isinstance(call, ToolCall) and "arguments" in call.model_fields_set
+
+
+def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
+    """Return a call as an InvalidToolCall with a flaw that was found in it."""
+    return InvalidToolCall(
+        id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        index=call.index,
+        code=flaw.code,
+        message=flaw.message,
+        path=flaw.path,
+        altered=call.altered,
+    )

@@ -1,0 +1,282 @@
+"""ToolCalls: the calls of one model turn, as a program gets them.
+
+It is a subclass of `dspy.ToolCalls`, so DSPy's own modules take it. Invalid calls are beside the valid ones,
+each with a code (nothing silent).
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import dspy
+import pydantic
+
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import cut, is_mapping, is_sequence, without_halves
+from sigadapt.signatures.calls.invalid_call import InvalidToolCall
+from sigadapt.signatures.calls.reading import fields_of, read_calls
+from sigadapt.signatures.calls.refused_call import RefusedToolCall
+from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
+from sigadapt.signatures.calls.turn import NO_TURN, Turn
+from sigadapt.signatures.confirmation import Confirmation, confirmation_for, shown_arguments
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_decls import decls_of
+
+if TYPE_CHECKING:
+    from sigadapt.signatures.rendering import Rendered
+
+
+class ToolCalls(dspy.ToolCalls):
+    """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
+
+    Args:
+        calls: one call or an iterable of calls. Each is a ToolCall, an InvalidToolCall, a
+            `dspy.ToolCalls.ToolCall`, a dict with `name` and `args`, or a dict in OpenAI's shape.
+        tool_calls: the valid calls. The saved form has this keyword instead of `calls`.
+        invalid: the invalid calls, each with its code and raw text.
+        turn: what the model said beside the calls; read it through `.text` and `.reasoning`.
+
+    Raises:
+        InvalidHistory: `unreadable_history`, if an item is not a call; a pydantic.ValidationError where
+            pydantic validates it, as in a field.
+
+    Example:
+        >>> calls = ToolCalls(
+        ...     [{"name": "now", "args": {}}, {"name": "get_weather", "args": {"city": "Paris"}}]
+        ... )
+        >>> calls
+        ToolCalls([now(), get_weather(city='Paris')])
+        >>> len(calls), calls[0].id, calls.invalid, calls.text
+        (2, 'call_1', (), None)
+        >>> ToolCalls.model_validate_json(calls.model_dump_json()) == calls
+        True
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    tool_calls: list[ToolCall]  # pyright: ignore[reportIncompatibleVariableOverride]
+    invalid: tuple[InvalidToolCall, ...] = ()
+    turn: Turn = NO_TURN
+
+    def __init__(self, calls: Any = (), /, **data: Any) -> None:
+        try:
+            super().__init__(**{**fields_of(calls), **data})
+        except (pydantic.ValidationError, TypeError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+            raise InvalidHistory(
+                f"these are not calls: {cut(why)}",
+                code="unreadable_history",
+                fix="Give ToolCalls, ToolCall objects, or dicts with `name` and `args`.",
+            ) from error
+
+    # Without this mark, pydantic would call this constructor to validate saved calls.
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: Any, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema of what somebody who writes calls gives; the rest is what a provider adds."""
+        call = {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "args": {"type": "object"}},
+            "required": ["name", "args"],
+        }
+        calls = {"type": "array", "items": call}
+        return {"type": "object", "properties": {"tool_calls": calls}, "required": ["tool_calls"]}
+
+    @property
+    def text(self) -> str | None:
+        """What the model said beside the calls."""
+        return self.turn.text
+
+    @property
+    def reasoning(self) -> str | None:
+        """The thinking that the provider showed."""
+        return self.turn.reasoning
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with calls of this package or of DSPy, each as `ToolCall.__eq__` does."""
+        # What was said beside the calls is compared only between calls that a model sent.
+        if not isinstance(other, dspy.ToolCalls):
+            return NotImplemented
+        every = [*self.tool_calls, *other.tool_calls]
+        if isinstance(other, ToolCalls) and every and all(map(was_sent, every)):
+            return super().__eq__(other)
+        return (
+            self.invalid == getattr(other, "invalid", ())
+            and [*self.tool_calls] == [*other.tool_calls]
+            and self.tool_call_results == other.tool_call_results
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its calls are a list)
+
+    def __len__(self) -> int:
+        return len(self.tool_calls)
+
+    def __bool__(self) -> bool:
+        """Whether the model made any call: only bad calls are not nothing."""
+        return bool(self.tool_calls or self.invalid)
+
+    def __iter__(self) -> Iterator[ToolCall]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return iter(self.tool_calls)
+
+    def __getitem__(self, index: int) -> ToolCall:
+        return self.tool_calls[index]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.in_order())) or "no calls"
+
+    def __repr__(self) -> str:
+        return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
+
+    def _rendered(self) -> "Rendered":
+        from sigadapt.signatures.rendering import rendered_calls  # noqa: PLC0415  (only where somebody looks)
+
+        return rendered_calls(self)
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
+
+    def in_order(self) -> "list[ToolCall | InvalidToolCall]":
+        """Return all calls, valid and invalid, in the order in which the provider sent them."""
+        return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
+
+    def validated(self, decls: object) -> "ToolCalls":
+        """Check these calls against the declarations, without running anything.
+
+        Args:
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+
+        Returns:
+            ToolCalls in the same order; this object if all calls are valid. A call of an undeclared tool
+            becomes an InvalidToolCall `unknown_tool`. One whose arguments do not fit the tool's schema
+            becomes `schema_mismatch`, with the path.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})])
+            >>> calls.validated(ToolDecls([])).invalid[0].code
+            'unknown_tool'
+        """
+        tools = decls_of(decls)
+        good: list[ToolCall] = []
+        bad = list(self.invalid)
+        for call in self.tool_calls:
+            if type(call) is RefusedToolCall:
+                bad.append(call.as_invalid())
+                continue
+            flaw = tools.flaw_of(call.name, call.args)
+            if flaw is None:
+                good.append(call)
+            else:
+                bad.append(refused(call, flaw))
+        if len(bad) == len(self.invalid):
+            return self
+        bad.sort(key=lambda call: call.index)
+        return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
+
+    def handed_on(self) -> "ToolCalls":
+        """Return these calls for a loop that knows good calls alone: each bad one fails when it is run.
+
+        Returns:
+            ToolCalls whose `.tool_calls` are all calls in order, the bad ones as `RefusedToolCall`s.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="rm_rf", args={})]).validated(ToolDecls([]))
+            >>> calls.handed_on()[0]
+            <unknown_tool: rm_rf({})>
+        """
+        if not self.invalid:
+            return self
+        every = [
+            call if isinstance(call, ToolCall) else RefusedToolCall.of(call, self.turn)
+            for call in self.in_order()
+        ]
+        return self.model_copy(update={"tool_calls": every, "invalid": ()})
+
+    def awaiting_confirmation(self, decls: object) -> "ToolCalls":
+        """Return the calls that a person must agree to, each wrapped in a request for confirmation.
+
+        A request is a ToolCall of `sigadapt_request_confirmation`. It can be saved as JSON and answered in
+        another process, with `request.approved()` or `request.rejected()`.
+
+        Args:
+            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+
+        Returns:
+            One request for each call that needs one, or whose tool is not among these. Its arguments are
+            `call` (the call, with the defaults of the arguments that it leaves out), `hint` and `payload`;
+            its id is `confirm_` and the original's id. If a call of the turn has that id, `confirm_` is put
+            before it once more.
+
+        Raises:
+            InvalidToolDecl: as ToolDecls; `confirmation_failed`, if a `requires_confirmation` function
+                raises, or returns neither a boolean nor a Confirmation.
+
+        Example:
+            >>> from sigadapt import ToolDecls
+            >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
+            >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
+            >>> request = calls.awaiting_confirmation(decls)[0]
+            >>> request.id, request.args["hint"], request.rejected().is_error
+            ('confirm_call_1', 'Run pay?', True)
+        """
+        tools = decls_of(decls)
+        requests: list[ToolCall] = []
+        taken = {call.id for call in self.in_order()}
+        for call in self.tool_calls:
+            if isinstance(call, RefusedToolCall):
+                continue  # it cannot run
+            shown = call.args
+            if call.name in tools:
+                asked = confirmation_for(tools[call.name], call.args)
+                shown = shown_arguments(tools[call.name], call.args)
+            else:
+                asked = Confirmation(f"Run {call.name}? It is not among the declared tools.")
+            if asked is not None:
+                saved = {**call.model_dump(mode="json"), "args": shown}
+                request_id = f"confirm_{call.id}"
+                while request_id in taken:
+                    request_id = f"confirm_{request_id}"
+                taken.add(request_id)
+                args = {"call": saved, "hint": asked.hint, "payload": asked.payload}
+                request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
+                requests.append(ToolCall.model_validate(request))
+        return ToolCalls(requests)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def validate_input(cls, data: Any) -> Any:
+        """Accept ToolCalls, the output of `model_dump`, or a list of calls. Put the turn on every call."""
+        if isinstance(data, cls):
+            return data
+        known = without_halves(fields_of(data))
+        good: object = known.get("tool_calls") if is_mapping(known) else None
+        if not is_sequence(good):
+            raise ValueError("expected calls, a list of calls, or a mapping with a list `tool_calls`")
+        bad: object = known.get("invalid") or ()
+        if not is_sequence(bad):
+            raise ValueError("`invalid` is a list of calls")
+        turn = Turn.model_validate(known.get("turn") or NO_TURN)
+        calls = read_calls(good, bad, turn)
+        valid = [call for call in calls if isinstance(call, ToolCall)]
+        invalid = tuple(call for call in calls if isinstance(call, InvalidToolCall))
+        if turn == NO_TURN and valid:
+            turn = valid[0].turn
+        return {**known, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
+
+    @pydantic.model_serializer()
+    def serialize_model(self) -> dict[str, Any]:
+        """Return all that `model_validate` needs to build an equal object. The turn is written only once."""
+        data: dict[str, Any] = {"tool_calls": [call.saved_beside(self.turn) for call in self.tool_calls]}
+        if self.invalid:
+            data["invalid"] = [call.model_dump() for call in self.invalid]
+        if self.turn != NO_TURN:
+            data["turn"] = self.turn.model_dump()
+        if self.tool_call_results is not None:
+            data["tool_call_results"] = self.tool_call_results.model_dump(mode="json")
+        return data

@@ -1,0 +1,78 @@
+"""Turn: what the model said beside its calls, and the state of the provider that goes back with them.
+
+Each call carries its turn, because `dspy.ReActV2` builds a new collection from the single calls and drops
+everything else.
+"""
+
+from typing import Any
+
+import orjson
+import pydantic
+
+from sigadapt.schemas.json_values import without_halves
+from sigadapt.signatures.tool_results.key_order import order_of
+
+_UNLESS_EMPTY = frozenset({"altered", "repeats"})
+
+
+class Saved(pydantic.BaseModel):
+    """A frozen model whose texts JSON can save: half of a surrogate pair in them is read as U+FFFD."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _without_halves(cls, data: Any) -> Any:
+        return without_halves(data)
+
+    @pydantic.model_serializer(mode="wrap")
+    def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: part for key, part in handler(self).items() if part or key not in _UNLESS_EMPTY}
+
+
+class Repeat(Saved):
+    """A call that an answer to a reask made again, as it goes back with its turn.
+
+    Args:
+        id: its own id.
+        name: the tool's name.
+        arguments: the arguments' text, as the call was taken.
+        index: its position among all calls.
+        of: the id of the call that was accepted before, whose result it gets.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    index: int
+    of: str
+
+
+class Turn(Saved):
+    """What the model said beside its calls, and the provider state to send back on the next turn.
+
+    Args:
+        text: the text beside the calls.
+        reasoning: the thinking that the provider showed.
+        state: opaque provider data to replay on the next turn, as JSON values.
+        repeats: calls of the turn that were accepted before and dropped.
+    """
+
+    text: str | None = None
+    reasoning: str | None = None
+    state: dict[str, Any] | None = None
+    repeats: tuple[Repeat, ...] = ()
+
+    @pydantic.field_validator("state", mode="before")
+    @classmethod
+    def _read_state(cls, state: Any) -> Any:
+        return orjson.loads(state) if isinstance(state, str) else state  # a ValueError is pydantic's to tell
+
+    @pydantic.field_serializer("state")
+    def _save_state(self, state: dict[str, Any] | None) -> Any:
+        # As text, because storage that keeps JSON by value would change the order of its keys.
+        return order_of(state) or state
+
+
+NO_TURN = Turn()
+"""The turn of calls that came without text, reasoning and state."""
