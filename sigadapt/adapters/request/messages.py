@@ -214,7 +214,7 @@ def calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
 
 
 def collection_in(event: Mapping[str, Any]) -> ToolCalls | None:
-    """Return the calls in an event, also an empty collection, which has the text of an answer without calls."""
+    """Return the calls in an event; an empty collection has the text of an answer without calls."""
     for key, value in event.items():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
             return read(ToolCalls, value, key)
