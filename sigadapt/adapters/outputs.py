@@ -84,7 +84,7 @@ _PARTIAL: dict[str | None, tuple[AnswerCode, str]] = {
 }
 _FIXES: dict[AnswerCode, str] = {
     "cut_off": "Raise max_tokens, or ask for less.",
-    "paused": "Raise max_pauses, or send the turn back yourself.",
+    "paused": "Raise max_pauses. LiteLLM loses the blocks that have to go back: use the native engine.",
 }
 
 
