@@ -189,7 +189,7 @@ def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
     missing = [f"{name} is left out, because it is not installed." for name in others if name not in sides]
     taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
     told = (
-        f"The same question on the wire `{wire}`, compared with libraries that have no signatures and no typed "
+        f"The same question on the wire `{wire}`, compared with libraries without signatures and typed "
         "outputs. Each is used in the way that its documentation shows, with its tools made once. sigadapt "
         "gets a list of functions with each call. "
     )
