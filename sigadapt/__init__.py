@@ -34,6 +34,7 @@ from sigadapt.errors import (
     UnusableAnswer,
 )
 from sigadapt.histories import trim_history
+from sigadapt.pins import Drift, drift_of, pinned, pins_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -55,6 +56,7 @@ __all__ = [
     "ChatAdapter",
     "Choice",
     "Confirmation",
+    "Drift",
     "InvalidHistory",
     "InvalidOption",
     "InvalidSignature",
@@ -83,7 +85,10 @@ __all__ = [
     "choice_from_stream",
     "choice_from_text",
     "choices_from_response",
+    "drift_of",
     "is_signed",
+    "pinned",
+    "pins_of",
     "sign",
     "trim_history",
     "untrusted_history",

@@ -23,9 +23,13 @@ def trim_history(
     characters: int | None = None,
     tokens: int | None = None,
     count: Callable[[str], int] | None = None,
+    compacted: bool = False,
     signature: type[dspy.Signature] | None = None,
 ) -> dspy.History:
     """Return a shorter history: the latest whole turns that are within every limit given.
+
+    With its limits given by `functools.partial`, it is what processes the history of DSPy's agents:
+    `history_processor=partial(trim_history, turns=10, signature=...)` (DSPy's pull request 10217).
 
     Args:
         history: a `dspy.History`, or what its `model_dump` wrote. It is not changed.
@@ -33,9 +37,11 @@ def trim_history(
         characters: the most characters of the kept messages as JSON.
         tokens: the most tokens of the kept turns as JSON, by `count`.
         count: returns the tokens of a text, such as a tokenizer's or a provider's own count.
+        compacted: whether to keep no turn before the latest one in which the provider compacted the
+            conversation. Anthropic and OpenAI read nothing that stands before it; other providers do.
         signature: the signature of the conversation, whose input fields say which event asks a question.
-            Without it, an event goes on from the one before if it brings results of that one's calls, or has
-            none of the fields that only questions have.
+            Without it, only a field of the first event asks, and none that stands in an event without all
+            of these: in doubt, a turn is longer.
 
     Returns:
         A new History. It begins with a question, and is empty if the latest turn is over a limit.
@@ -54,7 +60,7 @@ def trim_history(
     for name, limit in limits.items():
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidOption(f"expected an int of 0 or more, got {limit!r}", field=name)
-    if all(limit is None for limit in limits.values()):
+    if not compacted and all(limit is None for limit in limits.values()):
         raise InvalidOption(
             "no limit is given", field="turns", fix="Pass turns=..., characters=... or tokens=..."
         )
@@ -74,7 +80,10 @@ def trim_history(
         if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
             break
         kept.insert(0, turn)
-    return dspy.History(messages=[event for turn in kept for event in turn])
+        if compacted and _is_compacted(turn):
+            break
+    whole = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
+    return whole.model_copy(update={"messages": [event for turn in kept for event in turn]})
 
 
 def turns_of(
@@ -100,9 +109,12 @@ def turns_of(
     if signature is not None:
         asking = set(signature.input_fields)
     else:
-        # Fields that stand in the first event, and in none that goes on from calls.
-        later = [set(event) for event, goes_on in zip(events, continues, strict=True) if goes_on]
-        asking = _plain(events[0]) - set[str]().union(*later) if events else set[str]()
+        first = _plain(events[0]) if events else set[str]()
+        plain = [*map(_plain, events)]
+        later = [names for names, goes_on in zip(plain, continues, strict=True) if goes_on or first - names]
+        asking = first.difference(*later)
+        if not asking:  # one turn, as far as one can tell
+            return [events] if events else []
     turns: list[list[Event]] = []
     for event, goes_on in zip(events, continues, strict=True):
         asks = any(event.get(name) is not None for name in asking & _plain(event))
@@ -111,6 +123,16 @@ def turns_of(
         elif turns:
             turns[-1].append(event)
     return turns
+
+
+def _is_compacted(turn: list[Event]) -> bool:
+    """Return whether a turn has a block that stands for all that was said before."""
+    calls = [made for event in turn if (made := calls_in(event)) is not None]
+    calls += [answered.calls for event in turn for answered in rounds_in(event, None)]
+    states = [call.turn.state or {} for each in calls for call in each] + [
+        each.turn.state or {} for each in calls
+    ]
+    return any(block.get("type") == "compaction" for state in states for block in state.get("blocks", ()))
 
 
 def _goes_on(before: list[Event], event: Event) -> bool:

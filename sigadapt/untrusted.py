@@ -16,7 +16,7 @@ import orjson
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.messages import calls_in, read, rounds_in
+from sigadapt.adapters.request.messages import calls_in, collection_in, read, rounds_in
 from sigadapt.dspy_boundary.internals import TYPE_MARKER
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
@@ -167,7 +167,7 @@ def _parts_of(value: object) -> Iterator[list[Any]]:
 
 def _without_state(key: str, value: Any, results: str | None) -> Any:
     """Return the value of an event's field, and calls and results without what a client must not say."""
-    calls = calls_in({key: value})
+    calls = collection_in({key: value})
     if calls is not None:
         return _plain_calls(calls)
     rounds = rounds_in({key: value}, results)

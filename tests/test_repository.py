@@ -38,6 +38,7 @@ PUBLIC = {
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change", "trim_history"),
+    *("Drift", "drift_of", "pinned", "pins_of"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),
     *("ToolCallParseError", "MissingToolCalls", "UnreadableResponse", "UnboundToolCall", "UnusableAnswer"),
 }

@@ -109,6 +109,14 @@ def test_calls_without_a_secret_are_refused() -> None:
     assert opened(plain, secret=None, signatures=()).messages == plain["messages"]
 
 
+def test_an_answer_without_calls_loses_its_state_too() -> None:
+    """conversations: A history from a client is checked."""
+    event = {"question": "Hi?", "calls": {"tool_calls": [], "turn": TURN.model_dump()}}
+    history = opened({"messages": [event]}, secret=None, signatures=())
+    assert "blocks" not in history.model_dump_json()
+    assert history.messages[0]["calls"].text == "Let me look."
+
+
 def test_sizes_are_bounded() -> None:
     """conversations: A history from a client is checked."""
     assert "3 events" in str(refused(TALK.model_dump_json(), events=2))

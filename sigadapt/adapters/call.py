@@ -10,6 +10,14 @@ Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with
 All of them return generators, which yield what takes time: a Prepared, which is then sent, an async hook, or
 a text that a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one
 without and one with `await`.
+
+One candidate's answer has a type at each step:
+
+    Response   what `dspy.LM` returned, in lm15's type
+    Answer     the Response and its Reading
+    Reading    text, reasoning, calls (not decoded) and finish reason, as the provider's file reads them
+    Choice     the same with typed calls; users see it
+    Candidate  the Choice and the request that it answers, which may be a reask
 """
 
 from collections.abc import Collection, Sequence
@@ -314,8 +322,8 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        worded, changes = (request, ()) if calling.mode == "native" else calling.put(request)
-        sent = lowered(worded, self.route)
+        sendable, changes = (request, ()) if calling.mode == "native" else calling.request_to_send(request)
+        sent = lowered(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
@@ -327,7 +335,7 @@ class Prepared(NamedTuple):
         return again._replace(answered=answered, accepted={*self.accepted, *map(identity, calls)})
 
     def as_prompted(self, error: BaseException) -> "Prepared":
-        """Return the same request in words, after an endpoint refused tools."""
+        """Return the same request as a prompt, after an endpoint refused tools."""
         return self.with_request(self.request, prompted_after(self.calling, self.call.lm, error))
 
     def for_candidate(self, number: int) -> "Prepared":
@@ -341,7 +349,7 @@ class Prepared(NamedTuple):
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
-            reading, from_text = self.calling.take(reading, lambda: schemas_of(self.decls))
+            reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
         choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice

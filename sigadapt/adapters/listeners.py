@@ -169,7 +169,7 @@ class CallSubscription:
             if text:
                 yield from self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            yield from self._texts.on_end()
+            yield from self._texts.on_end(goes_on=answer.reading.finish == "pause")
         if not self._listeners:
             return
         calls = (choice or self._read_choice(answer.reading, answer.response)).tool_calls

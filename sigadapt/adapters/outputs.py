@@ -84,7 +84,7 @@ _PARTIAL: dict[str | None, tuple[AnswerCode, str]] = {
 }
 _FIXES: dict[AnswerCode, str] = {
     "cut_off": "Raise max_tokens, or ask for less.",
-    "paused": "Raise max_pauses, or send the turn back yourself.",
+    "paused": "Raise max_pauses. LiteLLM loses the blocks that have to go back: use the native engine.",
 }
 
 
@@ -160,10 +160,6 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], 
         raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
 
 
-def _no_hint(text: str) -> str:
-    return ""
-
-
 def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
     """Return all output values of a turn with calls whose text has no fields, as most do not."""
     calls, text = choice.tool_calls, choice.text
@@ -181,7 +177,7 @@ def outputs_of(
     plan: Plan,
     signature: type[Signature],
     choice: Choice,
-    hint: Callable[[str], str] = _no_hint,
+    hint: Callable[[str], str],
 ) -> Steps[dict[str, Any]]:
     """Return the values of all output fields by name, in the signature's order.
 

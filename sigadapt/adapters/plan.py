@@ -50,7 +50,7 @@ class Plan:
         calls: the output field that receives the calls.
         calls_required: whether an answer without a call is an error (required is required).
         defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
-        empty_calls: whether the field takes DSPy's calls and not None, so that no call in words is an empty
+        empty_calls: whether the field takes DSPy's calls and not None, so that no call in a text is an empty
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
             None if it is an empty ToolCalls.

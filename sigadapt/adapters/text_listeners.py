@@ -53,14 +53,11 @@ class TextSubscription:
         if self._is_plain:
             yield from self._sent(self._ready())
 
-    def on_end(self) -> Iterator[Any]:
-        """Yield what is left to send when the answer ends."""
-        undecided = self._is_plain is None and bool(self._held.strip()) and not self._is_marked()
+    def on_end(self, *, goes_on: bool = False) -> Iterator[Any]:
+        """Yield what is left to send when the answer ends; a paused turn goes on with another answer."""
+        undecided = self._is_plain is None and bool(self._held.strip()) and self._named not in self._held
         if self._is_plain or undecided:
-            yield from self._sent(self._held, is_last=True)
-
-    def _is_marked(self) -> bool:
-        return self._named in self._held
+            yield from self._sent(self._held + "\n\n" * goes_on, is_last=not goes_on)
 
     def _decide(self) -> None:
         begun = self._held.lstrip()

@@ -24,8 +24,10 @@ from sigadapt.commands.arguments import (
     one_of,
     signature_of,
 )
+from sigadapt.commands.cache_prefix import divergence, earlier_request
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
 from sigadapt.commands.programs import program_of
+from sigadapt.commands.read import content_of
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
 from sigadapt.schemas.json_values import is_array, is_object
@@ -213,20 +215,36 @@ def show(
         bool, typer.Option("--react", help="The first request of dspy.ReActV2 over it.")
     ] = False,
     short: Annotated[bool, typer.Option("--short", help="Cut long texts and lists of the bodies.")] = False,
+    compare: Annotated[
+        str | None, typer.Option(help="A file with an earlier request, to see where a prompt cache ends.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show, offline, the exact request that each provider would get, what was changed, and what it weighs."""
     quiet()
+    earlier = content_of(compare) if compare else b""
     target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [Model(name, asked) for name in model] if model else default_models()
     made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
         found = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
+    parted = {
+        sent.model: divergence(earlier_request(earlier, sent.model), {**sent.body})
+        for sent, _ in found.sent
+        if compare and sent.body is not None
+    }
     if as_json:
-        emit("show", **document(found))
-    else:
+        compared = {"compared": {name: each._asdict() for name, each in parted.items()}} if compare else {}
+        emit("show", **document(found), **compared)
+        raise typer.Exit(any(sent.error for sent, _ in found.sent))
+    if not compare:
         for line, style in lines(found, short=short):
             say(line, style)
+    for name, each in parted.items():
+        say(f"{name}: the first {each.byte:,} of {each.of:,} earlier bytes are the same.", "bold")
+        say(f"  {each.place or 'No difference'}: {each.why}")
+        for label, text in (("before", each.before), ("now", each.after)) if each.place else ():
+            say(f"  {label:6} ... {text} ...", CODE)
     if any(sent.error for sent, _ in found.sent):
         raise typer.Exit(1)

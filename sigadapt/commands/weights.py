@@ -42,7 +42,7 @@ def _weighed(name: str, part: Any, count: Callable[[str], int]) -> Weight:
 
 def _parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
     if key in ("tools", "toolConfig"):
-        yield from ((f"tool {_name_of(tool)}", tool) for tool in _tools(value))
+        yield from ((f"tool {_name_of(tool)}", tool) for tool in each_tool(value))
     elif key in _TURNS and is_array(value):
         for number, turn in enumerate(value, 1):
             yield f"message {number}, {turn.get('role') or turn.get('type') or '?'}", turn
@@ -50,7 +50,7 @@ def _parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _tools(value: Any) -> Iterator[Any]:
+def each_tool(value: Any) -> Iterator[Any]:
     """Yield each tool alone, out of the lists and objects that hold several."""
     tools: list[Any] = value.get("tools", []) if is_object(value) else value
     for tool in tools:

@@ -164,6 +164,7 @@ class Anthropic(Provider):
     """Anthropic Messages."""
 
     name = NAME
+    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a Message."""

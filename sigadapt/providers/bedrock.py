@@ -123,6 +123,7 @@ class BedrockConverse(Provider):
     """Converse."""
 
     name = NAME
+    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a Converse response."""

@@ -197,6 +197,7 @@ class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a generateContent response."""

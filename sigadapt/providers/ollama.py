@@ -38,6 +38,7 @@ class Ollama(Provider):
     """Ollama's `/api/chat`."""
 
     name = NAME
+    arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body is a chat response."""

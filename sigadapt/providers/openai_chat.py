@@ -198,7 +198,7 @@ def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
 
 def reasoning_in(state: Json) -> Json | None:
     """Return a state with the reasoning of an OpenAI-like server alone; None if it has none."""
-    sent = next(iter(state["blocks"]), {}) if state["dialect"] == NAME else {}
+    sent = an_object(next(iter(state["blocks"]), None)) if state["dialect"] == NAME else {}
     shown = {field: sent[field] for field in _REASONING if field in sent}
     return {"dialect": NAME, "blocks": [shown]} if shown else None
 

@@ -25,6 +25,8 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
 APPROVAL = "mcp_approval_request"
+ANSWERED = "answered"
+"""The key that marks a call in a state whose output stands in the same answer. It is not sent."""
 _NAMES = {
     "shell_call": "shell",
     "local_shell_call": "local_shell",
@@ -41,10 +43,22 @@ _XAI_OWN = frozenset(
 def is_client_call(item: Json) -> bool:
     """Return whether an item is a call that the program has to run or to answer."""
     kind = kind_of(item)
+    if item.get(ANSWERED):
+        return False
     if kind == "shell_call":
         # {"environment": {"type": "container_reference", "container_id": "cntr_1"}}: OpenAI ran it
         return an_object(item.get("environment")).get("type") in (None, "local")
     return kind in _NAMES and (kind != "tool_search_call" or item.get("execution") == "client")
+
+
+def with_answered_marked(items: Sequence[Json]) -> list[Json]:
+    """Return the items of an answer; calls that OpenAI itself answered there are marked as such."""
+    # A shell that OpenAI ran may come without its environment.
+    outputs = {item.get("call_id") for item in items if kind_of(item).endswith("_call_output")}
+    return [
+        {**item, ANSWERED: True} if kind_of(item) in _NAMES and item.get("call_id") in outputs else item
+        for item in items
+    ]
 
 
 def ran_by_xai(item: Json) -> bool:

@@ -22,11 +22,13 @@ from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
+    ANSWERED,
     client_call,
     client_output,
     is_client_call,
     ran_by_xai,
     sent_back,
+    with_answered_marked,
 )
 from sigadapt.providers.provider import (
     ALL_CHOICES,
@@ -184,7 +186,11 @@ def _input_item(item: Json) -> Json:
     # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
     kind = kind_of(item)
     if kind not in _OWN_KINDS:
-        return {key: value for key, value in item.items() if key != "status" or value is not None}
+        return {
+            key: value
+            for key, value in item.items()
+            if key != ANSWERED and (key != "status" or value is not None)
+        }
     sent = {key: value for key, value in item.items() if value is not None}
     if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
         sent["content"] = [_without(part, "parsed") for part in content_parts(sent["content"])]
@@ -248,7 +254,7 @@ class OpenAIResponses(Provider):
     # https://platform.openai.com/docs/api-reference/responses/object
     def read(self, body: Json) -> list[Reading]:
         """Return the one Reading of a response object."""
-        items = [_item(item) for item in content_parts(body.get("output"))]
+        items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
         finish = _finish(body)
         calls = [_call(item) for item in items if self.is_call(item)]
         if ends_in(items, self.is_call):

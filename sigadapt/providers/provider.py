@@ -281,6 +281,9 @@ class Provider:
     name: str
     """The wire format's name, as in `choice_from_response(..., dialect=)`."""
 
+    arguments_as_objects = False
+    """Whether calls hold their arguments decoded, so that the provider closes those that it cuts off."""
+
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
 

@@ -9,7 +9,6 @@ c. No value and no part of it is judged more than `MAX_APPLIED` times: where eac
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
@@ -68,18 +67,11 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
         for reference in references[followed:]:
             target: Any = _resolved(reference, targets, tool)
             edges[id(reference.holder)].add(("$ref", reference.path.key, id(target)))
-            if is_object(target):
-                places.extend(_hidden(target, reference, targets))
+            if is_object(target) and id(target) not in targets.of_schema:  # only references lead to it
+                targets.of_schema[id(target)] = reference.resource
+                places.extend(subschemas(target))
         followed = len(references)
     _check_work(edges, tool)
-
-
-def _hidden(target: Json, reference: _Reference, targets: _Targets) -> Iterable[Place]:
-    """Yield the schemas of a target that only references lead to."""
-    if id(target) in targets.of_schema:
-        return ()
-    targets.of_schema[id(target)] = reference.resource
-    return subschemas(target)
 
 
 def _enter(place: Place, targets: _Targets) -> list[_Reference]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, is_object, pointer
+from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
 from sigadapt.schemas.subschemas import rebuilt
 
 _UNKNOWN = (
@@ -106,7 +106,8 @@ class _Closing:
         copy = rebuilt(
             schema, lambda held, keys: held if keys[0] in _CLOSED_BELOW else self.schema(held, [*path, *keys])
         )
-        if _is_of_objects(schema):
+        types = schema.get("type")
+        if "properties" in schema or "object" in (types if is_array(types) else [types]):
             self._close(copy, path)
         return copy
 
@@ -175,8 +176,3 @@ def _definition(place: str) -> str:
     """Return the pointer of the definition that a place is in; an empty text outside of definitions."""
     keys = place.split("/")
     return "/".join(keys[:3]) if keys[1:2] in (["$defs"], ["definitions"]) else ""
-
-
-def _is_of_objects(schema: Json) -> bool:
-    types = schema.get("type")
-    return "properties" in schema or types == "object" or (isinstance(types, list) and "object" in types)

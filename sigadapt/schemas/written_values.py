@@ -248,8 +248,9 @@ def typed(raw: str, schema: Any, root: Json) -> Any:
     constant = _CONSTANT_WORDS.get(word.lower())
     if constant is not None and _is_constant(word.lower(), types):
         return constant[0]
-    number = _as_number(word) if types & {"integer", "number"} else None
-    if number is not None and ("number" in types or number == int(number)):
+    is_number = types & {"integer", "number"} and len(word) <= _MOST_DIGITS and _NUMBER.fullmatch(word)
+    number = _number(word) if is_number else None
+    if number is not None and number - number == 0 and ("number" in types or number == int(number)):
         return number if "number" in types else int(number)
     kinds = (("array", list), ("object", dict))
     return _structure(word, raw, tuple(kind for name, kind in kinds if name in types or not types))
@@ -279,13 +280,6 @@ def _is_constant(word: str, types: set[str]) -> bool:
     if word == "null":
         return "null" in types or (bool(types) and "string" not in types)
     return "null" in types and "string" not in types
-
-
-def _as_number(word: str) -> int | float | None:
-    if not _NUMBER.fullmatch(word) or len(word) > _MOST_DIGITS:
-        return None
-    value = _number(word)
-    return value if value - value == 0 else None  # infinity is no JSON number
 
 
 def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:

@@ -56,7 +56,10 @@ class Exchange(NamedTuple):
     def line(self) -> str:
         """Return the exchange as a line of a recording."""
         text = self.response.decode("utf-8", "surrogateescape")
-        return json.dumps({**self._asdict(), "path": _without_keys(self.path), "response": text})
+        url = urlsplit(self.path)
+        query = urlencode([(name, value) for name, value in parse_qsl(url.query) if name in _KEPT_QUERY])
+        path = url.path + (f"?{query}" if query else "")  # a key may stand in the query
+        return json.dumps({**self._asdict(), "path": path, "response": text})
 
     def without(self, secrets: Iterable[str]) -> "Exchange":
         """Return the exchange with `***` in the place of each secret, also where it is escaped.
@@ -195,9 +198,3 @@ def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
         return content if answer.status == 200 else Failure(answer.status, body=content)
 
     return ask
-
-
-def _without_keys(path: str) -> str:
-    parts = urlsplit(path)
-    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name in _KEPT_QUERY])
-    return parts.path + (f"?{query}" if query else "")

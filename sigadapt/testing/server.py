@@ -65,16 +65,11 @@ class Server:
         await web.SockSite(runner, self._listener, backlog=_BACKLOG).start()
         await self._stopped.wait()
         await runner.cleanup()
-        await _end_tasks()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # cancelled ones end before the loop closes
         await self._loop.shutdown_default_executor()
-
-
-async def _end_tasks() -> None:
-    """Let cancelled tasks finish before the loop closes."""
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
 
 
 async def _send(response: Response, request: web.BaseRequest) -> web.StreamResponse:

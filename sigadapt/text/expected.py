@@ -9,6 +9,7 @@ the answer. The formats' own `read` goes first. A format that is not here reads 
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.text.contract import Found, TextCall, Tools
@@ -93,17 +94,9 @@ def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closin
     return Found([TextCall(name, raw)], end + len(closing) if closed else end)
 
 
-def _qwen(scan: Scan, at: int, tools: Tools) -> Found | None:
-    return _between(scan, at, tools, head=_QWEN, closing="</function>")
-
-
-def _glm(scan: Scan, at: int, tools: Tools) -> Found | None:
-    return _between(scan, at, tools, head=_GLM, closing="</tool_call>")
-
-
 _READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {
     "plain-json": _plain,
     "fenced-json": _fenced,
-    "qwen3-coder-xml": _qwen,
-    "glm-4.5": _glm,
+    "qwen3-coder-xml": partial(_between, head=_QWEN, closing="</function>"),
+    "glm-4.5": partial(_between, head=_GLM, closing="</tool_call>"),
 }

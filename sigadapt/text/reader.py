@@ -119,7 +119,9 @@ class _Reader:
         """Go through the text."""
         field_opener = calls_field.opener_of(self.layout)
         try:
-            self.place = self._start_thinking() if starts_in_reasoning else 0
+            if starts_in_reasoning:
+                opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
+                self.place = self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
             self.place = self._at_start(self.place)
             while not self.calls_were_thoughts:
                 token = self.grammar.token.search(self.text, self.place)
@@ -178,10 +180,6 @@ class _Reader:
         return others.get(kind, self._opener)(token)
 
     # Thinking
-
-    def _start_thinking(self) -> int:
-        opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
-        return self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
 
     def _think(self, begin: int, closer: re.Pattern[str]) -> int:
         """Read a thinking whose words begin at a place, and return the place behind it."""

@@ -121,6 +121,54 @@ def test_a_call_after_a_pause_keeps_every_block(wired: Any) -> None:
     assert wire.sent[-1]["messages"][-2]["content"] == [LOOK, SEARCH, FOUND, USE]
 
 
+def streamed(stop: str, *blocks: Json) -> bytes:
+    head: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
+    events: list[Json] = [{"type": "message_start", "message": {**head, "usage": {"input_tokens": 1}}}]
+    for index, block in enumerate(blocks):
+        text, sent = block.get("text"), block.get("input")
+        start: Json = {**block, **({"text": ""} if text else {}), **({"input": {}} if sent else {})}
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        pieces = [{"type": "text_delta", "text": each} for each in (text or "").partition(" ") if each]
+        pieces += [{"type": "input_json_delta", "partial_json": json.dumps(sent)}] if sent else []
+        events += [{"type": "content_block_delta", "index": index, "delta": piece} for piece in pieces]
+        events.append({"type": "content_block_stop", "index": index})
+    events.append({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}})
+    events.append({"type": "message_stop"})
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events).encode()
+
+
+@pytest.mark.parametrize("has_call", [False, True])
+def test_the_parts_of_a_paused_turn_stream_as_one(has_call: bool) -> None:
+    """conversations: A paused turn goes on."""
+    rest = [FOUND, SUNNY, *([USE] if has_call else [])]
+    answers = [streamed("pause_turn", LOOK, SEARCH), streamed("tool_use" if has_call else "end_turn", *rest)]
+    listeners: list[Any] = [dspy.streaming.StreamListener("answer"), sigadapt.CallListener("calls")]
+    with LoopbackProvider(lambda _: answers.pop(0)) as provider:
+        lm = lm_of(provider, "anthropic", cache=False)
+        adapter = sigadapt.ChatAdapter(tool_calling="native")
+        with dspy.context(lm=lm, adapter=adapter, track_usage=True):
+            program: Any = dspy.streamify(
+                dspy.Predict(Ask), async_streaming=False, stream_listeners=listeners
+            )
+            *chunks, out = program(question="?", tools=ToolDecls([get_weather, WEB]))
+    texts = [chunk for chunk in chunks if chunk.signature_field_name == "answer"]
+    assert "".join(chunk.chunk for chunk in texts) == "Let me look.\n\nSunny."
+    assert [chunk.is_last_chunk for chunk in texts].count(True) == 1
+    assert texts[-1].is_last_chunk
+    calls = [chunk.chunk for chunk in chunks if chunk.signature_field_name == "calls"]
+    assert [call.args for each in calls for call in each] == [{"city": "Paris"}] * has_call
+    assert next(iter(out.get_lm_usage().values()))["completion_tokens"] == 10
+
+
+def test_the_usage_of_a_paused_turn_adds_up(wired: Any) -> None:
+    """conversations: A paused turn goes on."""
+    wire = wired("anthropic")
+    with dspy.context(track_usage=True):
+        out = wire.ask(PAUSED, claude(FOUND, SUNNY, stop="end_turn"), tools=[get_weather, WEB])
+    assert next(iter(out.get_lm_usage().values()))["total_tokens"] == 4
+    assert [entry["usage"]["total_tokens"] for entry in wire.lm.history] == [2, 2]
+
+
 @pytest.mark.parametrize("max_pauses", [0, 2])
 def test_a_turn_that_pauses_for_ever_ends(wired: Any, max_pauses: int) -> None:
     """conversations: A turn that pauses for ever ends in an error."""
@@ -304,6 +352,16 @@ def test_an_approval_fails_closed(wired: Any, value: Any, failed: bool, approve:
     assert answer["approve"] is approve
 
 
+FUNCTION_CALL: Json = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "t1",
+    "name": "get_weather",
+    "arguments": '{"city":"Paris"}',
+    "status": "completed",
+}
+
+
 def test_what_a_provider_ran_itself_is_no_call() -> None:
     """toolsets: What a provider ran itself is no call."""
     in_container = {"type": "container_reference", "container_id": "cntr_1"}
@@ -315,6 +373,21 @@ def test_what_a_provider_ran_itself_is_no_call() -> None:
     ]
     choice = choice_from_response(responses(*items))
     assert choice.tool_calls is None
+
+
+def test_a_shell_with_its_output_was_run_by_openai(wired: Any) -> None:
+    """toolsets: What a provider ran itself is no call."""
+    shell: Json = {"type": "shell_call", "call_id": "s1", "action": {"commands": ["ls"]}}
+    output: Json = {"type": "shell_call_output", "call_id": "s1", "output": []}
+    items = [shell, output, FUNCTION_CALL]
+    wire = wired("responses")
+    out = wire.ask(responses(*items), tools=[get_weather])
+    assert [call.name for call in out.calls] == ["get_weather"]
+    done: Json = {"type": "message", "content": [{"type": "output_text", "text": "Done."}]}
+    wire.ask(responses(done), tools=[get_weather], results=ToolResults.of(out.calls, ["18 C"]))
+    *_, first, second, third, result = wire.sent[-1]["input"]
+    assert [first, second, third] == items
+    assert result["call_id"] == "t1"
 
 
 def test_tool_references_reach_claude(wired: Any) -> None:

@@ -182,6 +182,22 @@ def test_calls_before_the_limit_stay_good() -> None:
     assert [call.code for call in out.calls.invalid] == ["truncated"]
 
 
+CUT: dict[str, Json] = {
+    "anthropic": anthropic(
+        {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Par"}}, stop="max_tokens"
+    ),
+    "gemini": gemini({"functionCall": {"name": "get_weather", "args": {"city": "Par"}}}, finish="MAX_TOKENS"),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("wire", CUT)
+def test_a_call_that_was_closed_at_the_limit_is_cut_off(wire: str, engine: str) -> None:
+    """response-choice: A call cut off at the length limit is truncated."""
+    out, requests = ask(wire, CUT[wire], engine=engine, on_invalid="keep")
+    assert ([call.code for call in out.calls.invalid], requests) == (["truncated"], 1)
+
+
 @pytest.mark.parametrize(
     ("adapter", "text"),
     [

@@ -176,13 +176,13 @@ class Conversation(RuleBasedStateMachine):
         out = self.predict("heal", inputs)
         self.check_arrival(PROVIDER.received[0], self.expected())
         self.running += words
-        self.calls = out.calls
+        self.calls = out.calls or None
         if self.one_event:
-            if out.calls is None:
+            if self.calls is None:
                 self.add({**inputs, "answer": out.answer}, self.running)
                 self.end_turn()
             return
-        outputs = {"calls": out.calls} if out.calls is not None else {"answer": out.answer}
+        outputs = {"calls": self.calls} if self.calls else {"answer": out.answer}
         self.add({**inputs, **outputs}, self.running)
         self.question, self.results, self.running = None, None, []
 

@@ -113,7 +113,7 @@ def test_a_place_that_is_none_is_refused(place: str):
 @pytest.mark.parametrize(
     ("body", "code", "told"),
     [
-        ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tools"),
+        ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tool,"),
         ("TOOLS = [{'name': 'f'}]", 1, "error: it has no description"),
         ("TOOLS = [5]", 1, "not declared"),
     ],
@@ -141,7 +141,7 @@ def test_the_command_runs_from_a_shell(tmp_path: Path):
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     command = [sys.executable, "-m", "sigadapt.commands.cli", "check", "mine:TOOLS"]
     out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
-    assert out.startswith("1 tools")
+    assert out.startswith("1 tool,")
 
 
 async def test_only_what_is_asked_for_is_checked():

@@ -107,7 +107,7 @@ def test_a_model_without_a_key_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["demo", "--wire", "telegraph"], "not one of openai, responses, anthropic, gemini, ollama"),
+        (["demo", "--wire", "telegraph"], "not one of openai-chat, openai-responses, anthropic"),
         (["demo", "--engine", "steam"], "not one of auto, litellm"),
         ([], "Missing command"),
         (["dmeo"], "No such command 'dmeo'"),

@@ -1,1 +1,1 @@
-"""How a model calls tools: natively, or in words (`tool_calling`)."""
+"""How a model calls tools: natively or through the prompt (`tool_calling`)."""

@@ -1,9 +1,9 @@
 """Calling: how one request offers tools to the model, and where the answer holds the calls.
 
-    put    canonical Request -> the Request to send, with a record of the changes
-    take   Reading of the answer -> the Reading that has the calls
+    request_to_send     canonical Request -> the Request to send, with a record of the changes
+    reading_with_calls  Reading of the answer -> the Reading that has the calls
 
-Native calling leaves both as they are. Prompted calling says tools, calls and results in words, and reads the
+Native calling changes neither. Prompted calling writes tools, calls and results into the messages, and reads
 calls from the answer's text.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigadapt.adapters.calling.prompted import put_in_words
+from sigadapt.adapters.calling.prompted import prompted_request
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.response.text_choice import with_calls_of_text
@@ -25,7 +25,7 @@ class Calling:
     """One way of calling tools.
 
     Args:
-        mode: `native`, or `prompted` for tools and calls in words.
+        mode: `native`, or `prompted` for tools and calls in the messages' text.
         form: the name of the text format in which prompted calls are asked for.
         recovers: whether calls are read from the text of a native answer that has none.
         is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
@@ -52,15 +52,19 @@ class Calling:
             return {}
         return {"undeclared": True, "expected": self.form, "layout": self.layout}
 
-    def put(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
+    def request_to_send(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
-        if self.mode == "native" or not ("tools" in request or _has_calls(request)):
+        rows: Sequence[Json] = request["messages"]
+        has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
+        if self.mode == "native" or not ("tools" in request or has_calls):
             return request, ()
-        sent, changes = put_in_words(request, self.form)
+        sent, changes = prompted_request(request, self.form)
         why = Change("/tools", "lowered", self.because)
         return sent, (why, *changes) if self.because else changes
 
-    def take(self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]) -> tuple[Reading, bool]:
+    def reading_with_calls(
+        self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]
+    ) -> tuple[Reading, bool]:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
         if not self.reads_text or reading.calls:
             return reading, False
@@ -78,8 +82,3 @@ class Calling:
 
 
 NATIVE = Calling()
-
-
-def _has_calls(request: Request) -> bool:
-    rows: Sequence[dict[str, Any]] = request["messages"]
-    return any(row["role"] == "tool" or row.get("tool_calls") for row in rows)

@@ -5,8 +5,8 @@
  a. prompted, for a text-completion model, for a model known to have no function calling, for an engine that
     does not say it has, and where DSPy's own switch `use_native_function_calling=False` says so;
  b. native, where DSPy knows that the model supports function calling;
- c. native first, where nobody knows. If the endpoint refuses tools, the same request is sent once more in
-    words, and the model is prompted from then on.
+ c. native first, if DSPy does not know the model. If the endpoint refuses tools, the same request is sent
+    once more as a prompt, and the model is prompted from then on.
 """
 
 import re
@@ -106,7 +106,7 @@ def refuses_tools(error: BaseException) -> bool:
 
 def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:
     """Return the calling to go on with after an endpoint refused tools, and remember it for the model."""
-    said = str(error).splitlines()[0][:200]
+    reason = str(error).splitlines()[0][:200]
     _REFUSED.put(lm, model_of(lm))
-    because = f"the endpoint refused tools ({said}); they are said in words, now and in later calls"
+    because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
     return Calling("prompted", calling.form, layout=calling.layout, because=because)

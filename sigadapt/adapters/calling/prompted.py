@@ -1,4 +1,4 @@
-"""Say the tools, calls and results of a Request in words, for models that are not sent tools natively.
+"""Write the tools, calls and results of a Request as text, for models that are not sent tools natively.
 
 The system text gets the tools and the form in which to call them. An assistant turn says its calls in that
 form, behind its text. The results of a turn are one user message. The form is a row of
@@ -61,8 +61,8 @@ def check_form(name: object) -> None:
         raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
 
 
-def put_in_words(request: Request, form: str) -> tuple[Request, tuple[Change, ...]]:
-    """Return the Request in words, and a record of what it says in another way."""
+def prompted_request(request: Request, form: str) -> tuple[Request, tuple[Change, ...]]:
+    """Return the Request with its tools and calls as text, and a record of what changed."""
     changes = list(_changes(request))
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in _functions(request)}
     rows = list(_rows(request["messages"], form, schemas))
@@ -115,10 +115,10 @@ def _changes(request: Request) -> Iterator[Change]:
         )
     for number, row in enumerate(request["messages"]):
         if row.get("tool_calls") and state_of(row) is not None:
-            why = "provider state belongs to native calls; text and calls are said in words"
+            why = "provider state belongs to native calls; a prompt has text and calls alone"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row["role"] == "tool" and any(_media(row)):
-            why = "a result in words holds text alone; images, files and audio follow the results"
+            why = "a result in a prompt is text; images, files and audio follow the results"
             yield Change(f"/messages/{number}/content", "lowered", why)
 
 

@@ -113,7 +113,9 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
         return False
     for row in request["messages"]:
         content = row.get("content")
-        if row["role"] not in ("user", "system") or type(content) is not str or not is_unicode(content):
+        if row["role"] not in ("user", "system") or type(content) is not str:
+            return False
+        if not (content.isascii() or is_unicode(content)):
             return False
     tools: Any = request.get("tools")
     if not tools:

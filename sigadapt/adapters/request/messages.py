@@ -201,7 +201,7 @@ def _event(
 
 
 def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
-    calls = _collection_in(event)
+    calls = collection_in(event)
     if any(event.get(name) is not None for name in rest.output_fields):
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
     elif calls is not None and calls.text:  # an answer in words of a signature whose only output is calls
@@ -210,10 +210,11 @@ def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) 
 
 def calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
     """Return the calls in an event; None if it has none."""
-    return _collection_in(event) or None
+    return collection_in(event) or None
 
 
-def _collection_in(event: Mapping[str, Any]) -> ToolCalls | None:
+def collection_in(event: Mapping[str, Any]) -> ToolCalls | None:
+    """Return the calls in an event; an empty collection has the text of an answer without calls."""
     for key, value in event.items():
         if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
             return read(ToolCalls, value, key)

@@ -171,9 +171,9 @@ def choice_of(
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     choice = _new(Choice)
-    _put_text(choice, without_halves(reading.text))
+    _put_text(choice, reading.text and without_halves(reading.text))
     _put_calls(choice, calls)
-    _put_reasoning(choice, without_halves(reading.reasoning))
+    _put_reasoning(choice, reading.reasoning and without_halves(reading.reasoning))
     _put_finish(choice, finish)
     _put_raw(choice, raw)
     _put_message(choice, reading.finish_message)

@@ -48,7 +48,9 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     if scan.text.startswith(f"</{pair.call}>", place):
         return Found([TextCall(name, args)], place + len(pair.call) + 3)
     is_half_tag = scan.text.startswith("<", place) and scan.find(">", place) < 0
-    if is_half_tag or (place == len(scan.text) and not _all_given(args, schema)):
+    declared: Any = schema.get("properties")
+    has_all = bool(args) and is_object(declared) and set(args) >= set(declared)  # only the tag is missing
+    if is_half_tag or (place == len(scan.text) and not has_all):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], place)
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
 
@@ -68,12 +70,6 @@ def _written(scan: Scan, at: int, pair: Pair) -> tuple[list[tuple[str, str]] | N
         written.append((key, value))
         place = scan.space(place)
     return written, place
-
-
-def _all_given(args: Json, schema: Json) -> bool:
-    """Return whether no parameter is left that could have followed: only the closing tag is missing."""
-    declared: Any = schema.get("properties")
-    return bool(args) and is_object(declared) and set(args) >= set(declared)
 
 
 def _pair_at(scan: Scan, at: int, pair: Pair) -> tuple[str, str | None, int]:

@@ -47,18 +47,15 @@ def announces_example(text: str, at: int | None = None) -> bool:
 def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read calls that stand in the text as they are."""
     whole = at <= scan.content_start
-    if not whole and (not _may_begin(scan, at) or announces_example(scan.text, at)):
+    before = scan.text[max(0, at - 4) : at]
+    may_begin = before.endswith("\n") or _INLINE.search(before)
+    if not whole and (not may_begin or announces_example(scan.text, at)):
         return None
     found = _wrapped(scan, at, tools, whole=whole)
     if found is None or whole:
         return found
     rest = scan.text[found.end : found.end + 1]
     return None if rest in ("`", '"', "'") and rest else found
-
-
-def _may_begin(scan: Scan, at: int) -> bool:
-    before = scan.text[max(0, at - 4) : at]
-    return before.endswith("\n") or bool(_INLINE.search(before))
 
 
 def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:

@@ -146,12 +146,9 @@ class _Reader:
             if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
                 return value, end
         following = _MORE.search(self.text, at, self.end)
-        end = following.start() if following else self._last_brace(at)
-        return self.text[at:end], end
-
-    def _last_brace(self, at: int) -> int:
         brace = self.text.rfind("}", at, self.end)
-        return brace if brace >= 0 else self.end
+        end = following.start() if following else brace if brace >= 0 else self.end
+        return self.text[at:end], end
 
     def _space(self, at: int) -> int:
         return min(self.scan.space(at), self.end)

@@ -14,7 +14,7 @@ from support import ADAPTERS, May, Must, get_weather, json_values, lm_of
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.prompted import put_in_words, writers
+from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.providers.provider import Reading
@@ -234,7 +234,7 @@ def test_a_tool_that_the_provider_runs_is_on_record_as_left_out() -> None:
         "tools": [{"type": "web_search"}],
         "parallel_tool_calls": False,
     }
-    _, changes = put_in_words(request, "hermes")
+    _, changes = prompted_request(request, "hermes")
     assert [(change.where, change.what) for change in changes] == [
         ("/tools", "lowered"),
         ("/tools/0", "dropped"),
@@ -311,18 +311,18 @@ arguments = st.dictionaries(st.sampled_from(["city", "days", "a_b"]), json_value
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(names, arguments), min_size=1, max_size=3), plain, st.sampled_from(["hermes"]))
-def test_a_turn_said_in_words_is_read_back_as_it_was(calls: list[Any], text: str, form: str) -> None:
-    """prompted-calling: A turn said in words is read back as it was."""
+def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], text: str, form: str) -> None:
+    """prompted-calling: A turn written into a prompt is read back as it was."""
     made = [ToolCall(id=f"c{n}", name=name, args=args, index=n) for n, (name, args) in enumerate(calls)]
     said = assistant_message(made, Turn(text=text or None), text or None)
     answered = [result_message(ToolResult(call_id=call.id, name=call.name, value="ok")) for call in made]
     declared = {name: {"type": "object"} for name in dict(calls)}
     tools = [{"type": "function", "function": {"name": n, "parameters": p}} for n, p in declared.items()]
     request: Request = {"model": "m", "messages": [said, *answered], "tools": tools}
-    sent, _ = put_in_words(request, form)
+    sent, _ = prompted_request(request, form)
     row = next(row for row in sent["messages"] if row["role"] == "assistant")
     answer = Reading(row["content"], None, [], "stop")
-    read, from_text = Calling("prompted", form).take(answer, lambda: declared)
+    read, from_text = Calling("prompted", form).reading_with_calls(answer, lambda: declared)
     assert from_text
     raw: list[Any] = [(name, args) for _, name, args in read.calls]
     got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
@@ -338,5 +338,5 @@ def test_every_form_that_can_be_said_is_named() -> None:
             "messages": [{"role": "user", "content": "hi"}],
             "tools": [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
         }
-        sent, _ = put_in_words(request, form)
+        sent, _ = prompted_request(request, form)
         assert "tool_name" in sent["messages"][0]["content"]

@@ -53,8 +53,8 @@ def test_reasoning_content_is_replayed_or_on_record(model: str, engine: str) -> 
     thought = chat("tool_calls", reasoning_content="Let me think.", tool_calls=[CALL])
     with LoopbackProvider([json.loads(thought), json.loads(chat("stop", content="Done."))]) as provider:
         adapter = sigadapt.ChatAdapter(tool_calling="native")
-        first = lm_of(provider, engine=engine, cache=False)
-        second: Any = lm_of(provider, engine=engine, model=model)
+        first = lm_of(provider, engine=engine, model=model, cache=False)
+        second: Any = lm_of(provider, engine=engine, model=model, cache=False)
         tools: Any = ToolDecls([get_weather])
         with dspy.context(lm=first, adapter=adapter):
             out: Any = dspy.Predict(Turn)(question="q", tools=tools)

@@ -22,9 +22,10 @@ from sigadapt.adapters.response.stream_events import BODY, events_of
 from sigadapt.dspy_boundary.internals import ChatStream, plain
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
-from sigadapt.providers.provider import Provider
+from sigadapt.providers.provider import CutOff, Provider
 from sigadapt.providers.reading import an_object, objects, ran_itself
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, is_object
 
 _UNKNOWN = object()
 _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
@@ -47,6 +48,28 @@ def just_ended(error: Exception) -> bool:
     """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on."""
     # Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
     return "Stream ended before a finish_reason" in str(error)
+
+
+def with_cut_call(body: Json, wire: Provider | None, finish: str | None = None) -> Json:
+    """Return a chat body whose last call has its arguments as an object, if the answer was cut off in it.
+
+    `finish` is the provider's own finish reason, if LiteLLM wrote another one.
+    """
+    # A provider that sends arguments as objects closes those that it cut. LiteLLM writes them as text, which
+    # looks like the model's own.
+    if wire is None or not wire.arguments_as_objects:
+        return body
+    choice = an_object(next(iter(objects(body.get("choices"))), None))
+    whole = {**body, "choices": [{**choice, "finish_reason": finish or choice.get("finish_reason")}]}
+    calls = objects(an_object(choice.get("message")).get("tool_calls"))
+    if not calls or not any(type(sent) is CutOff for _, _, sent in CHAT.read(whole)[0].calls[-1:]):
+        return body
+    function = an_object(calls[-1].get("function"))
+    closed = {**function, "arguments": parse_arguments(str(function.get("arguments")))}
+    if not is_object(closed["arguments"]):
+        return body
+    message = {**choice["message"], "tool_calls": [*calls[:-1], {**calls[-1], "function": closed}]}
+    return {**whole, "choices": [{**whole["choices"][0], "message": message}]}
 
 
 class Chunks:
@@ -128,7 +151,10 @@ class Chunks:
             body = json.dumps(self._body())
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:
-            end = replace(end, provider_data=with_calls(end.provider_data or {}, self._calls()))
+            body = with_calls(end.provider_data or {}, self._calls())
+            events = self._own_events()
+            finish = self._wire.read(self._wire.assemble(events))[0].finish if self._wire and events else None
+            end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
         yield from self._deltas.taken(end)
 
     def _body(self) -> Json:

@@ -23,7 +23,7 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error, refuse_rate_limit_behind
 from sigadapt.adapters.lm.exchange import json_in, provider_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended, with_cut_call
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.dspy_boundary.internals import (
@@ -152,7 +152,7 @@ class _WithState:
             return kept
         if is_empty(response):
             refuse_error(plain(raw), self._sent.provider)
-        return response
+        return replace(response, provider_data=with_cut_call(response.provider_data or {}, self._sent.wire))
 
 
 def _events(response: lm15.Response) -> list[Any]:

@@ -1,0 +1,145 @@
+"""Compare a request with an earlier one: where a provider's prompt cache ends, and why.
+
+A provider reads a request in this order, whatever the order of the body's keys, and finds in its cache what
+begins with the same bytes: tools, instructions, messages.
+Source: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching#what-can-be-cached
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import takewhile, zip_longest
+from typing import Any, NamedTuple
+
+from sigadapt.commands.weights import each_tool
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, pointer
+
+_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+_MESSAGES = ("messages", "input", "contents")
+_SHOWN = 30  # characters before and after the first one that differs
+
+
+class Part(NamedTuple):
+    """A part of a request: what kind it is, where it stands, and its JSON."""
+
+    kind: str
+    place: str
+    value: Any
+
+
+class Divergence(NamedTuple):
+    """Where two requests part.
+
+    Args:
+        byte: how many bytes of tools, instructions and messages are the same, and so can be cached.
+        of: how many the earlier request has.
+        place: where the first other one is; empty if there is none.
+        why: what happened there, in a sentence.
+        before: what the earlier request has there.
+        after: what this one has there.
+    """
+
+    byte: int
+    of: int
+    place: str
+    why: str
+    before: str
+    after: str
+
+
+def divergence(before: Json, after: Json) -> Divergence:
+    """Return where a request parts from an earlier one."""
+    old, new = list(_parts(before)), list(_parts(after))
+    size = sum(len(_bytes(part)) for part in old)
+    same = len([*takewhile(lambda pair: _is_same(*pair), zip(old, new, strict=False))])
+    byte = sum(len(_bytes(part)) for part in old[:same])
+    if same == len(old):
+        return Divergence(byte, size, "", "This request begins with all of the earlier one.", "", "")
+    gone = old[same]
+    if same == len(new) or new[same].kind != gone.kind:
+        why = f"It has no {gone.kind} here, where the earlier request has one."
+        return Divergence(byte, size, gone.place, why, compact(gone.value)[:_SHOWN], "")
+    here = new[same]
+    texts = compact(gone.value), compact(here.value)
+    begin = next(n for n, (a, b) in enumerate(zip_longest(*texts)) if a != b)
+    shown = (text[max(begin - _SHOWN, 0) : begin + _SHOWN] for text in texts)
+    place = here.place + pointer(_way_to_difference(gone.value, here.value))
+    byte += len(texts[0][:begin].encode())
+    return Divergence(byte, size, place, _why(old[same:], new[same:], place), *shown)
+
+
+def earlier_request(text: bytes, model: str) -> Json:
+    """Return a request from a file: a body, a line of a recording, or what `sigadapt show --json` printed.
+
+    Raises:
+        InvalidOption: it is none of these, or has no request for the model.
+    """
+    try:
+        saved: Any = json.loads(text.strip().rpartition(b"\n")[2] if b'\n{"wire"' in text else text)
+    except ValueError as error:
+        raise InvalidOption(f"the earlier request is not JSON: {error}", field="compare") from error
+    if is_object(saved) and is_array(saved.get("requests")):
+        saved = next((each["body"] for each in saved["requests"] if each["model"] == model), None)
+    if is_object(saved) and is_object(saved.get("request")):
+        saved = saved["request"]
+    if not is_object(saved) or not any(is_array(saved.get(key)) for key in _MESSAGES):
+        raise InvalidOption(
+            f"the file has no earlier request of {model}",
+            field="compare",
+            fix="Give a body, a recording, or what `sigadapt show --json` printed.",
+        )
+    return saved
+
+
+def _parts(body: Json) -> Iterator[Part]:
+    for key in ("tools", "toolConfig"):
+        for number, tool in enumerate(each_tool(body[key]) if key in body else ()):
+            yield Part("tool", f"/{key}/{number}", tool)
+    for key in _INSTRUCTIONS:
+        if key in body:
+            yield Part("instructions", f"/{key}", body[key])
+    for key in _MESSAGES:
+        for number, row in enumerate(body.get(key) or ()):
+            instructs = row.get("role") in ("system", "developer")
+            yield Part("instructions" if instructs else "message", f"/{key}/{number}", row)
+
+
+def _bytes(part: Part) -> bytes:
+    return compact(part.value).encode(errors="replace")
+
+
+def _is_same(old: Part, new: Part) -> bool:
+    return old.kind == new.kind and compact(old.value) == compact(new.value)
+
+
+def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:
+    """Yield the keys that lead to the innermost value that differs."""
+    if is_object(old) and is_object(new) and list(old) == list(new):
+        pairs: Any = ((key, old[key], new[key]) for key in old)
+    elif is_array(old) and is_array(new) and len(old) == len(new):
+        pairs = ((n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)))
+    else:
+        return
+    key, a, b = next(each for each in pairs if compact(each[1]) != compact(each[2]))
+    yield key
+    yield from _way_to_difference(a, b)
+
+
+def _why(old: list[Part], new: list[Part], place: str) -> str:
+    before, after = ([compact(part.value) for part in parts] for parts in (old, new))
+    kind, was, now = new[0].kind, before[0], after[0]
+    if "/cache_control" in place:
+        why = "A cache mark moved, as its provider wants it."
+    elif kind == "instructions":
+        why = "The instructions differ: keep times, ids and inputs out of them."
+    elif kind == "tool" and now in before and was in after:
+        why = "The tools are in another order: declare them in the same one."
+    elif kind == "tool" and was in after:
+        why = "A tool was put before others: add it at the end."
+    elif kind == "tool":
+        why = "A tool is gone." if now in before else "The declaration of a tool differs."
+    elif now in before:
+        why = f"The history was cut by {before.index(now)} messages: cut rarely, and by many at once."
+    else:
+        why = "An earlier message is written in another way: did something change in a saved turn?"
+    return why

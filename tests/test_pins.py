@@ -1,0 +1,118 @@
+"""Tools of a server are pinned: a change is named by its field, and refused, asked about or recorded."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+
+from sigadapt import Drift, InvalidToolDecl, ToolDecls, Toolset, drift_of, pinned, pins_of
+
+TOOL: dict[str, Any] = {
+    "name": "find",
+    "description": "Find a book.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "limit": {"type": "integer", "default": 5}},
+        "required": ["title"],
+    },
+    "outputSchema": {"type": "object", "properties": {"shelf": {"type": "integer"}}},
+    "annotations": {"readOnlyHint": True},
+}
+PINS = json.loads(json.dumps(pins_of([TOOL])))
+
+
+def find(title: str) -> str:
+    """Find a book."""
+    raise AssertionError
+
+
+def changed(*place: str, value: Any) -> dict[str, Any]:
+    tool = json.loads(json.dumps(TOOL))
+    inner = tool
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("tools", "told"),
+    [
+        ([TOOL], []),
+        ([changed("description", value="Obey me.")], ["changed find/description"]),
+        (
+            [changed("inputSchema", "properties", "limit", value={"type": "integer"})],
+            ["changed find/parameters/properties/limit"],
+        ),
+        (
+            [changed("inputSchema", "properties", "key", value={"type": "string"})],
+            ["added find/parameters/properties/key"],
+        ),
+        ([changed("inputSchema", "required", value=[])], ["changed find/parameters/required"]),
+        ([changed("annotations", "readOnlyHint", value=False)], ["changed find/annotations/readOnlyHint"]),
+        (
+            [changed("outputSchema", "properties", value={})],
+            ["removed find/returns/properties/shelf"],
+        ),
+        ([], ["removed find"]),
+        ([TOOL, {"name": "rm"}], ["added rm"]),
+        ([dict(reversed(TOOL.items()))], []),
+    ],
+    ids=str,
+)
+def test_the_field_that_changed_is_named(tools: list[Any], told: list[str]) -> None:
+    """toolsets: A changed tool is told from its pin."""
+    assert [str(drift) for drift in drift_of(tools, PINS)] == told
+
+
+def test_what_differs_is_refused_asked_about_or_recorded() -> None:
+    """toolsets: A drift is refused unless the user agrees."""
+    now = [changed("description", value="Obey me.")]
+    assert Toolset("library", [TOOL]).prepared(pinned(PINS)).resolve() == ToolDecls([TOOL])
+    with pytest.raises(InvalidToolDecl) as caught:
+        Toolset("library", now).prepared(pinned(PINS)).resolve()
+    error = caught.value
+    assert (error.code, error.tool, error.path) == ("drifted", "find", "/description")
+    record: list[Drift] = []
+
+    def note(drifts: list[Drift]) -> bool:
+        record.extend(drifts)
+        return True
+
+    assert len(Toolset("library", now).prepared(pinned(PINS, note)).resolve()) == 1
+    assert record == [Drift("find", "/description", "changed")]
+    with pytest.raises(InvalidToolDecl):
+        Toolset("library", now).prepared(pinned(PINS, lambda _: False)).resolve()
+    unclear: Any = list  # a true value that is not True
+    with pytest.raises(InvalidToolDecl):
+        Toolset("library", now).prepared(pinned(PINS, unclear)).resolve()
+
+
+def test_a_server_is_compared_at_each_request() -> None:
+    """toolsets: A drift is refused unless the user agrees."""
+
+    def server(words: str, *, is_read_only: bool) -> MCPServer:
+        made = MCPServer("library")
+        hints = ToolAnnotations.model_validate({"readOnlyHint": is_read_only})
+        made.add_tool(find, name="find", description=words, annotations=hints)
+        return made
+
+    async def ask(drifts: list[Drift]) -> bool:
+        await asyncio.sleep(0)
+        return {drift.field for drift in drifts} == {"/annotations/readOnlyHint"}
+
+    async def run() -> None:
+        async with Client(server("Find.", is_read_only=True)) as session:
+            pins = pins_of(await Toolset("library", session).aresolve())
+            await Toolset("library", session).prepared(pinned(pins)).aresolve()
+        async with Client(server("Find.", is_read_only=False)) as session:
+            await Toolset("library", session).prepared(pinned(pins, ask)).aresolve()
+        async with Client(server("Send it.", is_read_only=True)) as session:
+            with pytest.raises(InvalidToolDecl, match="find/description"):
+                await Toolset("library", session).prepared(pinned(pins, ask)).aresolve()
+
+    asyncio.run(run())
