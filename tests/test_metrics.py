@@ -210,7 +210,7 @@ def test_thousands_of_calls(ordered: bool, monkeypatch: pytest.MonkeyPatch):
     """evaluation: The work grows with the number of calls."""
     # Each call is written in a comparable form once; nothing else looks into arguments.
     forms: list[Any] = []
-    comparable_form = metrics._hashable  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
+    comparable_form = metrics._hashable  # pyright: ignore[reportPrivateUsage]
 
     def counted(value: Any) -> Any:
         forms.append(value)

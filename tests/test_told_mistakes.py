@@ -177,6 +177,8 @@ def test_classes_in_the_place_of_instances() -> None:
         dspy.Predict(Turn)(question="q", tools=[get_weather])
 
 
+UNREADABLE: Any = InvalidToolCall
+
 CALLED: dict[str, Callable[[], Any]] = {
     "ToolCalls of a number": lambda: ToolCalls(3),
     "ToolCalls of None": lambda: ToolCalls(None),
