@@ -11,10 +11,12 @@ PAGE = ROOT / "docs" / "guides" / "observability.md"
 AFTER = """
 ask(question="And in a week?", tools=[weather])
 from mlflow.dspy.callback import MlflowCallback
+import pytest
 assert any(isinstance(each, MlflowCallback) for each in dspy.settings.callbacks)
 """
 
 
+@pytest.mark.slow
 def test_the_tracers_of_the_page_run() -> None:
     """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes.
 
