@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeAlias
 
@@ -24,6 +25,7 @@ from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
+from sigadapt.testing import WIRES
 
 _LONGEST_START = 120  # seconds until an MCP server answers; it may have to be installed first
 _FIX = "Write module:name, as in my_package.tools:TOOLS."
@@ -39,9 +41,10 @@ def loaded(place: str, field: str = "tools") -> object:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
     module, _, name = place.partition(":")
     try:
-        found: object = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        with redirect_stdout(sys.stderr):  # stdout is the command's own
+            found: object = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
         raise InvalidOption(f"{place!r} cannot be loaded: {kind}{error}", field=field, fix=_FIX) from error
@@ -55,7 +58,8 @@ async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
         InvalidOption: an object that cannot be loaded, or a server that does not answer.
         InvalidToolDecl: as ToolDecls.
     """
-    return await arun(resolving(await sources_of(places, servers), RequestContext()))
+    with redirect_stdout(sys.stderr):
+        return await arun(resolving(await sources_of(places, servers), RequestContext()))
 
 
 async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
@@ -134,6 +138,11 @@ def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
 
     return check
 
+
+WIRE_NAMES = {
+    {"openai": "openai-chat", "responses": "openai-responses"}.get(name, name): name for name in WIRES
+}
+"""The loopback provider's wires, by the names that every verb and `dialect=` have for them."""
 
 ENGINES = ("auto", "litellm")
 

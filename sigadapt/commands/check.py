@@ -13,7 +13,7 @@ import typer
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change, lowered
 from sigadapt.commands.arguments import McpOption, members, one_of, sources_of
-from sigadapt.commands.printing import AsJson, emit, say
+from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
@@ -101,10 +101,10 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Repo
 
 def lines(report: Report) -> Iterator[str]:
     """Write the report as lines of text, tool by tool."""
-    total = sum(decl.size for decl in report.decls)
-    yield f"{len(report.decls)} tools, {total} bytes, fingerprint {report.decls.fingerprint()}"
+    tools, size = counted(len(report.decls), "tool"), counted(sum(decl.size for decl in report.decls), "byte")
+    yield f"{tools}, {size}, fingerprint {report.decls.fingerprint()}"
     for decl in report.decls:
-        yield f"{decl.name}: {decl.size} bytes"
+        yield f"{decl.name}: {counted(decl.size, 'byte')}"
         yield from _described(finding for finding in report.findings if finding.tool == decl.name)
     others = [finding for finding in report.findings if finding.tool not in report.decls]
     if others:
@@ -176,7 +176,12 @@ def check(
     mcp: McpOption = None,
     provider: Annotated[
         list[str] | None,
-        typer.Option(help="Check for this provider alone; may be repeated.", autocompletion=_providers),
+        typer.Option(
+            "--wire",
+            "--provider",
+            help="Check for this wire alone; may be repeated.",
+            autocompletion=_providers,
+        ),
     ] = None,
     engine: Annotated[
         list[str] | None,
@@ -193,7 +198,8 @@ def check(
     if not tools and not mcp:
         fix = "Give them as module:name, or with --mcp."
         raise InvalidOption("there are no tools to check", field="tools", fix=fix)
-    report = asyncio.run(_checked_sources([tools] if tools else [], mcp or (), routes))
+    with waiting("checking ..."):
+        report = asyncio.run(_checked_sources([tools] if tools else [], mcp or (), routes))
     if as_json:
         emit("check", **_document(report, routes))
     else:

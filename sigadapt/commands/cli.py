@@ -30,7 +30,10 @@ USAGE = 2
 # What the parser raises for a word that it cannot use; typer exports only its subclass.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
-app = typer.Typer(pretty_exceptions_enable=False)
+# Typer writes bold and boxes into its help under `NO_COLOR`, too.
+app = typer.Typer(
+    pretty_exceptions_enable=False, rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich"
+)
 for _verb in (demo, show, read, check, replay):
     app.command()(_verb)
 

@@ -14,13 +14,13 @@ import dspy
 import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.commands.arguments import EngineOption, one_of
+from sigadapt.commands.arguments import WIRE_NAMES, EngineOption, one_of
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
 from sigadapt.errors import ToolCallParseError
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 
 class Assist(dspy.Signature):
@@ -185,15 +185,21 @@ def _calls(asked: Asked) -> list[str]:
     return [] if calls is None else [str(call) for call in ToolCalls(calls)]
 
 
+def _wire_name(wire: str) -> str:
+    """Return the name of a wire; the loopback provider's own name is accepted too."""
+    own = {loopback: name for name, loopback in WIRE_NAMES.items()}
+    return one_of(WIRE_NAMES)(own.get(wire, wire))
+
+
 def demo(
     wire: Annotated[
         str,
         typer.Option(
-            help=f"The embedded provider's wire: {', '.join(WIRES)}.",
-            callback=one_of(WIRES),
-            autocompletion=lambda: list(WIRES),
+            help=f"The embedded provider's wire: {', '.join(WIRE_NAMES)}.",
+            callback=_wire_name,
+            autocompletion=lambda: list(WIRE_NAMES),
         ),
-    ] = "openai",
+    ] = "openai-chat",
     engine: EngineOption = "auto",
     model: Annotated[
         str | None, typer.Option(help="Ask a real provider instead, such as openai/gpt-4o-mini (your key).")
@@ -203,7 +209,7 @@ def demo(
     """Show on one screen what you declare, what leaves, what comes back, and what a faulty answer becomes."""
     quiet()
     with waiting(f"asking {model or 'the embedded provider'} ..."):
-        shown = on_model(model, engine) if model else on_loopback(wire, engine)
+        shown = on_model(model, engine) if model else on_loopback(WIRE_NAMES[wire], engine)
     if as_json:
         emit("demo", **_document(shown))
         return

@@ -1,15 +1,17 @@
 """How the command prints: plain lines or tables on stdout, one JSON document on request, errors on stderr.
 
-Colours are the terminal's own. A pipe, a file and `NO_COLOR` get plain text.
+Colours are the terminal's own. A pipe, a file and `NO_COLOR` get plain text. What a user's module prints goes
+to stderr, because stdout is the command's own.
 """
 
 import json
 import logging
+import os
 import sys
 import textwrap
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -30,7 +32,17 @@ _INDENT = "  "
 
 def console() -> Console:
     """Return the console of stdout as it is now."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False, force_terminal=_plain())
+
+
+def _plain() -> bool | None:
+    # rich drops only colours under NO_COLOR, and still writes bold and moves the cursor.
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 tool`, `2 tools`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(text: str = "", style: str | None = None) -> None:
@@ -41,6 +53,17 @@ def say(text: str = "", style: str | None = None) -> None:
         indent = " " * (len(text) - len(text.lstrip()) + 4)
         text = textwrap.fill(text, screen.width, subsequent_indent=indent, break_long_words=False) or text
     screen.print(text, style=style, soft_wrap=True)
+
+
+def draw(table: Any) -> None:
+    """Print a table, without the blanks at the ends of lines that rich fills columns with in a pipe."""
+    screen = console()
+    if screen.is_terminal:
+        screen.print(table)
+        return
+    with screen.capture() as drawn:
+        screen.print(table)
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
 def emit(command: str, **document: Any) -> None:
@@ -56,13 +79,14 @@ def complain(sentence: str) -> None:
 
 @contextmanager
 def waiting(for_what: str) -> Generator[None]:
-    """Say on a terminal's stderr what is waited for, as long as it is."""
-    progress = Console(stderr=True)
-    if not progress.is_terminal:
-        yield
-        return
-    with progress.status(for_what):
-        yield
+    """Say on a terminal's stderr what is waited for, as long as it is. A user's code prints there too."""
+    progress = Console(stderr=True, force_terminal=_plain())
+    with redirect_stdout(sys.stderr):
+        if not progress.is_terminal:
+            yield
+            return
+        with progress.status(for_what):
+            yield
 
 
 def quiet() -> None:

@@ -21,7 +21,7 @@ from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of, one_of
-from sigadapt.commands.printing import AsJson, calls_document, console, emit, say
+from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
 from sigadapt.providers.provider import Provider
@@ -141,7 +141,9 @@ def read(
     dialect: Annotated[
         str | None,
         typer.Option(
-            help=f"The wire format, where it cannot be detected: {', '.join(DIALECTS)}.",
+            "--wire",
+            "--dialect",
+            help=f"The wire, if it is not detected: {', '.join(DIALECTS)}.",
             callback=one_of(DIALECTS),
             autocompletion=lambda: list(DIALECTS),
         ),
@@ -158,7 +160,7 @@ def read(
     else:
         say(f"{found.kind}{f' of {found.wire}' if found.wire else ''}", "dim")
         for choice in found.choices:
-            console().print(rendered_answer(choice, checked=decls is not None).rich())
+            draw(rendered_answer(choice, checked=decls is not None).rich())
         if decls is None:
             say("The calls are not checked against tools; --tools module:name does that.")
     if any(calls.invalid for calls in found.calls):

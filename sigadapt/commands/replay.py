@@ -16,6 +16,7 @@ from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
+    WIRE_NAMES,
     EngineOption,
     InputOption,
     McpOption,
@@ -24,7 +25,7 @@ from sigadapt.commands.arguments import (
     sentence,
     signature_of,
 )
-from sigadapt.commands.printing import AsJson, console, emit, quiet, say, waiting
+from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet, say, waiting
 from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.errors import InvalidOption
@@ -165,11 +166,15 @@ _NOT_THE_SAME = (
 )
 
 
+def _wire_name(exchange: Exchange) -> str:
+    return next(name for name, wire in WIRE_NAMES.items() if wire == exchange.wire)
+
+
 def lines(number: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
     """Yield what became of an exchange, as lines with their styles and as renderables."""
     exchange = found.exchange
-    size = f"{len(exchange.response):,} bytes"
-    yield f"{number}. {exchange.wire} {exchange.path}, status {exchange.status}, {size}", "bold"
+    size = counted(len(exchange.response), "byte")
+    yield f"{number}. {_wire_name(exchange)} {exchange.path}, status {exchange.status}, {size}", "bold"
     if found.choice is not None:
         yield found.choice, None
     for name, value in (found.outputs or {}).items():
@@ -220,18 +225,18 @@ def replay(
 
 
 def _print(found: Sequence[Replayed], placeholders: list[str], decls: ToolDecls) -> None:
-    say(f"sigadapt replay: {len(found)} exchanges, {len(decls)} tools", "bold")
+    say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
     if placeholders:
         say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
     for number, each in enumerate(found, 1):
         for line, style in lines(number, each):
-            say(line, style) if isinstance(line, str) else console().print(line)
+            say(line, style) if isinstance(line, str) else draw(line)
 
 
 def document(found: Replayed) -> dict[str, Any]:
     """Return what became of an exchange as the JSON document holds it."""
     return {
-        "wire": found.exchange.wire,
+        "wire": _wire_name(found.exchange),
         "path": found.exchange.path,
         "status": found.exchange.status,
         "ok": found.is_good,

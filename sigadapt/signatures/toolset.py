@@ -264,7 +264,8 @@ class Toolset(SeveralTools):
         return InvalidToolDecl(
             f"toolset {self.name!r} has to be awaited",
             code="async_toolset",
-            fix="Use the async call (`await program.acall(...)`), or pass `await toolset.aresolve()`.",
+            fix="Give an agent's constructor `await toolset.aresolve()`, while the session is open, and run "
+            "the program with `await program.acall(...)`.",
         )
 
     def __copy__(self) -> "Toolset":

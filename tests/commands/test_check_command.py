@@ -113,7 +113,7 @@ def test_a_place_that_is_none_is_refused(place: str):
 @pytest.mark.parametrize(
     ("body", "code", "told"),
     [
-        ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tools"),
+        ("def f():\n    '''Do it.'''\nTOOLS = [f]", 0, "1 tool,"),
         ("TOOLS = [{'name': 'f'}]", 1, "error: it has no description"),
         ("TOOLS = [5]", 1, "not declared"),
     ],
@@ -136,12 +136,13 @@ def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[
     assert "nowhere" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     command = [sys.executable, "-m", "sigadapt.commands.cli", "check", "mine:TOOLS"]
     out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
-    assert out.startswith("1 tools")
+    assert out.startswith("1 tool,")
 
 
 async def test_only_what_is_asked_for_is_checked():
@@ -187,6 +188,7 @@ def test_the_result_of_list_tools_is_checked(capsys: Any):
     assert [finding["why"] for finding in document["findings"]] == ["it has no description"]
 
 
+@pytest.mark.slow
 def test_the_tools_of_an_mcp_server_are_checked(tmp_path: Path, capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
     (tmp_path / "server.py").write_text(SERVER, "utf-8")

@@ -13,7 +13,10 @@ from typer.testing import CliRunner
 
 from sigadapt import __version__
 from sigadapt.commands import cli
+from sigadapt.commands.arguments import WIRE_NAMES
 from sigadapt.commands.cli import app, main
+from sigadapt.commands.printing import counted
+from sigadapt.commands.read import DIALECTS
 from sigadapt.testing import Answer, Call
 from sigadapt.testing.exchange import read, written
 from sigadapt.testing.wires import WIRES
@@ -61,6 +64,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.strip() == f"sigadapt {__version__}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
     [("sigadapt ", "replay"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
@@ -108,6 +112,7 @@ def test_the_page_names_the_members_of_each_document(verb: str, answer: Path, ca
     assert [key for key in document if f"`{key}`" not in page] == []
 
 
+@pytest.mark.slow
 def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
     """command-line: Pipes and NO_COLOR get plain text."""
     words = ("read", str(answer), "--tools", TOOLS)
@@ -117,9 +122,32 @@ def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
     colours = re.compile(r"\x1b\[[\d;]*3[0-7][\d;]*m")
     if sys.platform != "win32":
         assert colours.search(shell(*words, cwd=answer.parent, terminal=True).stdout)
-        plain = shell(*words, cwd=answer.parent, terminal=True, NO_COLOR="1").stdout
-        assert "schema_mismatch" in plain
-        assert not colours.search(plain)
+        for plain in (words, ("demo",), ("--help",), ("show", ASSIST, "-m", "openai/gpt-4o-mini")):
+            assert "\x1b" not in shell(*plain, cwd=answer.parent, terminal=True, NO_COLOR="1").stdout
+    assert [line for line in piped.stdout.splitlines() if line != line.rstrip()] == []
+
+
+def test_json_stands_alone_whatever_a_module_prints(tmp_path: Path) -> None:
+    """command-line: JSON stands alone on stdout."""
+    (tmp_path / "noisy.py").write_text(f"print('hello')\nfrom {TOOLS.partition(':')[0]} import *\n", "utf-8")
+    for words in (("check", "noisy:TOOLS"), ("show", "noisy:Assist", "-t", "noisy:TOOLS", "-m", "gemini/g")):
+        done = shell(*words, "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["command"] == words[0]
+        assert "hello" in done.stderr
+
+
+def test_a_wire_has_one_name_in_every_verb() -> None:
+    """command-line: A wire has one name."""
+    for words in (["demo", "--help"], ["read", "--help"]):
+        shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).output
+        assert all(name in shown for name in ("openai-chat", "openai-responses", "anthropic"))
+    assert {"openai-chat", "openai-responses", "anthropic", "gemini", "ollama"} == {*WIRE_NAMES}
+    assert {*WIRE_NAMES} <= {*DIALECTS}
+
+
+def test_one_is_not_plural() -> None:
+    """command-line: Every verb says what it does."""
+    assert [counted(1, "tool"), counted(2, "tool"), counted(0, "byte")] == ["1 tool", "2 tools", "0 bytes"]
 
 
 def test_a_terminal_that_lacks_characters_gets_escapes(tmp_path: Path) -> None:
@@ -192,7 +220,7 @@ def test_the_installed_command_is_this_one(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", "utf-8")
     done = shell("check", "mine:TOOLS", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 tools")
+    assert done.stdout.startswith("1 tool,")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")

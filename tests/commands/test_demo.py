@@ -82,6 +82,7 @@ def test_a_real_model_takes_the_embedded_providers_place(
     assert "answer  Forty-two." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 @pytest.mark.parametrize(
     ("model", "key"),
@@ -107,7 +108,7 @@ def test_a_model_without_a_key_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["demo", "--wire", "telegraph"], "not one of openai, responses, anthropic, gemini, ollama"),
+        (["demo", "--wire", "telegraph"], "not one of openai-chat, openai-responses, anthropic"),
         (["demo", "--engine", "steam"], "not one of auto, litellm"),
         ([], "Missing command"),
         (["dmeo"], "No such command 'dmeo'"),

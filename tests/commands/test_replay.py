@@ -62,7 +62,7 @@ def test_a_good_exchange_is_a_success(tmp_path: Path, capsys: Any) -> None:
     record(path, "anthropic", GOOD)
     code, found = replay(capsys, path)
     assert code == 0
-    assert [exchange["wire"] for exchange in found["exchanges"]] == ["openai", "anthropic"]
+    assert [exchange["wire"] for exchange in found["exchanges"]] == ["openai-chat", "anthropic"]
     assert [exchange["ok"] for exchange in found["exchanges"]] == [True, True]
     assert found["placeholders"] == ["question", "days"]
     assert found["exchanges"][0]["request_differs_in"] == ["messages"]

@@ -62,6 +62,12 @@ def build_request(
         InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
             without tools (fail before the call).
     """
+    if generation.get("tools"):
+        raise InvalidOption(
+            "a request's tools are those of the signature's tools field",
+            field="tools",
+            fix="Put them into that field, also those that the provider runs.",
+        )
     request: dict[str, Any] = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)
     choice = options.tool_choice if asked is None else asked

@@ -2,7 +2,7 @@
 
 from sigadapt.errors import CallCode
 from sigadapt.schemas.json_values import cut
-from sigadapt.signatures.calls.turn import Saved
+from sigadapt.signatures.saved_model import Saved
 
 
 class InvalidToolCall(Saved):

@@ -15,21 +15,21 @@ import pydantic
 from dspy.adapters import utils
 from typing_extensions import Self
 
+from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
 from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
-class Round(pydantic.BaseModel):
+class Round(OwnErrors):
     """The calls of one turn and their results: one per call, in the order of the calls.
 
     Raises:
         InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
@@ -40,7 +40,7 @@ class Round(pydantic.BaseModel):
         return self
 
 
-class ToolResults(pydantic.BaseModel):
+class ToolResults(OwnErrors):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
 
     `ToolResults()` is of no turn yet: a loop can begin with it, and add to it.
@@ -54,8 +54,6 @@ class ToolResults(pydantic.BaseModel):
         >>> [(result.call_id, result.value) for result in results]
         [('call_1', 'noon')]
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     rounds: tuple[Round, ...] = ()
 
@@ -99,7 +97,13 @@ class ToolResults(pydantic.BaseModel):
     def __len__(self) -> int:
         return sum(len(round_.results) for round_ in self.rounds)
 
-    def __add__(self, later: "ToolResults") -> "ToolResults":
+    def __add__(self, later: object) -> "ToolResults":
+        if not isinstance(later, ToolResults):
+            raise InvalidHistory(
+                f"cannot add a {type(later).__name__} to results",
+                code="unreadable_history",
+                fix="Add ToolResults.of(calls, values).",
+            )
         return ToolResults(rounds=(*self.rounds, *later.rounds))
 
 
