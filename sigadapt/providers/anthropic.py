@@ -14,6 +14,7 @@ and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A r
 calls, the request with their results names that `container` (source: "Programmatic tool calling").
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -81,6 +82,9 @@ _PIECES = {
 
 _BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}
 _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
+
+# Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
+_LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
 
 _THINKING = ("thinking", "redacted_thinking")
 _TEXT_FIELDS = frozenset(("type", "text"))
@@ -329,6 +333,27 @@ class Anthropic(Provider):
                 yield more
         yield from state.get("lost", ())
         yield from state.get("fields", ())
+
+    # {"role": "system", "content": [
+    #   {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}},
+    #   {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"name": "f", ...}}}]}
+    # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+    headers_of_late_tools = {"anthropic-beta": "inline-tools-2026-09-15"}  # noqa: RUF012
+
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return that newer models take tools that are added and taken away."""
+        return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return a system message that takes tools away and adds others."""
+        gone = [
+            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}} for name in removed
+        ]
+        new = [
+            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": tool}}
+            for tool in added
+        ]
+        return {"role": "system", "content": [*gone, *new]}
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://docs.anthropic.com/en/api/messages#body-tools

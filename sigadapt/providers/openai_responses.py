@@ -356,6 +356,16 @@ class OpenAIResponses(Provider):
         yield from filter(None, (_described(item).more for item in state["blocks"]))
         yield from state.get("lost", ())
 
+    # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
+    # https://developers.openai.com/api/docs/guides/tools-tool-search
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return that OpenAI's own models take tools that are added; no item takes any away."""
+        return frozenset(("added",)) if model.startswith("openai/") else frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return an item that adds tools."""
+        return {"type": "additional_tools", "role": "developer", "tools": added}
+
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tools
     def tools(self, given: list[Json]) -> list[Json]:

@@ -27,7 +27,7 @@ conversation). lm15 or LiteLLM writes the rest from the canonical Request. A `Ro
 or cannot know.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -59,6 +59,8 @@ class Reading(NamedTuple):
             says nothing.
         commentary: what the model said beside the answer, where the provider marks that; else None.
         error: the error that ended the answer, as the provider sent it; None if none did.
+        offered: the tools that the answer was asked with (`adapters/calling/late_tools.py`); None if a change
+            of them cannot be told.
     """
 
     text: str | None
@@ -69,6 +71,7 @@ class Reading(NamedTuple):
     finish_message: str | None = None
     commentary: str | None = None
     error: Any = None
+    offered: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -284,6 +287,9 @@ class Provider:
     arguments_as_objects = False
     """Whether calls hold their arguments decoded, so that the provider closes those that it cuts off."""
 
+    headers_of_late_tools: Mapping[str, str] = {}
+    """The headers that a request with a changed list of tools needs."""
+
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
 
@@ -362,6 +368,14 @@ class Provider:
     def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         return ()
+
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return which changes of the tools a model takes inside of a conversation: `added`, `removed`."""
+        return frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""
+        raise NotImplementedError
 
     def tools(self, given: list[Json]) -> list[Json]:
         """Return canonical tools as the provider's own JSON."""

@@ -85,7 +85,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
                 than arguments that fit it.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> from pathlib import Path
             >>> def read(path: Path) -> str: ...
             >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
@@ -154,7 +154,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
                 sent it.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> [request] = calls.awaiting_confirmation(decls)
@@ -182,7 +182,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> result = calls.awaiting_confirmation(decls)[0].rejected("Too expensive.")
