@@ -22,6 +22,7 @@ from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
@@ -39,6 +40,15 @@ class Change(NamedTuple):
     where: str
     what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
+
+    def _rendered(self) -> Rendered:
+        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
 
 
 class Lowered(NamedTuple):
