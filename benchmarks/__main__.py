@@ -1,6 +1,6 @@
 """Measure everything and write docs/benchmarks.md; with names, print those parts alone.
 
-python -m benchmarks [wholecall|adapters|decoding|starting|concurrency|memory ...]
+python -m benchmarks [wholecall|streamed|adapters|decoding|starting|concurrency|memory ...]
 """
 
 import importlib
@@ -16,16 +16,16 @@ from pathlib import Path
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-PARTS = ("wholecall", "adapters", "decoding", "starting", "concurrency", "memory")
+PARTS = ("wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory")
 SECONDS = 4.0
 PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python3 tasks.py bench`, in about seven minutes. With names of parts it prints those alone:
-`python3 tasks.py bench wholecall adapters decoding starting concurrency memory`. Ratios come first, because
-they hold on other machines, and what is compared was measured in turn, call by call.
+`python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
+`python3 tasks.py bench wholecall streamed adapters decoding starting concurrency memory`. Ratios come first,
+because they hold on other machines. Whatever is compared was measured in turn, call by call.
 
 The machine: 2 cores. Python {python};
 {versions}.

@@ -22,7 +22,9 @@ def part(name: str) -> Any:
     return importlib.import_module(f"benchmarks.{name}")
 
 
-@pytest.mark.parametrize("name", ["wholecall", "adapters", "decoding", "starting", "concurrency", "memory"])
+@pytest.mark.parametrize(
+    "name", ["wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory"]
+)
 def test_a_part_of_the_benchmarks_runs(name: str) -> None:
     """call-cost: What a call costs is measured."""
     for table in part(name).tables(0.0):

@@ -93,6 +93,20 @@ def _openai(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
+def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
+    client = _module("anthropic").Anthropic(base_url=options["api_base"], api_key="x", max_retries=0)
+    function = ToolDecls(get_weather).to_openai()[0]["function"]
+    tool = {"name": "get_weather", "description": function["description"]}
+    tool["input_schema"] = function["parameters"]
+    messages = [{"role": "user", "content": QUESTION}]
+
+    def call() -> Any:
+        said = client.messages.create(model="claude", max_tokens=1000, messages=messages, tools=[tool])
+        return said.content[0].input
+
+    return call
+
+
 def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
     kind = _module("langchain_openai").ChatOpenAI
     model = kind(model="gpt-4o-mini", base_url=options["api_base"], api_key="x", max_retries=0)
@@ -105,9 +119,8 @@ def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _litellm(options: dict[str, Any]) -> Callable[[], Any]:
-    complete = partial(
-        _module("litellm").completion, model="openai/gpt-4o-mini", api_base=options["api_base"], api_key="x"
-    )
+    address = {"model": options["model"], "api_base": options["api_base"], "api_key": "x"}
+    complete = partial(_module("litellm").completion, **address)
     tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
 
     def call() -> Any:
@@ -138,16 +151,19 @@ def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-OTHERS: dict[str, Callable[[dict[str, Any]], Callable[[], Any]]] = {
-    "OpenAI SDK": _openai,
-    "LangChain": _langchain,
-    "LiteLLM": _litellm,
-    "pydantic-ai": _pydantic_ai,
+OTHERS: dict[str, dict[str, Callable[[dict[str, Any]], Callable[[], Any]]]] = {
+    "openai": {
+        "OpenAI SDK": _openai,
+        "LangChain": _langchain,
+        "LiteLLM": _litellm,
+        "pydantic-ai": _pydantic_ai,
+    },
+    "anthropic": {"Anthropic SDK": _anthropic, "LiteLLM": _litellm},
 }
 
 
 def tables(seconds: float) -> Iterator[Table]:
-    """The comparison with DSPy's adapter on each wire, and with the other libraries on OpenAI's."""
+    """The comparison with DSPy's adapter on each wire, and with the other libraries on two."""
     rounds = int(seconds * _A_SECOND) or _FEWEST
     with provider(answer) as options:
         rows: list[list[str]] = []
@@ -155,32 +171,35 @@ def tables(seconds: float) -> Iterator[Table]:
             ours, theirs = processor_times([_sigadapt(options[wire]), _dspy(options[wire])], rounds)
             rows.append([wire, times(ours / theirs), micro(ours), micro(theirs)])
         told = (
-            "The README's first program as it stands, its function given in a list with each call, over "
-            "HTTP. Processor time of the whole call, with DSPy's own work and the connection. The calls "
-            "follow each other at once: a program that waits between them pays about twice that, with both."
+            "The README's first program over HTTP, with its function passed in a list with each "
+            "call. The table shows the processor time of the whole call, with DSPy's own work and "
+            "the connection. The calls follow each other without a pause; a program that waits "
+            "between them pays about twice as much, with both adapters."
         )
         head = ("", "ratio to DSPy's adapter", "sigadapt", "DSPy's adapter")
         yield Table("A whole call, in processor time", told, head, rows)
-        yield _beside_others(options["openai"], rounds)
+        for wire in OTHERS:
+            yield _beside_others(wire, options[wire], rounds)
 
 
-def _beside_others(options: dict[str, Any], rounds: int) -> Table:
+def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
     sides = {"sigadapt": _sigadapt(options), "DSPy's adapter": _dspy(options)}
-    others = {name: _if_installed(make, options) for name, make in OTHERS.items()}
+    others = {name: if_installed(make, options) for name, make in OTHERS[wire].items()}
     sides.update({name: call for name, call in others.items() if call is not None})
     missing = [f"{name} is left out, because it is not installed." for name in others if name not in sides]
     taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
     told = (
-        "The same on OpenAI's wire beside libraries without signatures, prompts from them, or typed "
-        "outputs: each in the way its documentation shows, with its tools made once. sigadapt gets its list "
-        "with each call. "
+        f"The same question on the wire `{wire}`, compared with libraries without signatures and typed "
+        "outputs. Each is used in the way that its documentation shows, with its tools made once. sigadapt "
+        "gets a list of functions with each call. "
     )
     rows = [[name, times(each / taken["sigadapt"]), micro(each)] for name, each in taken.items()]
     head = ("", "times sigadapt's", "a call")
-    return Table("A whole call beside other libraries", told + " ".join(missing), head, rows)
+    return Table(f"A whole call beside other libraries: {wire}", told + " ".join(missing), head, rows)
 
 
-def _if_installed(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
+def if_installed(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
+    """The program of a library; None if the library is not installed."""
     try:
         return make(options)
     except ModuleNotFoundError:

@@ -5,13 +5,14 @@ every optimizer; for GEPA they say in words what differs. Rules:
 
  a. Two calls match if they have the same name and the same arguments. Ids count only if asked for.
  b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas,
-    an argument that is left out is its default. An expected argument may be a Python value, such as a date
-    or a model; it is compared as the JSON that pydantic writes of it.
+    an argument that is left out is its default, and times of the format `date-time` are the same in each
+    time zone. An expected argument may be a Python value, such as a date or a model; it is compared as the
+    JSON that pydantic writes of it.
  c. Each expected call matches one call at most. Order counts only if asked for.
- d. A bad call matches nothing.
+ d. A bad call that was made matches nothing. A bad expected call is an error of the data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,8 +21,18 @@ import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import ARGUMENT_LEVELS
-from sigadapt.schemas.json_values import Json, cut, equal_json, fault_in, listed, pointer, spelled
-from sigadapt.schemas.with_defaults import with_defaults
+from sigadapt.schemas.json_values import (
+    Json,
+    cut,
+    equal_json,
+    fault_in,
+    is_array,
+    is_object,
+    listed,
+    pointer,
+    spelled,
+)
+from sigadapt.schemas.with_defaults import comparable
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -96,7 +107,8 @@ def compare(
         The Comparison. With `ordered`, the longest run of matches in order counts.
 
     Raises:
-        InvalidOption: for a value that holds no calls, or an expected argument that has no JSON form.
+        InvalidOption: for a value that holds no calls, an expected argument that has no JSON form, or an
+            expected call that no model could make: of a tool that is not among these, or that does not fit.
         InvalidToolDecl: for tools that cannot be declared.
 
     Example:
@@ -109,14 +121,7 @@ def compare(
         'In add, /a is 2, expected 1.'
     """
     decls = None if tools is None else ToolDecls(tools)
-    right = _calls(expected, "expected")
-    if right.invalid:
-        raise InvalidOption(
-            f"an expected call cannot be read: {right.invalid[0].message}",
-            field="expected",
-            fix="Correct the data: arguments are a JSON object, or its text.",
-        )
-    wanted = list(map(_with_json, right))
+    wanted = _expected(expected, decls)
     got = _calls(made, "made").in_order()
     first, second = (
         [_Key.of(call, decls, ids=ids) for call in wanted],
@@ -231,25 +236,48 @@ class F1(CallMetric):
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What of a call is compared. `args` is None for a bad call, which is equal to nothing."""
+    """What of a call is compared.
+
+    Args:
+        call: the call.
+        args: its arguments with what makes them comparable; None for a bad call.
+        same: what is equal for calls that match; None for a bad call, which matches nothing.
+    """
 
     call: ToolCall | InvalidToolCall
-    args: Json | None
-    call_id: str | None
+    args: Json | None = None
+    same: Hashable = None
 
     @classmethod
     def of(cls, call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool) -> "_Key":
-        call_id = call.id if ids else None
         if isinstance(call, (InvalidToolCall, RefusedToolCall)):
-            return cls(call, None, call_id)
-        if decls is None or call.name not in decls:
-            return cls(call, call.args, call_id)
-        return cls(call, with_defaults(call.args, decls[call.name].parameters), call_id)
+            return cls(call)
+        args = call.args
+        if decls is not None and call.name in decls:
+            args = comparable(args, decls[call.name].parameters)
+        return cls(call, args, (call.name, call.id if ids else None, _hashable(args)))
 
-    def matches(self, other: "_Key") -> bool:
-        if self.args is None or other.args is None or self.call.name != other.call.name:
-            return False
-        return self.call_id == other.call_id and equal_json(self.args, other.args)
+
+def _hashable(value: Any) -> Hashable:
+    """Return what is equal for equal JSON alone: in Python 1 is True too."""
+    if is_object(value):
+        return frozenset((name, _hashable(part)) for name, part in value.items())
+    if is_array(value):
+        return tuple(map(_hashable, value))
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _expected(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
+    calls = _calls(expected, "expected")
+    calls = calls.model_copy(update={"tool_calls": list(map(_with_json, calls))})
+    for bad in (calls if decls is None else calls.validated(decls)).invalid:
+        raise InvalidOption(
+            f"an expected call cannot be made: {bad.message}",
+            field="expected",
+            tool=bad.name,
+            fix="Correct the data: declared tools, and arguments that fit them.",
+        )
+    return calls.tool_calls
 
 
 def _calls(value: Any, what: str) -> ToolCalls:
@@ -284,34 +312,35 @@ def _as_json(call: ToolCall, name: str) -> Any:
 
 def _in_any_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
     """Pair each key with an equal one that is not taken; as equality is transitive, any will do."""
-    pairs: dict[int, int] = {}
-    free = dict.fromkeys(range(len(second)))
-    for n, key in enumerate(first):
-        found = next((m for m in free if key.matches(second[m])), None)
-        if found is not None:
-            pairs[n] = found
-            del free[found]
-    return pairs
+    free: dict[Hashable, list[int]] = {}
+    for n in reversed(range(len(second))):
+        free.setdefault(second[n].same, []).append(n)
+    return {n: free[key.same].pop() for n, key in enumerate(first) if key.same and free.get(key.same)}
 
 
 def _in_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
     """Pair the keys of a longest common subsequence."""
-    best = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
-    same = [[key.matches(other) for other in second] for key in first]
-    for n in reversed(range(len(first))):
-        for m in reversed(range(len(second))):
-            rest = max(best[n + 1][m], best[n][m + 1])
-            best[n][m] = best[n + 1][m + 1] + 1 if same[n][m] else rest
+    # Bit m of a row is 0 where the longest subsequence of first[:n] and second grows at m, so that a row is
+    # one step on integers. H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited" (2004).
+    places: dict[Hashable, int] = {}
+    for m, key in enumerate(second):
+        if key.same is not None:
+            places[key.same] = places.get(key.same, 0) | 1 << m
+    every = (1 << len(second)) - 1
+    rows = [every]
+    for key in first:
+        same = rows[-1] & places.get(key.same, 0)
+        rows.append((rows[-1] + same | rows[-1] - same) & every)
     pairs: dict[int, int] = {}
-    n = m = 0
-    while n < len(first) and m < len(second):
-        if same[n][m]:
+    n, m = len(first), len(second)
+    while n and m:
+        if rows[n] >> m - 1 & 1:
+            m -= 1
+        elif rows[n - 1] >> m - 1 & 1:
+            n, m = n - 1, m - 1
             pairs[n] = m
-            n, m = n + 1, m + 1
-        elif best[n + 1][m] >= best[n][m + 1]:
-            n += 1
         else:
-            m += 1
+            n -= 1
     return pairs
 
 

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import dspy
 
@@ -131,29 +131,67 @@ class ToolTexts(dspy.Module):
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
-        """Return a text."""
-        return _text_in(self.texts[name])
+        """Return a text.
+
+        Raises:
+            InvalidOption: `unknown_text`, for a name of no text.
+        """
+        return _text_in(self._predictor(name))
 
     def __setitem__(self, name: str, text: str) -> None:
-        """Replace a text."""
-        predictor: Any = self.texts[name]
+        """Replace a text.
+
+        Raises:
+            InvalidOption: `unknown_text`, for a name of no text; also for a text that is not a string.
+        """
+        predictor = self._predictor(name)
+        if not isinstance(cast("object", text), str):
+            raise InvalidOption(f"the text of {name!r} cannot be {text!r}", field="texts")
         predictor.signature = predictor.signature.with_instructions(text)
+
+    def load_state(self, state: Json, **options: Any) -> None:
+        """Bring back the texts that `dump_state` or `save` kept.
+
+        Raises:
+            InvalidOption: `unknown_text`, if these are the texts of other tools or parameters.
+        """
+        saved = {key[len("texts['") : -len("']")] for key in state if key.startswith("texts['")}
+        for name in sorted(saved ^ self.texts.keys()):
+            what = "was not saved" if name in self.texts else "was saved, and is not held here"
+            raise InvalidOption(
+                f"the text of {name!r} {what}",
+                code="unknown_text",
+                field="texts",
+                fix="Load into a ToolTexts of the same tools and texts.",
+            )
+        loaded: Any = super()
+        loaded.load_state(state, **options)
+
+    def _predictor(self, name: str) -> Any:
+        if name not in self.texts:
+            raise _unknown_text(name, self.texts)
+        return self.texts[name]
 
     def _written(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)
         decl = next((decl for decl in self.tools if decl.name == tool), None)
         if decl is None or decl.format is not None or parameter not in (None, *_properties(decl.parameters)):
-            before = "" if decl is None else f"{tool}."
-            known = [d.name for d in self.tools] if decl is None else list(_properties(decl.parameters))
-            meant = closest(name.removeprefix(before), known)
-            raise InvalidOption(
-                f"{name!r} is no tool and no parameter of one, only "
-                f"{listed((before + each for each in known), _MOST_NAMES, ', ')}",
-                code="unknown_text",
-                field="texts",
-                fix=f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
-            )
+            known = [d.name for d in self.tools]
+            if decl is not None:
+                known = [f"{tool}.{each}" for each in _properties(decl.parameters)]
+            raise _unknown_text(name, known, "" if decl is None else f"{tool}.")
         return _text_of(decl, parameter)
+
+
+def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidOption:
+    names = list(known)
+    meant = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
+    return InvalidOption(
+        f"{name!r} is no tool and no parameter of one, only {listed(names, _MOST_NAMES, ', ')}",
+        code="unknown_text",
+        field="texts",
+        fix=f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
+    )
 
 
 def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:

@@ -162,6 +162,67 @@ def test_feedback_says_what_differs():
     assert compare(expected, expected).feedback == "All calls are as expected."
 
 
+def at(when: dt.datetime | None = None, others: list[dt.datetime] | None = None) -> None:
+    """A tool of times."""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", True),
+        ("2026-01-01t00:00:00z", "2025-12-31T23:30:00.000-00:30", True),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False),
+        ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", False),  # nobody knows where the first clock is
+        ("soon", "soon", True),
+        ("9999-12-31T23:59:59-23:00", "9999-12-31T23:59:59-23:00", True),
+    ],
+)
+def test_times_with_offsets(one: str, other: str, same: bool):
+    """evaluation: Times compare as times."""
+    for first, second in (
+        (call("at", when=one), call("at", when=other)),
+        (call("at", others=[one]), call("at", others=[other])),
+    ):
+        assert compare([first], [second], [at]).exact is same
+        assert compare([first], [second]).exact is (one == other)
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"name": "", "args": {}},
+        {"name": "nowhen", "args": {}},
+        {"name": "at", "args": {"when": 5}},
+        {"name": "at", "args": {"then": "2026-01-01T00:00:00Z"}},
+        {"name": "at", "args": "{}"},
+        {"type": "function", "function": {"name": "at", "arguments": "{'when': None}"}},
+    ],
+)
+def test_a_faulty_expected_call(gold: Any):
+    """evaluation: A faulty expected call is an error of the data."""
+    with pytest.raises(InvalidOption) as caught:
+        ExactMatch(tools=[at])(dspy.Example(calls=[gold]), dspy.Prediction(calls=[gold]))
+    assert caught.value.field == "expected"
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_thousands_of_calls(ordered: bool, monkeypatch: pytest.MonkeyPatch):
+    """evaluation: The work grows with the number of calls."""
+    # Each call is written in a comparable form once; nothing else looks into arguments.
+    forms: list[Any] = []
+    comparable_form = metrics._hashable  # pyright: ignore[reportPrivateUsage]
+
+    def counted(value: Any) -> Any:
+        forms.append(value)
+        return comparable_form(value)
+
+    monkeypatch.setattr(metrics, "_hashable", counted)
+    first, second = ([call("f", a=n % 7, b=n) for n in range(start, start + 2_000)] for start in (0, 1_000))
+    found = compare(first, second, ordered=ordered)
+    assert (found.matched, len(found.missing), len(found.unexpected)) == (1_000, 1_000, 1_000)
+    assert len(forms) <= 3 * 4_000
+
+
 @pytest.mark.parametrize("value", ["add(1, 2)", 1, [1], {"a": 1}])
 def test_what_holds_no_calls_is_refused(value: Any):
     with pytest.raises(InvalidOption, match="holds no calls"):

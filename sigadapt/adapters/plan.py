@@ -4,6 +4,7 @@ A Plan is made once per signature class and cached weakly. Taking a field out of
 pydantic model, which costs more time than the rest of a call.
 """
 
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _T = TypeVar("_T")
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
@@ -209,6 +211,7 @@ def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
 _INSTEAD: tuple[tuple[Any, str], ...] = (
     *((kind, "sigadapt.ToolDecls") for kind in (ToolDecl, list[ToolDecl], tuple[ToolDecl, ...])),
     *((kind, "sigadapt.ToolCalls") for kind in (ToolCall, list[ToolCall], tuple[ToolCall, ...])),
+    *((kind, "sigadapt.ToolResults") for kind in (ToolResult, list[ToolResult], tuple[ToolResult, ...])),
 )
 
 
@@ -221,14 +224,15 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
     for name, field in signature.model_fields.items():
         for kind, instead in _INSTEAD:
             if _is_one_of(field, (kind,)):
-                reason = f"{signature.__name__} has a field of {kind!r}, which no adapter fills"
+                plain = re.sub(r"sigadapt\.[\w.]*\.", "", f"{kind}" if get_origin(kind) else kind.__name__)
+                reason = f"{signature.__name__} has a field of {plain}, which no adapter fills"
                 raise InvalidSignature(reason, field=name, fix=f"Declare it as `{instead}`.")
     for name, field in signature.output_fields.items():
-        if _is_one_of(field, (ToolDecls,)):
+        if _is_one_of(field, (ToolDecls, ToolResults)):
             raise InvalidSignature(
-                f"{signature.__name__} has its tools as an output, which a model would have to write",
+                f"{signature.__name__} has {name!r} as an output, which a model would have to write",
                 field=name,
-                fix="Declare tools as an input field, and calls as an output field.",
+                fix="Declare tools and results as input fields, and calls as an output field.",
             )
 
 

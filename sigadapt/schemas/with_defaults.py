@@ -1,8 +1,11 @@
-"""Fill what arguments leave out with the defaults of their schema, so that two calls can be compared."""
+"""Fill what arguments leave out with the defaults of their schema, and write what means the same alike."""
 
+from collections.abc import Callable
+from datetime import timezone
 from typing import Any
 
 import jsonschema_rs
+import pydantic
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import applications
@@ -26,23 +29,48 @@ def with_defaults(args: Json, schema: Json) -> Json:
         >>> with_defaults({"b": {}}, schema)
         {'b': {'c': []}, 'a': 1}
     """
-    return _filled(args, schema, schema, 0)
+    return _filled(args, schema, schema, 0, lambda value, _: value)
 
 
-def _filled(value: Any, schema: Any, root: Json, level: int) -> Any:
+def comparable(args: Json, schema: Json) -> Json:
+    """Return arguments with their defaults, and with each `date-time` in UTC, so that two calls compare.
+
+    Example:
+        >>> schema = {"properties": {"at": {"type": "string", "format": "date-time"}}}
+        >>> comparable({"at": "2026-01-01T01:00:00+01:00"}, schema)
+        {'at': '2026-01-01T00:00:00+00:00'}
+    """
+    return _filled(args, schema, schema, 0, _in_utc)
+
+
+_TIME: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(pydantic.AwareDatetime)
+
+
+def _in_utc(value: Any, schema: Json) -> Any:
+    """Return a time with its offset in UTC; any other value unchanged."""
+    if not isinstance(value, str) or schema.get("format") != "date-time" or "-" not in value:
+        return value
+    try:
+        return _TIME.validate_python(value).astimezone(timezone.utc).isoformat()
+    except (ValueError, OverflowError):  # no time with an offset, or one at the end of the calendar
+        return value
+
+
+def _filled(value: Any, schema: Any, root: Json, level: int, alike: Callable[[Any, Json], Any]) -> Any:
     if not is_object(schema) or level > _MOST_LEVELS:
         return value
+    value = alike(value, schema)
     filled: Any = value.copy() if is_object(value) or is_array(value) else value
     chosen: set[str] = set()
     for keyword, held, key, part in applications(schema, value, root):
         if keyword in _PARTS:
-            filled[key] = _filled(filled[key], held, root, level + 1)
+            filled[key] = _filled(filled[key], held, root, level + 1, alike)
         elif keyword in _WHOLE and keyword not in chosen:
             if keyword in ("anyOf", "oneOf"):
                 if not _fits(part, held, root):
                     continue
                 chosen.add(keyword)
-            filled = _filled(filled, held, root, level + 1)
+            filled = _filled(filled, held, root, level + 1, alike)
     if is_object(filled) and is_object(properties := schema.get("properties")):
         for name, held in properties.items():
             if name not in filled and is_object(held) and "default" in held:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
+from sigadapt.schemas.json_values import Json, closest, cut, is_mapping, is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
@@ -102,19 +102,19 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, dspy.ToolCalls):
             yield from (call.name for call in value.tool_calls)
         elif isinstance(value, dspy.History):
-            for event in value.messages:
-                yield from called_in(event)
-        elif isinstance(value, Mapping):  # calls or results that were saved as JSON, or a message of OpenAI's
-            saved = cast("Mapping[str, Any]", value)
-            for turn in _objects(saved.get("rounds")):
+            yield from called_in({"messages": {"messages": value.messages}})
+        elif is_mapping(value):  # what was saved as JSON, or a message of OpenAI's
+            for turn in _objects(value.get("rounds")):
                 yield from called_in({"calls": turn.get("calls")})
-            for call in (*_objects(saved.get("tool_calls")), *_objects(saved.get("invalid"))):
+            for event in _objects(value.get("messages")):
+                yield from called_in(event)
+            for call in (*_objects(value.get("tool_calls")), *_objects(value.get("invalid"))):
                 function = call.get("function")
                 yield str(call.get("name") or (function.get("name") if is_object(function) else None))
 
 
 def _objects(value: object) -> Iterator[Json]:
-    return filter(is_object, value if is_array(value) else ())
+    return filter(is_object, value if is_sequence(value) else ())
 
 
 def _not_names(found: object) -> InvalidToolDecl:

@@ -75,6 +75,8 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
     for row in request["messages"]:
         if row["role"] == "tool":
             rows.append(name(row))
+        elif "late" in row:
+            rows.append({**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}})
         elif row.get("tool_calls"):
             rows.append({**row, "tool_calls": [*map(part, row["tool_calls"])]})
         else:

@@ -17,6 +17,7 @@ A Request that was made fit for its route may have these as well:
     blocks     on a tool message: the provider's blocks inside the result; None for text alone
     after      on a tool message: the provider's blocks that follow the results of the turn
     stand_in   on an assistant message: the fields of its first call that stand in for missing state
+    late       on a system message: which tools are added and removed there (`calling/late_tools.py`)
 
 The folder `lm/` turns a Request into the provider's own format.
 """
@@ -26,6 +27,7 @@ from typing import Any, TypedDict
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.tool_choice import canonical_choice
+from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_mapping
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -61,6 +63,12 @@ def build_request(
         InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
             without tools (fail before the call).
     """
+    if generation.get("tools"):
+        raise InvalidOption(
+            "a request's tools are those of the signature's tools field",
+            field="tools",
+            fix="Put them into that field, also those that the provider runs.",
+        )
     request: Any = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)
     choice: Any = options.tool_choice if asked is None else asked

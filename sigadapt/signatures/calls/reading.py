@@ -15,6 +15,7 @@ from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
+from sigadapt.signatures.tool_decl import REQUEST
 
 
 def read_calls(
@@ -94,6 +95,8 @@ def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | I
     args = parse_arguments(text)
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
+    elif name == REQUEST:  # a model wrote it, and would confirm its own call
+        args = Flaw("unknown_tool", f"the name {name!r} is reserved")
     fields = {**beside, "name": name or None, "arguments": text}
     if isinstance(args, Flaw):
         return InvalidToolCall.model_validate({**fields, **args._asdict()})

@@ -5,27 +5,26 @@ each with a code (nothing silent).
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, is_mapping, is_sequence, without_halves
+from sigadapt.schemas.json_values import is_mapping, is_sequence, without_halves
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import Confirmation, confirmation_for, shown_arguments
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_calls
+from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
 
-if TYPE_CHECKING:
-    from sigadapt.signatures.rendering import Rendered
 
-
-class ToolCalls(dspy.ToolCalls):
+class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
 
     Args:
@@ -51,22 +50,22 @@ class ToolCalls(dspy.ToolCalls):
         True
     """
 
-    model_config = pydantic.ConfigDict(frozen=True)
+    what_to_give = "Give ToolCalls, ToolCall objects, or dicts with `name` and `args`."
 
     tool_calls: list[ToolCall]  # pyright: ignore[reportIncompatibleVariableOverride]
     invalid: tuple[InvalidToolCall, ...] = ()
     turn: Turn = NO_TURN
 
     def __init__(self, calls: Any = (), /, **data: Any) -> None:
-        try:
-            super().__init__(**{**fields_of(calls), **data})
-        except (pydantic.ValidationError, TypeError) as error:
-            why = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+        for name in data.keys() - type(self).model_fields.keys():
             raise InvalidHistory(
-                f"these are not calls: {cut(why)}",
-                code="unreadable_history",
-                fix="Give ToolCalls, ToolCall objects, or dicts with `name` and `args`.",
-            ) from error
+                f"ToolCalls has no {name!r}", code="unreadable_history", fix=self.what_to_give
+            )
+        fields = fields_of(calls)
+        if not is_mapping(fields):
+            reason = f"a {type(fields).__name__} is not calls"
+            raise InvalidHistory(reason, code="unreadable_history", fix=self.what_to_give)
+        super().__init__(**{**fields, **data})
 
     # Without this mark, pydantic would call this constructor to validate saved calls.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
@@ -129,16 +128,8 @@ class ToolCalls(dspy.ToolCalls):
     def __repr__(self) -> str:
         return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
 
-    def _rendered(self) -> "Rendered":
-        from sigadapt.signatures.rendering import rendered_calls  # noqa: PLC0415  (only where somebody looks)
-
+    def _rendered(self) -> Rendered:
         return rendered_calls(self)
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html()
-
-    def __rich__(self) -> Any:
-        return self._rendered().rich()
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""

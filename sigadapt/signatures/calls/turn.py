@@ -9,25 +9,8 @@ from typing import Any
 import orjson
 import pydantic
 
-from sigadapt.schemas.json_values import without_halves
+from sigadapt.signatures.saved_model import Saved
 from sigadapt.signatures.tool_results.key_order import order_of
-
-_UNLESS_EMPTY = frozenset({"altered", "repeats"})
-
-
-class Saved(pydantic.BaseModel):
-    """A frozen model whose texts JSON can save: half of a surrogate pair in them is read as U+FFFD."""
-
-    model_config = pydantic.ConfigDict(frozen=True)
-
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _without_halves(cls, data: Any) -> Any:
-        return without_halves(data)
-
-    @pydantic.model_serializer(mode="wrap")
-    def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: part for key, part in handler(self).items() if part or key not in _UNLESS_EMPTY}
 
 
 class Repeat(Saved):
@@ -56,12 +39,14 @@ class Turn(Saved):
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
         repeats: calls of the turn that were accepted before and dropped.
+        offered: the tools that the turn was asked with, as JSON or its hash, if a change of them can be told.
     """
 
     text: str | None = None
     reasoning: str | None = None
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
+    offered: str | None = None
 
     @pydantic.field_validator("state", mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 The details:
 
- a. A parameter without a default is required. One without an annotation accepts any value.
+ a. A parameter without a default is required.
  b. Bound parameters are left out: `self`, `cls`, and those that a `functools.partial` sets. A call could
     override a partial's keywords, but its author chose them, and they may be secrets.
  c. `*args` and `**kwargs` are left out. With `**kwargs`, the schema allows additional properties. Alone and
@@ -10,12 +10,14 @@ The details:
  d. A parameter's description is its `Field`'s, else its docstring's. The tool's description is the docstring
     without the sections on parameters, result and exceptions.
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
- f. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
+ f. A parameter without an annotation takes any value, which is logged once for each function.
+ g. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
     lists all problems of a signature, with the callable's qualified name.
 """
 
 import functools
 import inspect
+import logging
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -33,7 +35,9 @@ from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schem
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 
 _Function: TypeAlias = Callable[..., Any]
-
+_LOG = logging.getLogger("sigadapt")
+_WARNED: set[str] = set()
+"""The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
 _DECLARES_NOTHING = (
     "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
@@ -57,6 +61,7 @@ class Types(NamedTuple):
 
 class _Signature(NamedTuple):
     parameters: dict[str, inspect.Parameter]
+    untyped: list[str]
     open: bool
     returns: Any
     filled: frozenset[str]
@@ -88,6 +93,10 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
     if problems:
         _refuse(problems, where)
+    if signature.untyped and where not in _WARNED:
+        _WARNED.add(where)
+        named = ", ".join(map(repr, signature.untyped))
+        _LOG.warning("%s: %s without an annotation: a model may send any value there", where, named)
     for name, schema in schemas.properties.items():
         default, description = signature.parameters[name].default, docs.parameters.get(name)
         if default is not inspect.Parameter.empty:
@@ -109,7 +118,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 
 
 def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters. Parameters with a problem (f) are left out."""
+    """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
     try:
         signature = _signature_of(_called(source), _qualified(source), [])
     except InvalidToolDecl:
@@ -148,6 +157,7 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     problems += [problem for problem in found.values() if problem]
     return _Signature(
         {p.name: _with_field(p, hints[p.name]) for p in named if p.name in hints and not found[p.name]},
+        [p.name for p in named if p.annotation is p.empty],
         bool(open_),
         result.get("return", signature.empty),
         frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
@@ -254,7 +264,7 @@ def _qualified(source: _Function) -> str:
     if partial:
         return _qualified(partial.func)
     holder: Any = source if hasattr(source, "__qualname__") else type(source)
-    return f"{holder.__module__}.{holder.__qualname__}"
+    return f"{getattr(holder, '__module__', 'builtins')}.{holder.__qualname__}"
 
 
 def _refuse(problems: list[str], where: str) -> NoReturn:

@@ -53,7 +53,7 @@ def mcp_content(result: Any) -> list[Part]:
     parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
     if structured is None:
         return parts
-    if any(said in ([*blocks], *blocks) for said in _wrapped(structured)):
+    if blocks and any(said in ([*blocks], *blocks) for said in _wrapped(structured)):
         return parts  # the blocks themselves, which hold images as images
     texts = [part["text"] for part in parts if part["type"] == "text"]
     rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts

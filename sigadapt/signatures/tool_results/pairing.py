@@ -10,7 +10,7 @@ Rules it enforces:
     what was wrong.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -247,6 +247,8 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
     """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
     if isawaitable(value):
         reason, fix = "was not awaited", "Give what it returns: `await` it."
+    elif isinstance(value, (Iterator, AsyncIterator)):
+        reason, fix = "is an iterator, whose items are not there yet", "Give a list of them."
     else:
         if value is None or isinstance(value, (str, BaseException, dspy.Type)) or is_mcp_result(value):
             return

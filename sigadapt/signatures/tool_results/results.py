@@ -15,21 +15,22 @@ import pydantic
 from dspy.adapters import utils
 from typing_extensions import Self
 
+from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
+from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
 from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
-class Round(pydantic.BaseModel):
+class Round(OwnErrors):
     """The calls of one turn and their results: one per call, in the order of the calls.
 
     Raises:
         InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
@@ -40,7 +41,7 @@ class Round(pydantic.BaseModel):
         return self
 
 
-class ToolResults(pydantic.BaseModel):
+class ToolResults(Shown, OwnErrors):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
 
     `ToolResults()` is of no turn yet: a loop can begin with it, and add to it.
@@ -54,8 +55,6 @@ class ToolResults(pydantic.BaseModel):
         >>> [(result.call_id, result.value) for result in results]
         [('call_1', 'noon')]
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     rounds: tuple[Round, ...] = ()
 
@@ -93,13 +92,22 @@ class ToolResults(pydantic.BaseModel):
         results = tuple(given.get(call.id) or _complained(call) for call in turn.in_order())
         return cls(rounds=(Round(calls=turn, results=results),))
 
+    def _rendered(self) -> Rendered:
+        return rendered_results([(result, text_of_result(result)) for result in self])
+
     def __iter__(self) -> Any:
         return (result for round_ in self.rounds for result in round_.results)
 
     def __len__(self) -> int:
         return sum(len(round_.results) for round_ in self.rounds)
 
-    def __add__(self, later: "ToolResults") -> "ToolResults":
+    def __add__(self, later: object) -> "ToolResults":
+        if not isinstance(later, ToolResults):
+            raise InvalidHistory(
+                f"cannot add a {type(later).__name__} to results",
+                code="unreadable_history",
+                fix="Add ToolResults.of(calls, values).",
+            )
         return ToolResults(rounds=(*self.rounds, *later.rounds))
 
 

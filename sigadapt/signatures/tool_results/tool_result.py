@@ -5,6 +5,7 @@ from typing import Any, Protocol, cast
 import pydantic
 
 from sigadapt.schemas.json_values import without_halves
+from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
 from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
@@ -18,7 +19,7 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-class ToolResult(pydantic.BaseModel):
+class ToolResult(OwnErrors):
     """The result of one call.
 
     Args:
@@ -32,14 +33,13 @@ class ToolResult(pydantic.BaseModel):
             for values with images, files or audio.
 
     Raises:
-        pydantic.ValidationError: if `is_content` is true and `value` is not content.
+        InvalidHistory: `unreadable_history`, for a field of another type, or if `is_content` is true and
+            `value` is not content.
 
     Example:
         >>> ToolResult(call_id="call_1", name="search", value="No network.", is_error=True).value
         'No network.'
     """
-
-    model_config = pydantic.ConfigDict(frozen=True)
 
     call_id: str
     name: str

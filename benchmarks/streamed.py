@@ -1,0 +1,132 @@
+"""What a streamed whole call costs over HTTP, in processor time, beside other libraries.
+
+Each side streams the same answer, a text of 200 characters and then a call, to its end. sigadapt and DSPy's
+adapter stream through `dspy.streamify`, once with nobody listening and once with a listener to the text. A
+library that is not installed is left out and named.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dspy
+
+import sigadapt
+from benchmarks.measure import Table, micro, times
+from benchmarks.provider import provider
+from benchmarks.wholecall import QUESTION, Ours, Theirs, get_weather, if_installed, processor_times
+from sigadapt import ToolDecls
+from sigadapt.testing import Answer, Call, Received
+
+ARGUMENTS = {"city": "Paris", "days": 3}
+_FEWEST, _A_SECOND = 5, 15  # rounds
+
+
+def answer(_: Received) -> Answer:
+    """Text, and one call of the tool."""
+    text = "Let me look that up for you, it will take a moment. " * 4
+    return Answer(text=text, calls=[Call("get_weather", ARGUMENTS)])
+
+
+def _of_dspy(
+    adapter: dspy.Adapter, signature: Any, tools: Any, options: dict[str, Any], *, listens: bool
+) -> Any:
+    lm = dspy.LM(**{**options, "cache": False})
+
+    def call() -> Any:
+        listeners = [dspy.streaming.StreamListener("answer", allow_reuse=True)] if listens else []
+        with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
+            streaming: Any = dspy.streamify
+            program = streaming(dspy.Predict(signature), stream_listeners=listeners, async_streaming=False)
+            *_, prediction = program(question=QUESTION, tools=tools)
+            return prediction.calls.tool_calls[0].args
+
+    return call
+
+
+def _sigadapt(options: dict[str, Any], *, listens: bool) -> Callable[[], Any]:
+    adapter = sigadapt.ChatAdapter(tool_calling="native")
+    return _of_dspy(adapter, Ours, [get_weather], options, listens=listens)
+
+
+def _dspy(options: dict[str, Any], *, listens: bool) -> Callable[[], Any]:
+    adapter = dspy.ChatAdapter(use_native_function_calling=True)
+    return _of_dspy(adapter, Theirs, [dspy.Tool(get_weather)], options, listens=listens)
+
+
+def _openai(options: dict[str, Any]) -> Callable[[], Any]:
+    sdk: Any = importlib.import_module("openai")
+    client = sdk.OpenAI(base_url=options["api_base"], api_key="x", max_retries=0)
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": QUESTION}]}
+    tools = ToolDecls(get_weather).to_openai()
+
+    def call() -> Any:
+        with client.chat.completions.stream(**asked, tools=tools) as stream:
+            said = stream.get_final_completion()
+        return sigadapt.choice_from_response(said).tool_calls.tool_calls[0].args
+
+    return call
+
+
+def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
+    kind: Any = importlib.import_module("langchain_openai").ChatOpenAI
+    model = kind(model="gpt-4o-mini", base_url=options["api_base"], api_key="x", max_retries=0)
+    bound = model.bind_tools([get_weather])
+
+    def call() -> Any:
+        whole: Any = None
+        for chunk in bound.stream(QUESTION):
+            whole = chunk if whole is None else whole + chunk
+        return whole.tool_calls[0]["args"]
+
+    return call
+
+
+def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
+    sdk: Any = importlib.import_module("anthropic")
+    client = sdk.Anthropic(base_url=options["api_base"], api_key="x", max_retries=0)
+    function = ToolDecls(get_weather).to_openai()[0]["function"]
+    tool = {"name": "get_weather", "description": function["description"]}
+    tool["input_schema"] = function["parameters"]
+    asked = {"model": "claude", "max_tokens": 1000, "messages": [{"role": "user", "content": QUESTION}]}
+
+    def call() -> Any:
+        with client.messages.stream(**asked, tools=[tool]) as stream:
+            return stream.get_final_message().content[-1].input
+
+    return call
+
+
+OTHERS: dict[str, dict[str, Callable[[dict[str, Any]], Callable[[], Any]]]] = {
+    "openai": {"OpenAI SDK": _openai, "LangChain": _langchain},
+    "anthropic": {"Anthropic SDK": _anthropic},
+}
+
+
+def tables(seconds: float) -> Iterator[Table]:
+    """One table a wire: a streamed call with and without a listener, beside other libraries."""
+    rounds = int(seconds * _A_SECOND) or _FEWEST
+    told = (
+        "An answer of text and a call, streamed to its end, in processor time with the connection. Nobody "
+        "listens to the text but in the rows that say so. The ratio is to DSPy's adapter in the same case."
+    )
+    with provider(answer) as options:
+        for wire, others in OTHERS.items():
+            made = {name: if_installed(make, options[wire]) for name, make in others.items()}
+            sides = {
+                "sigadapt": _sigadapt(options[wire], listens=False),
+                "DSPy's adapter": _dspy(options[wire], listens=False),
+                "sigadapt, with a listener": _sigadapt(options[wire], listens=True),
+                "DSPy's adapter, with a listener": _dspy(options[wire], listens=True),
+                **{name: call for name, call in made.items() if call is not None},
+            }
+            missing = [
+                f" {name} is left out, because it is not installed." for name in made if name not in sides
+            ]
+            taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
+            rows: list[list[str]] = []
+            for name, each in taken.items():
+                base = taken["DSPy's adapter, with a listener" if "listener" in name else "DSPy's adapter"]
+                rows.append([name, times(each / base), micro(each)])
+            head = ("", "ratio to DSPy's adapter", "a call")
+            yield Table(f"A streamed call: {wire}", told + "".join(missing), head, rows)
