@@ -31,27 +31,21 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    details_in,
-    ends_in,
-    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
-    more_than,
     objects,
-    ran_itself,
-    state,
 )
-from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, spelled
@@ -89,6 +83,17 @@ _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonn
 _THINKING = ("thinking", "redacted_thinking")
 _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
+
+
+def ran_itself(call_id: Any) -> bool:
+    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
+
+    Example:
+        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
+        (True, False, False)
+    """
+    # Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
+    return isinstance(call_id, str) and call_id.startswith(("srvtoolu_", "mcptoolu_"))
 
 
 def _described(block: Json) -> Described:

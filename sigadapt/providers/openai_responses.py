@@ -41,25 +41,20 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.result_blocks import data_uri, file_name, text_in
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
-    details_in,
-    ends_in,
-    finish_word,
     in_paragraphs,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
-    more_than,
     objects,
-    state,
     text_of,
 )
-from sigadapt.providers.result_blocks import data_uri, file_name, text_in
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import (
     blocks_with_calls,
     name_of,

@@ -18,8 +18,8 @@ Every `read` follows these rules:
     candidate stopped by a length limit, a filter, a refusal or an error, and those of each call that a stream
     did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
-    (`reading.content_parts`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays
-    in `Choice.raw` (nothing silent).
+    (`wire/values.py`). Any other value of an unexpected type is skipped, and stays in `Choice.raw` (nothing
+    silent).
 
 Request -> wire: a turn that goes back with its calls, and the results of these, are written by the provider
 itself (`turn`, `results`), as rows of the body, in the order and with the blocks in which they came (the same
@@ -53,8 +53,8 @@ class Reading(NamedTuple):
         finish: why the answer ended. A canonical word where there is one (`stop`, `tool_calls`, `length`,
             `content_filter`, `refusal`, `pause`), else the provider's own word; `error` if an error ended the
             answer; None if the answer does not say, for example after a broken stream.
-        state: what the provider wants back on the next turn, in the form that `reading.py` describes; None
-            for nothing.
+        state: what the provider wants back on the next turn, as `wire/turn_state.py` describes; None for
+            nothing.
         finish_message: what the provider says about the end, such as the category of a refusal; None if it
             says nothing.
         commentary: what the model said beside the answer, where the provider marks that; else None.
@@ -88,7 +88,7 @@ class Malformed(NamedTuple):
 class JsonText(str):
     """Arguments as JSON text, in an assembled body of a wire whose whole bodies hold decoded values.
 
-    The type tells `reading.decoded` that the text is JSON and not a JSON string.
+    The type tells `decoded` that the text is JSON and not a JSON string.
     """
 
     __slots__ = ()

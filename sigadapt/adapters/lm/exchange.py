@@ -38,7 +38,7 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
-from sigadapt.providers.reading import an_object
+from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, is_object
 
 

@@ -19,7 +19,7 @@ from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
-from sigadapt.providers.reading import objects
+from sigadapt.providers.wire.values import objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 

@@ -25,8 +25,8 @@ from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
+from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.reading import ran_itself
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.providers.provider import FreeText, Malformed, Reading
-from sigadapt.providers.reading import in_paragraphs
+from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, without_halves
 from sigadapt.signatures.calls import (
