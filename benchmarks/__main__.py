@@ -23,9 +23,9 @@ PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python3 tasks.py bench`, in about seven minutes. With names of parts it prints those alone:
+`python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
 `python3 tasks.py bench wholecall streamed adapters decoding starting concurrency memory`. Ratios come first,
-because they hold on other machines, and what is compared was measured in turn, call by call.
+because they hold on other machines. Whatever is compared was measured in turn, call by call.
 
 The machine: 2 cores. Python {python};
 {versions}.

@@ -53,8 +53,9 @@ def by_tools(seconds: float) -> Table:
     """Calls alone, with 1 to 1,000 tools."""
     rows = [row(named(count), count, Ours, Theirs, seconds) for count in TOOLS]
     told = (
-        "A call of `dspy.Predict` on an engine that answers at once, less the same call under an adapter "
-        "that hands a ready request to the language model (the floor). A ratio of 0.10 means that sigadapt "
+        "A call of `dspy.Predict` on an engine that answers at once, minus the same call under an "
+        "adapter that passes a ready-made request to the language model (the floor). A ratio of 0.10 "
+        "means that sigadapt "
         "adds a tenth of what `dspy.ChatAdapter` adds with native function calling."
     )
     return Table("What the adapter adds to a call", told, _HEAD, rows)
@@ -81,8 +82,8 @@ def as_given(seconds: float) -> Table:
         rows.append([named(count), *ratios, micro(theirs - floor)])
     told = (
         "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
-        "A function that is what it was is looked at and not read again; dicts and `dspy.Tool`s are read "
-        "with every call. With many of these, make one `ToolDecls` and give it."
+        "An unchanged function is recognized and not read again. Dicts and `dspy.Tool`s are read "
+        "with every call. If you have many of them, make one `ToolDecls` and pass that."
     )
     head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "made functions", "DSPy adds")
     return Table("By the form in which tools are given", told, head, rows)
@@ -147,8 +148,8 @@ def by_turns(seconds: float) -> Table:
             ]
         )
     told = (
-        "A history in which each turn has a question, a call and its result; all of it is sent with every "
-        "request. The cost of a turn stays the same: a request is linear in its turns."
+        "Each turn of the history has a question, a call and its result, and every request sends "
+        "all of it. The cost of a turn stays the same, so a request is linear in its turns."
     )
     head = ("", "sigadapt adds a turn", "sigadapt adds", "the language model alone, given the request")
     return Table("By the turns of a history", told, head, rows)

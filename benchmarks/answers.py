@@ -22,12 +22,12 @@ HEAD = """# What public models write
 
 Written by `python3 tasks.py answers` from {answers:,} recorded answers of {models} public models to the
 Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
-ShishirPatil/gorilla, Apache 2.0). The models were prompted to write calls, and each answer is a text. It is
-read by `choice_from_text(text, tools)`, without settings and without the name of the model.
+ShishirPatil/gorilla, Apache 2.0). The models were prompted to write calls, so each answer is text.
+`choice_from_text(text, tools)` reads it, without settings and without the name of the model.
 
-The leaderboard has a decoder for each model. *Theirs* counts what is right as that decoder reads it, *here*
-what is right as sigadapt reads it. An answer to a question with right calls is right if its calls are these
-and no others. In 240 questions none of the tools helps: an answer is right if it has no call.
+The leaderboard has a decoder for each model. *Theirs* counts the answers that are right according to that
+decoder, *here* those that are right according to sigadapt. If a question has right calls, an answer is right
+if it makes exactly these. In 240 questions no tool helps, so an answer is right if it makes no call.
 
 | model | right calls of 1,000: theirs | here | right silences of 240: theirs | here |
 | --- | ---: | ---: | ---: | ---: |
@@ -41,16 +41,16 @@ Of what their decoders read rightly, sigadapt does not read {missed:,} of {reach
 | --- | ---: |
 {rows}
 
-- A fence with words beside it is a quotation: what a model shows is not what it calls. Only a fence that is
-  the whole answer holds calls.
-- A variable's name or an expression is no value: such a call is a bad call with its text. The leaderboard's
-  decoder takes the name for a string.
+- A code fence with words beside it is a quotation, and quoted calls are not calls. A fence holds calls only
+  if it is the whole answer.
+- A variable's name or an expression is not a value, so such a call is a bad call. The leaderboard's decoder
+  takes the name for a string.
 - The other values are those that the right answers of the corpus do not list.
 
 Silences differ where a model writes a call that their decoder cannot read, which counts as silence there.
 
-What this measures is reading. It says nothing about how well a model calls tools through sigadapt's prompt,
-and nothing about native calling.
+This measures reading. It does not measure how well a model calls tools with sigadapt's prompt, or native
+calling.
 """
 _REASONS = {
     "quoted": "a fence with words beside it",

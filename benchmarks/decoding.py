@@ -52,8 +52,8 @@ def whole_bodies(seconds: float) -> Table:
         rows.append([title, *(times(other / base) for other in others), micro(base)])
     told = (
         "The time from the text of a body to calls with decoded arguments, over `json.loads` of the body "
-        "and of each call's arguments (the last column). Keys that repeat, cut-off arguments and NaN are "
-        "found by sigadapt alone."
+        "and of each call's arguments (the last column). Only sigadapt finds repeated keys, cut-off "
+        "arguments and NaN."
     )
     return Table("Reading an answer", told, ("times the least", *READERS, "the least"), rows)
 
@@ -130,8 +130,8 @@ def arguments(seconds: float) -> Table:
         )
         rows.append([title, times(read / base), times(checked / base), micro(base)])
     told = (
-        "A call whose argument is a list of texts of 1 kB each, read, and read and checked against a "
-        "schema, over the least."
+        "A call whose argument is a list of strings of 1 kB each: read, and read and checked "
+        "against a schema. Each is compared with the least that reading can cost."
     )
     return Table(
         "By the size of the arguments", told, ("times the least", "read", "and checked", "the least"), rows

@@ -55,7 +55,7 @@ def held(count: int) -> Table:
         ["a declared function, with schema and validator", kilobytes(declarations - called, count)],
         ["a `dspy.Tool` of it, for comparison", kilobytes(dspys - declarations, count)],
     ]
-    told = f"Growth of the process over {count:,} of each, all alive. What is kept dies with its subject."
+    told = f"Growth of the process with {count:,} of each, all in use. Caches are freed with their object."
     del declared, theirs
     return Table("Memory held", told, ("", "each"), rows)
 
@@ -84,7 +84,8 @@ def left(count: int) -> Table:
             [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
         )
     told = (
-        "Signatures made, called once and dropped, one after the other. (DSPy's own trace, which is off "
+        "Signatures that were made, called once and dropped, one after the other. (DSPy's own trace, "
+        "which is off "
         "here, keeps the last 10,000 predictions and their signatures.)"
     )
     head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")

@@ -259,9 +259,10 @@ def report(soak: Soak, made: int, seconds: float, grown: int) -> str:
 INTRODUCTION = """\
 # Soak
 
-Written by `python3 tasks.py soak`. Each question has a number and names the answer that the loopback provider
-gives. An outcome counts only if it is the one that the question must have: the call with its own number; the
-code of the bad call, raised or kept, with its text as sent; after a reask, the good call; or the error.
+`python3 tasks.py soak` makes 100,000 calls over HTTP and writes this page. Each question has a number, and
+names the answer that the loopback provider must give. An outcome counts only if it is the right one for its
+question: the call with the same number; the code of the bad call, raised or kept, with its raw text; after a
+reask, the good call; or the error.
 """
 
 

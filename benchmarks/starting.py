@@ -39,7 +39,7 @@ def declaring(seconds: float) -> Table:
     }
     taken = medians(list(ways.values()), seconds)
     rows = [[name, times(one / taken[-1]), micro(one / MANY)] for name, one in zip(ways, taken, strict=True)]
-    told = "200 functions with three parameters each, over `dspy.Tool`. A schema is derived once a function."
+    told = "200 functions with three parameters each, over `dspy.Tool`. Each schema is derived once."
     return Table("Declaring functions", told, ("", "ratio to DSPy's", "a function"), rows)
 
 

@@ -171,9 +171,10 @@ def tables(seconds: float) -> Iterator[Table]:
             ours, theirs = processor_times([_sigadapt(options[wire]), _dspy(options[wire])], rounds)
             rows.append([wire, times(ours / theirs), micro(ours), micro(theirs)])
         told = (
-            "The README's first program as it stands, its function given in a list with each call, over "
-            "HTTP. Processor time of the whole call, with DSPy's own work and the connection. The calls "
-            "follow each other at once: a program that waits between them pays about twice that, with both."
+            "The README's first program over HTTP, with its function passed in a list with each "
+            "call. The table shows the processor time of the whole call, with DSPy's own work and "
+            "the connection. The calls follow each other without a pause; a program that waits "
+            "between them pays about twice as much, with both adapters."
         )
         head = ("", "ratio to DSPy's adapter", "sigadapt", "DSPy's adapter")
         yield Table("A whole call, in processor time", told, head, rows)
@@ -188,9 +189,9 @@ def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
     missing = [f"{name} is left out, because it is not installed." for name in others if name not in sides]
     taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
     told = (
-        f"The same on the wire `{wire}` beside libraries without signatures, prompts from them, or typed "
-        "outputs: each in the way its documentation shows, with its tools made once. sigadapt gets its list "
-        "with each call. "
+        f"The same question on the wire `{wire}`, compared with libraries without signatures and typed "
+        "outputs. Each is used in the way that its documentation shows, with its tools made once. sigadapt "
+        "gets a list of functions with each call. "
     )
     rows = [[name, times(each / taken["sigadapt"]), micro(each)] for name, each in taken.items()]
     head = ("", "times sigadapt's", "a call")

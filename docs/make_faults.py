@@ -370,8 +370,8 @@ Written by `python3 tasks.py docs`: a loopback provider sends each answer below 
 `dspy.LM`, and the table shows what the program gets. Measured with {versions}.
 
 The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters have their default options,
-except `use_native_function_calling=True` for DSPy's. A call is shown with the arguments that the program
-receives. An error is an exception that the program can catch.
+except that DSPy's has `use_native_function_calling=True`. A call is shown with the arguments that the
+program receives. An error is an exception that the program can catch.
 """
 
 NOTES = """

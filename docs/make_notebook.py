@@ -28,7 +28,7 @@ def get_weather(city: str, days: int = 1) -> str:
 
 
 def shown() -> list[Any]:
-    """Return what the picture shows: declarations, and the error of an answer with good and bad calls."""
+    """Return what the picture shows: tools, an error with good and bad calls, results, one tool, a change."""
     decls = ToolDecls([get_weather, {"name": "now", "description": "The time.", "strict": True}])
     sent = ('{"city":"Paris","days":2}', '{"city":42}', '{"city":"Os')
     calls = [
@@ -40,7 +40,10 @@ def shown() -> list[Any]:
     made = choice.tool_calls
     assert made is not None  # noqa: S101  (pyright cannot know)
     checked = sigadapt.Choice(choice.text, made.validated(decls), None, choice.finish_reason)
-    return [decls, sigadapt.ToolCallParseError("2 of 3 tool calls cannot be used", choice=checked)]
+    error = sigadapt.ToolCallParseError("2 of 3 tool calls cannot be used", choice=checked)
+    results = sigadapt.ToolResults.of(sigadapt.ToolCalls(made[0]), ["Sunny for 2 days."])
+    change = sigadapt.Change("/tools/0/strict", "dropped", "this route has no strict mode")
+    return [decls, error, results, decls["get_weather"], change]
 
 
 def page(objects: list[Any]) -> str:

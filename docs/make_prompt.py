@@ -163,12 +163,12 @@ def page(asked: Sequence[str]) -> str:
 INTRODUCTION = """\
 # What the prompt says
 
-Written by `python3 tasks.py docs`. With native tool calling the tools are in the request's own field for
-them. The prompt holds the rest: instructions, fields, constraints and the form of text outputs. This page
+With native tool calling, the tools have their own field in the request. The prompt has the rest:
+instructions, fields, constraints and the form of text outputs. `python3 tasks.py docs` writes this page. It
 compares three phrasings of it, with three signatures under `ChatAdapter`, on {count} questions of the
 Berkeley Function-Calling Leaderboard v4. The mean question has {characters} characters or {tokens} tokens.
 The figures are means of the whole text of a request without its tools, in characters and in tokens of
-GPT-4o. In a conversation each request repeats all earlier questions.
+GPT-4o. In a conversation, each request repeats all earlier questions.
 
 """
 
@@ -177,19 +177,19 @@ NOTES = """
 ## Which one, and why
 
 sigadapt sends the third. In every column it is the shortest of the three, or one token longer than the
-shortest. It has the instructions, each description, each constraint, each type other than text, and the
-form, all of them once. It leaves out empty lists of fields, text fields that have only a name (the name
-stands above the value), repetitions of the form, and the sentence that introduces the instructions as the
+shortest. It says each thing once: the instructions, each description, each constraint, each type other than
+text, and the form. It leaves out empty lists of fields, text fields that have only a name (the name is
+above the value anyway), repetitions of the form, and the sentence that introduces the instructions as the
 objective.
 
-The second has the same length for one question, and grows by the form with each turn. The first has the
-form twice for one question, and once more for each turn. Another reason for the third: a provider's prompt
-cache can keep the system text while questions change. A reason for the other two: the model reads the form
-again with each question, as with DSPy. A reminder with the last question alone would defeat the cache,
-because the next request would begin with other words.
+The second has the same length for one question, but repeats the form with each turn. The first has the form
+twice for one question, and once more for each turn. Another advantage of the third is that a provider's
+prompt cache can keep the system text while the questions change. The advantage of the other two is that the
+model reads the form again with each question, as with DSPy. A reminder with only the last question would
+defeat the cache, because the next request would begin differently.
 
-An adapter with its own words for fields or forms (`BAMLAdapter`, a subclass of yours) sends them all, in
-the places where DSPy has them. The third phrasing of the third signature:
+If an adapter has its own words for fields or forms (`BAMLAdapter`, or a subclass of yours), it sends them
+all, where DSPy has them. The third phrasing of the third signature:
 
 """
 

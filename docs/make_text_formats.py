@@ -11,14 +11,15 @@ from sigadapt.text.formats import FORMATS
 
 HEAD = """# Calls written as text
 
-Open models call tools by writing text. A server turns that text into calls if it has the right parser on. If
-not, the call arrives as text. `choice_from_text` reads it, and gives the same `Choice` as a native answer:
+Open models call tools by writing text. If the server has the right parser, it turns this text into calls. If
+it has not, the calls arrive as text. `choice_from_text` reads them, and returns the same `Choice` as a native
+answer:
 
 ```python
 from sigadapt import choice_from_text
 
 text = 'Let me look. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
-choice = choice_from_text(text, [{"name": "get_weather"}])  # a text, or its pieces
+choice = choice_from_text(text, [{"name": "get_weather"}])  # a string, or its pieces
 print(choice.tool_calls, choice.tool_calls[0].altered, choice.text)
 ```
 
@@ -26,23 +27,22 @@ print(choice.tool_calls, choice.tool_calls[0].altered, choice.text)
 get_weather(city='Paris') ('recovered',) Let me look.
 ```
 
-- A format is found by what it looks like, not by the name of a model. `formats=["hermes"]` reads that one.
-- Only declared tools are called. Each call has `recovered` in `altered`. Ids that stand in the text are kept.
+- A format is recognized by its looks, not by the name of a model. `formats=["hermes"]` reads only that one.
+- Only calls of declared tools are read. Each has `recovered` in `altered`. Ids in the text are kept.
 - A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
-- Prose, code, quoted markup, JSON answers and echoed declarations are never calls, and markup inside of a
-  value is that value. A code fence holds calls if it is the whole answer; with words beside it, it is a
-  quotation.
-- A parameter, an argument or a key twice is a bad call (`duplicate_key`), and so is a variable or an
-  expression in the place of a value (`invalid_json`).
-- `<think>...</think>` and its kin are reasoning. Where the prompt has opened the thinking already, pass
-  `starts_in_reasoning=True`. A call in a thinking that was closed is only thought of.
-- Values that a format does not type are typed by the declared schema. What does not fit stays text.
-- Nothing is evaluated. The work is bounded by the text's length, and 1,000 calls of one text are read. Where
-  a budget is spent, the last call is a bad call with the rest of the text (`malformed_call`).
-- [What public models write](answers.md) says how many of their answers are read rightly.
+- Prose, code, quoted markup, JSON answers and echoed declarations are never calls, and markup inside a value
+  is part of the value. A code fence holds calls only if it is the whole answer; otherwise it is a quotation.
+- If a parameter, an argument or a key occurs twice, the call is bad (`duplicate_key`). If a variable or an
+  expression stands in for a value, it is bad too (`invalid_json`).
+- `<think>...</think>` and similar tags are reasoning. If the prompt has opened the reasoning already, pass
+  `starts_in_reasoning=True`. Calls inside closed reasoning are ignored.
+- If a format does not type its values, the declared schema does. A value that does not fit stays a string.
+- Nothing is evaluated. The work is bounded by the length of the text, and at most 1,000 calls are read. If a
+  limit is reached, the last call is a bad call with the rest of the text (`malformed_call`).
+- [What public models write](answers.md) shows how many of their answers are read correctly.
 
-*Written* means that sigadapt can write calls in the format. Which models write a format, and which servers
-read it, is what their sources say. None was run for this page.
+*Written* means that sigadapt can also write calls in the format. The models and servers are those that their
+sources name. None was run for this page.
 
 | format | servers | models | written |
 |---|---|---|---|

@@ -15,13 +15,13 @@ MATRIX = Path(__file__).resolve().parents[1] / "tests" / "adapters" / "wire_matr
 WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
-The JSON that sigadapt sends to each provider and reads from it, by subject, for both of DSPy's engines.
-Columns with LiteLLM in their title go through LiteLLM; DSPy itself speaks the others. Columns with the same
-JSON are shown once. Each shows only the part of a request or an answer that belongs to its subject.
+The JSON that sigadapt sends to each provider and reads from it, by subject, for both of DSPy's engines. If a
+column has LiteLLM in its title, it goes through LiteLLM; the others use DSPy's native engine. Columns with
+the same JSON are shown once. Each shows only the part of a request or an answer that belongs to its subject.
 
 *Recorded* lists the differences between the canonical request and the one that the provider gets. They are
-kept on the language model's history entry, as `changes` (made by sigadapt) or `adaptations` (made by DSPy).
-Hooks get the `changes` too.
+in the history entry, as `changes` (made by sigadapt) or `adaptations` (made by DSPy). Hooks receive the
+`changes` too.
 
 `docs/make_wires.py` writes this page from the data that the tests compare with real requests.
 """

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guides" / "observability.md"
 AFTER = """
@@ -15,6 +17,7 @@ assert any(isinstance(each, MlflowCallback) for each in dspy.settings.callbacks)
 """
 
 
+@pytest.mark.slow
 def test_the_tracers_of_the_page_run() -> None:
     """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes.
 

@@ -84,6 +84,7 @@ print(json.dumps(here.sent(program)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["state.json", "whole"])
 def test_a_new_process_sends_what_was_saved(form: str, tmp_path: Path):
     """tool-declarations: Saved texts are sent by a new process."""

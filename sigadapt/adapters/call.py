@@ -28,6 +28,7 @@ from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
 from sigadapt.adapters.calling.modes import ModeInputs, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
@@ -324,7 +325,10 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        sendable, changes = (request, ()) if calling.mode == "native" else calling.request_to_send(request)
+        if calling.mode == "native":
+            sendable, changes = with_late_tools(request, self.route)
+        else:
+            sendable, changes = calling.request_to_send(request)
         sent = lowered(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
@@ -352,6 +356,8 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
+        if reading.calls and self.calling.mode == "native":
+            reading = reading._replace(offered=offered_tools(self.request, self.route))
         choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
         if choice.tool_calls is None:
             return choice

@@ -14,6 +14,7 @@ and the fields beyond text and call (`citations`, `caller`, `toolset_name`). A r
 calls, the request with their results names that `container` (source: "Programmatic tool calling").
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -30,27 +31,21 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    details_in,
-    ends_in,
-    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
-    more_than,
     objects,
-    ran_itself,
-    state,
 )
-from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, spelled
@@ -82,9 +77,23 @@ _PIECES = {
 _BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}
 _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
 
+# Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
+_LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
+
 _THINKING = ("thinking", "redacted_thinking")
 _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
+
+
+def ran_itself(call_id: Any) -> bool:
+    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
+
+    Example:
+        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
+        (True, False, False)
+    """
+    # Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
+    return isinstance(call_id, str) and call_id.startswith(("srvtoolu_", "mcptoolu_"))
 
 
 def _described(block: Json) -> Described:
@@ -329,6 +338,27 @@ class Anthropic(Provider):
                 yield more
         yield from state.get("lost", ())
         yield from state.get("fields", ())
+
+    # {"role": "system", "content": [
+    #   {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}},
+    #   {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"name": "f", ...}}}]}
+    # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+    headers_of_late_tools = {"anthropic-beta": "inline-tools-2026-09-15"}  # noqa: RUF012
+
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return that newer models take tools that are added and taken away."""
+        return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return a system message that takes tools away and adds others."""
+        gone = [
+            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}} for name in removed
+        ]
+        new = [
+            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": tool}}
+            for tool in added
+        ]
+        return {"role": "system", "content": [*gone, *new]}
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://docs.anthropic.com/en/api/messages#body-tools

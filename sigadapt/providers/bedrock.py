@@ -23,22 +23,19 @@ from sigadapt.providers.provider import (
     Reading,
     Route,
 )
-from sigadapt.providers.reading import (
+from sigadapt.providers.result_blocks import chat_block
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    ends_in,
-    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
-    mark_last_cut_off,
     one_call_each,
-    with_reported_call,
 )
-from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.json_values import Json
 
 NAME = "bedrock-converse"

@@ -10,18 +10,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, RawCall, Reading, Route
-from sigadapt.providers.reading import (
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
     content_parts,
-    finish_word,
     is_text,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
 )
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "cohere"

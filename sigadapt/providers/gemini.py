@@ -31,25 +31,20 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.result_blocks import chat_block
+from sigadapt.providers.stream_parts import whole_arguments
+from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    ends_in,
-    finish_word,
     in_paragraphs,
     is_text,
     joined,
-    mark_last_cut_off,
-    more_than,
     objects,
     one_call_each,
-    state,
-    with_reported_call,
 )
-from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.writing import (
     arguments_of,
     blocks_with_calls,

@@ -13,24 +13,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import details_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.turn_state import Described, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    details_in,
-    finish_word,
     in_paragraphs,
     is_text,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
     objects,
-    state,
     text_of,
 )
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.schemas.json_values import Json
 
 NAME = "gemini-interactions"

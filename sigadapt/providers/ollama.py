@@ -12,16 +12,9 @@ from typing import Any
 
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
-from sigadapt.providers.reading import (
-    an_object,
-    calls_of,
-    decoded,
-    finish_word,
-    joined,
-    mark_last_cut_off,
-    text_of,
-)
 from sigadapt.providers.result_blocks import chat_image
+from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.values import an_object, calls_of, decoded, joined, text_of
 from sigadapt.schemas.json_values import Json, is_object, spelled
 
 NAME = "ollama"

@@ -10,7 +10,7 @@ without an id. Legacy text completions have a `text` instead of a message.
 
 LiteLLM writes Claude's server tools as calls. These are left out, as in `anthropic.py`.
 
-Servers that bend the format are read too: calls as one object or as JSON text (`reading.calls_of`), a call
+Servers that bend the format are read too: calls as one object or as JSON text (`calls_of`), a call
 without `function` around its name and arguments, content as one part or with texts among its parts.
 
 A turn goes back with what its server documents as wanted back: `reasoning_details` and file `annotations`
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -35,27 +36,26 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
+from sigadapt.providers.result_blocks import chat_block, chat_text
+from sigadapt.providers.stream_parts import fold
+from sigadapt.providers.wire.ends import (
     MALFORMED_CALLS,
-    Described,
+    details_in,
+    finish_word,
+    mark_last_cut_off,
+    with_reported_call,
+)
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
     content_parts,
-    details_in,
-    finish_word,
     is_text,
     joined,
     json_text,
-    mark_last_cut_off,
-    more_than,
     objects,
-    ran_itself,
-    state,
     text_of,
-    with_reported_call,
 )
-from sigadapt.providers.result_blocks import chat_block, chat_text
-from sigadapt.providers.stream_parts import fold
 from sigadapt.providers.writing import name_of, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, spelled
 

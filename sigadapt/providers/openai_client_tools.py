@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigadapt.providers.provider import RawCall, Result
-from sigadapt.providers.reading import an_object, is_text, kind_of, objects
+from sigadapt.providers.wire.values import an_object, is_text, kind_of, objects
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 

@@ -41,25 +41,20 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.reading import (
-    Described,
+from sigadapt.providers.result_blocks import data_uri, file_name, text_in
+from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
-    details_in,
-    ends_in,
-    finish_word,
     in_paragraphs,
     joined,
     json_text,
     kind_of,
-    mark_last_cut_off,
-    more_than,
     objects,
-    state,
     text_of,
 )
-from sigadapt.providers.result_blocks import data_uri, file_name, text_in
-from sigadapt.providers.stream_parts import Blocks
 from sigadapt.providers.writing import (
     blocks_with_calls,
     name_of,
@@ -355,6 +350,16 @@ class OpenAIResponses(Provider):
         """Yield names of the items and fields that only OpenAI takes."""
         yield from filter(None, (_described(item).more for item in state["blocks"]))
         yield from state.get("lost", ())
+
+    # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
+    # https://developers.openai.com/api/docs/guides/tools-tool-search
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return that OpenAI's own models take tools that are added; no item takes any away."""
+        return frozenset(("added",)) if model.startswith("openai/") else frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return an item that adds tools."""
+        return {"type": "additional_tools", "role": "developer", "tools": added}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tools

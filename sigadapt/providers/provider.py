@@ -18,8 +18,8 @@ Every `read` follows these rules:
     candidate stopped by a length limit, a filter, a refusal or an error, and those of each call that a stream
     did not finish.
  d. A text or a call in another shape than the documented one is read, or becomes a bad call with its text
-    (`reading.content_parts`, `reading.calls_of`). Any other value of an unexpected type is skipped, and stays
-    in `Choice.raw` (nothing silent).
+    (`wire/values.py`). Any other value of an unexpected type is skipped, and stays in `Choice.raw` (nothing
+    silent).
 
 Request -> wire: a turn that goes back with its calls, and the results of these, are written by the provider
 itself (`turn`, `results`), as rows of the body, in the order and with the blocks in which they came (the same
@@ -27,7 +27,7 @@ conversation). lm15 or LiteLLM writes the rest from the canonical Request. A `Ro
 or cannot know.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -53,12 +53,14 @@ class Reading(NamedTuple):
         finish: why the answer ended. A canonical word where there is one (`stop`, `tool_calls`, `length`,
             `content_filter`, `refusal`, `pause`), else the provider's own word; `error` if an error ended the
             answer; None if the answer does not say, for example after a broken stream.
-        state: what the provider wants back on the next turn, in the form that `reading.py` describes; None
-            for nothing.
+        state: what the provider wants back on the next turn, as `wire/turn_state.py` describes; None for
+            nothing.
         finish_message: what the provider says about the end, such as the category of a refusal; None if it
             says nothing.
         commentary: what the model said beside the answer, where the provider marks that; else None.
         error: the error that ended the answer, as the provider sent it; None if none did.
+        offered: the tools that the answer was asked with (`adapters/calling/late_tools.py`); None if a change
+            of them cannot be told.
     """
 
     text: str | None
@@ -69,6 +71,7 @@ class Reading(NamedTuple):
     finish_message: str | None = None
     commentary: str | None = None
     error: Any = None
+    offered: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -85,7 +88,7 @@ class Malformed(NamedTuple):
 class JsonText(str):
     """Arguments as JSON text, in an assembled body of a wire whose whole bodies hold decoded values.
 
-    The type tells `reading.decoded` that the text is JSON and not a JSON string.
+    The type tells `decoded` that the text is JSON and not a JSON string.
     """
 
     __slots__ = ()
@@ -286,6 +289,9 @@ class Provider:
     arguments_as_objects = False
     """Whether calls hold their arguments decoded, so that the provider closes those that it cuts off."""
 
+    headers_of_late_tools: Mapping[str, str] = {}
+    """The headers that a request with a changed list of tools needs."""
+
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
 
@@ -364,6 +370,14 @@ class Provider:
     def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         return ()
+
+    def late_tools(self, model: str) -> frozenset[str]:
+        """Return which changes of the tools a model takes inside of a conversation: `added`, `removed`."""
+        return frozenset()
+
+    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+        """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""
+        raise NotImplementedError
 
     def tools(self, given: list[Json]) -> list[Json]:
         """Return canonical tools as the provider's own JSON."""

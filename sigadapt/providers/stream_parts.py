@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from sigadapt.providers.provider import CutOff
-from sigadapt.providers.reading import an_object, is_text, json_text
+from sigadapt.providers.wire.values import an_object, is_text, json_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 

@@ -1,17 +1,16 @@
-"""Render calls, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
+"""Render calls, results, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
 
-A `Rendered` is what is shown, without its form: a title, lines and a table of cells. `html` writes it for a
-notebook, and `rich` makes it a renderable of rich, which is imported only then. No text has a fixed colour on
-the page's own background, so that it can be read on light and dark.
+A `Rendered` is what a `Shown` object shows, without its form: a title, lines and a table of cells. `html`
+writes it for a notebook, and `rich` makes it a renderable of rich, which is imported only then. No text has a
+fixed colour on the page's own background, so that it can be read on light and dark.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from sigadapt.schemas.json_values import compact, cut, is_object, listed
+from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
-from sigadapt.signatures.tool_decl import ToolDecl
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,6 +19,7 @@ Mark: TypeAlias = Literal["", "good", "bad", "dim", "id"]
 
 _MOST_ROWS = 100
 _MOST_PARAMETERS = 12
+_FLAGS = ("strict", "long_running", "requires_confirmation")
 
 
 class Cell(NamedTuple):
@@ -65,7 +65,88 @@ class Rendered(NamedTuple):
         return _rich(self)
 
 
+class Shown:
+    """An object that a notebook and a terminal show as a table."""
+
+    __slots__ = ()
+
+    def _rendered(self) -> Rendered:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> "RenderableType":
+        return self._rendered().rich()
+
+
 # ---- what is shown ----
+
+
+def rendered_call(call: Any) -> Rendered:
+    """Return what is shown of one call, good or bad."""
+    kind = type(call).__name__
+    return Rendered(
+        f"{kind}: {call.name}", ("", "tool", "arguments"), [_call_row(call, "ok")], bad="code" in vars(call)
+    )
+
+
+def rendered_results(pairs: Sequence[tuple[Any, str]], title: str = "") -> Rendered:
+    """Return what is shown of results, each with its value as text: one row for each."""
+    failed = sum(result.is_error for result, _ in pairs)
+    count = f"ToolResults: {_counted(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
+    rows = [
+        [
+            Cell("failed", "bad") if result.is_error else Cell("ok", "good"),
+            [Cell(cut(result.name), code=True), Cell(result.call_id, "id")],
+            Cell(cut(text), code=True),
+        ]
+        for result, text in pairs[:_MOST_ROWS]
+    ]
+    return Rendered(title or count, ("", "tool", "result"), _bounded(rows, pairs))
+
+
+def rendered_decl(decl: Any) -> Rendered:
+    """Return what is shown of a ToolDecl: one row for each parameter."""
+    known = decl.parameters.get("properties")
+    parameters = known if is_object(known) else {}
+    rows = [
+        [
+            Cell(cut(f"{name}{_mark(decl, name)}"), code=True),
+            Cell(cut(_type(schema)), code=True),
+            Cell(_about(schema)),
+        ]
+        for name, schema in [*parameters.items()][:_MOST_ROWS]
+    ]
+    flags = [name for name in _FLAGS if getattr(decl, name)]
+    lines = [("description", decl.description.strip()), ("marked", ", ".join(flags))]
+    title = f"ToolDecl: {decl.name}, {decl.size:,} bytes"
+    heads = ("parameter", "type", "description")
+    return Rendered(title, heads, _bounded(rows, [*parameters]), [(k, text) for k, text in lines if text])
+
+
+def rendered_toolset(toolset: Any) -> Rendered:
+    """Return what is shown of a Toolset, which is not asked for its tools."""
+    names = [getattr(step, "__name__", None) or _step_name(step) for step in toolset.transforms]
+    sources = toolset.source if is_array(toolset.source) else [toolset.source]
+    lines = [
+        ("source", listed(map(_source_name, sources), _MOST_PARAMETERS, ", ")),
+        ("then", ", ".join(names)),
+    ]
+    return Rendered(f"Toolset: {toolset.name}", lines=[(k, text) for k, text in lines if text])
+
+
+def _source_name(source: Any) -> str:
+    return str(getattr(source, "__name__", None) or getattr(source, "name", None) or type(source).__name__)
+
+
+def _step_name(step: Any) -> str:
+    return str(getattr(getattr(step, "func", step), "__name__", "a function")).lstrip("_")
+
+
+def _about(schema: Any) -> str:
+    about = schema.get("description") if is_object(schema) else None
+    return cut(str(about)) if about else ""
 
 
 def rendered_calls(calls: Any, title: str = "", good: str = "ok") -> Rendered:
@@ -119,25 +200,29 @@ def _call_row(call: Any, good: str) -> list[Cell | Sequence[Cell]]:
 
 
 def _decl_row(entry: Any) -> list[Cell | Sequence[Cell]]:
-    if not isinstance(entry, ToolDecl):
+    if hasattr(entry, "kind"):  # a tool that the provider runs
         size = len(compact(entry.to_openai()).encode())
         own = Cell("run by the provider", "dim")
         return [Cell(str(entry.kind), code=True), own, Cell(""), Cell(f"{size:,}")]
-    flags = [name for name in ("strict", "long_running", "requires_confirmation") if getattr(entry, name)]
+    flags = [name for name in _FLAGS if getattr(entry, name)]
     marks = [Cell(f"({', '.join(flags)})", "dim")] if flags else []
     about = Cell(cut(entry.description.strip().partition("\n")[0]) if entry.description.strip() else "")
     parameters = Cell(_parameters(entry), code=True)
     return [Cell(cut(entry.name), code=True), [about, *marks], parameters, Cell(f"{entry.size:,}")]
 
 
-def _parameters(decl: ToolDecl) -> str:
+def _parameters(decl: Any) -> str:
     known = decl.parameters.get("properties")
     if not is_object(known) or not known:
         return "none"
-    wanted = decl.parameters.get("required")
-    required = cast("list[Any]", wanted) if isinstance(wanted, list) else []
-    names = [f"{name}{'' if name in required else '?'}: {_type(part)}" for name, part in known.items()]
+    names = [f"{name}{_mark(decl, name)}: {_type(part)}" for name, part in known.items()]
     return listed(names, _MOST_PARAMETERS, ", ")
+
+
+def _mark(decl: Any, name: str) -> str:
+    """Return `?` for a parameter that may be left out."""
+    required = decl.parameters.get("required")
+    return "" if is_array(required) and name in required else "?"
 
 
 def _type(schema: Any) -> str:

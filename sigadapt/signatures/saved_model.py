@@ -7,7 +7,7 @@ import pydantic
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, without_halves
 
-_UNLESS_EMPTY = frozenset({"altered", "repeats"})
+_UNLESS_EMPTY = frozenset({"altered", "repeats", "offered"})
 
 
 class OwnErrors(pydantic.BaseModel):

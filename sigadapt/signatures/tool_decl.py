@@ -28,6 +28,7 @@ from sigadapt.schemas.checking import (
     misfitting,
 )
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_decl
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
@@ -78,7 +79,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class ToolDecl(Runnable):
+class ToolDecl(Shown, Runnable):
     """The declaration of one tool.
 
     Where DSPy takes a function, such as in `dspy.ReActV2(tools=[...])`, a declaration stands for its own.
@@ -207,6 +208,9 @@ class ToolDecl(Runnable):
             raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
         derived = raw[0].derived and "returns" not in given
         return declare(raw[0]._replace(**given, derived=derived))
+
+    def _rendered(self) -> Rendered:
+        return rendered_decl(self)
 
     def to_openai(self) -> Json:
         """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.

@@ -21,6 +21,7 @@ from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_object, listed
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_decls
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
@@ -28,8 +29,6 @@ from sigadapt.signatures.tool_decl import Text, ToolDecl, declared, declared_bef
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
-
-    from sigadapt.signatures.rendering import Rendered
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
@@ -105,7 +104,7 @@ class CanonicalTools(list[Json]):
         return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
-class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
+class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -315,16 +314,8 @@ class ToolDecls(Type, SeveralTools, metaclass=_TakesSources):
 
     __str__ = __repr__
 
-    def _rendered(self) -> "Rendered":
-        from sigadapt.signatures.rendering import rendered_decls  # noqa: PLC0415  (only where somebody looks)
-
+    def _rendered(self) -> Rendered:
         return rendered_decls(self)
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html()
-
-    def __rich__(self) -> Any:
-        return self._rendered().rich()
 
     @classmethod
     def __get_pydantic_core_schema__(

@@ -20,6 +20,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_toolset
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.sources.runnable import SeveralTools
 from sigadapt.signatures.tool_decl import ToolDecl, altered, by_value
@@ -69,7 +70,7 @@ Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Await
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(SeveralTools):
+class Toolset(Shown, SeveralTools):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -288,6 +289,9 @@ class Toolset(SeveralTools):
                 code="not_picklable",
                 fix="Make live sessions where the toolset is loaded.",
             ) from error
+
+    def _rendered(self) -> Rendered:
+        return rendered_toolset(self)
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"

@@ -136,6 +136,7 @@ def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[
     assert "nowhere" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
@@ -187,6 +188,7 @@ def test_the_result_of_list_tools_is_checked(capsys: Any):
     assert [finding["why"] for finding in document["findings"]] == ["it has no description"]
 
 
+@pytest.mark.slow
 def test_the_tools_of_an_mcp_server_are_checked(tmp_path: Path, capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
     (tmp_path / "server.py").write_text(SERVER, "utf-8")

@@ -64,6 +64,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.strip() == f"sigadapt {__version__}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
     [("sigadapt ", "replay"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
@@ -111,6 +112,7 @@ def test_the_page_names_the_members_of_each_document(verb: str, answer: Path, ca
     assert [key for key in document if f"`{key}`" not in page] == []
 
 
+@pytest.mark.slow
 def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
     """command-line: Pipes and NO_COLOR get plain text."""
     words = ("read", str(answer), "--tools", TOOLS)

@@ -82,6 +82,7 @@ def test_a_real_model_takes_the_embedded_providers_place(
     assert "answer  Forty-two." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 @pytest.mark.parametrize(
     ("model", "key"),

@@ -323,6 +323,7 @@ def test_what_cannot_be_shown_is_one_sentence(
     assert captured.out == ""
 
 
+@pytest.mark.slow
 def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
     """command-line: A module of the working directory is found."""
     (tmp_path / "mine.py").write_text(

@@ -346,6 +346,7 @@ def leaves(path: str, value: Any) -> list[Json]:
     return [{"jsonPath": path, key: "NULL_VALUE" if value is None else value}]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), trees, min_size=1))
 def test_any_arguments_come_back_from_their_leaves(args: Json) -> None:
     """response-choice: Arguments come out as they were sent"""

@@ -102,6 +102,7 @@ def test_a_whole_object_is_good_even_at_the_limit() -> None:
     assert parse_arguments('{"city":"Paris"}', cut_off=True) == {"city": "Paris"}
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), json_values))
 def test_any_object_round_trips(value: dict[str, Any]) -> None:
     for text in (compact(value), json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):

@@ -44,6 +44,7 @@ def test_bad_arguments(value: Any, code: str, path: str | None) -> None:
     assert len(flaw.message) < 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 200, 201, 1_000, 100_000])
 @pytest.mark.parametrize("leaf", [{}, [], 0, "é", {"b": 1}], ids=["object", "array", "0", "text", "member"])
 def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:

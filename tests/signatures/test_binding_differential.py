@@ -257,6 +257,7 @@ def by_bind(decls: ToolDecls, args: dict[str, Any]) -> dict[str, Any] | UnboundT
 SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(cases(fitting=True))
 def test_bind_gives_what_pydantic_gives_for_each_annotation(case: Case) -> None:

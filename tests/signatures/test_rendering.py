@@ -3,6 +3,7 @@
 import html
 import io
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -50,6 +51,35 @@ def chat(*calls: tuple[str, str], text: str | None = None, finish: str = "tool_c
     ]
     message = {"role": "assistant", "content": text, "tool_calls": made}
     return {"choices": [{"finish_reason": finish, "message": message}]}
+
+
+def shown(thing: Any) -> str:
+    """What a terminal shows, the spaces between words and cells as one."""
+    printed = io.StringIO()
+    Console(width=100, file=printed).print(thing)
+    assert thing._repr_html_().startswith('<div class="sigadapt">')
+    return re.sub(r"[\s─]+", " ", printed.getvalue()).strip()
+
+
+def test_single_calls_results_tools_and_changes_render() -> None:
+    """rendering: Single calls, results, tools and changes render."""
+    calls = calls_of(("get_weather", '{"city":"Paris"}'), ("get_weather", '{"city":42}'))
+    results = sigadapt.ToolResults.of(calls, [LookupError("no such city")])
+    assert "ToolCall: get_weather" in shown(calls[0])
+    assert "schema_mismatch get_weather" in shown(calls.invalid[0])
+    assert "ToolResults: 2 results, 2 failed" in shown(results)
+    assert "failed get_weather no such city" in shown(results)
+    weather = shown(ToolDecls(TOOLS)["get_weather"])
+    assert "description Weather forecast for a city." in weather
+    assert "city string days? integer" in weather
+
+    def unasked(context: sigadapt.RequestContext) -> Any:
+        raise AssertionError(context)
+
+    toolset = sigadapt.Toolset("weather", unasked).prefixed("w_")
+    assert shown(toolset) == "Toolset: weather source unasked then prefixed"
+    change = sigadapt.Change("/tools/0", "dropped", "nobody has it")
+    assert shown(change) == "Change: dropped where /tools/0 why nobody has it"
 
 
 def calls_of(*calls: tuple[str, str], **more: Any) -> ToolCalls:

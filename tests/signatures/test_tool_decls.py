@@ -377,6 +377,7 @@ declarations = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(declarations, max_size=3, unique_by=lambda decl: decl.name))
 def test_any_declarations_survive_json(tools: list[ToolDecl]):
     """tool-declarations: Declarations survive JSON."""

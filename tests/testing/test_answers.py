@@ -24,6 +24,7 @@ def test_no_text_has_no_pieces():
     assert list(Answer().pieces(None)) == []
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_VALUES))
 def test_arguments_read_the_same_as_text_and_as_object(arguments: dict[str, object]):
     call = Call("f", arguments)

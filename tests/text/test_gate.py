@@ -116,7 +116,7 @@ def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
     """streaming: Held text that is no call is shown."""
     text = 'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.'
     heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
-    assert final.calls is None
+    assert not final.calls
     assert "".join(heard["answer"]).strip() == final.answer == text
 
 
@@ -202,6 +202,7 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
     assert retracted < len(rows) / 50
 
 
+@pytest.mark.slow
 def test_the_work_is_a_multiple_of_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """streaming: Held text that is no call is shown."""
     read = 0

@@ -15,7 +15,7 @@ from sigadapt.adapters.response.choice import Answer, choice_of
 from sigadapt.adapters.response.provider_errors import error_message, error_without_answer, is_rate_limit
 from sigadapt.errors import UnusableAnswer
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.reading import an_object
+from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json
 
 

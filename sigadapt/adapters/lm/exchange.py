@@ -38,7 +38,7 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.providers import PROVIDERS, provider_of
 from sigadapt.providers.provider import Provider, Route
-from sigadapt.providers.reading import an_object
+from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, is_object
 
 
@@ -131,7 +131,12 @@ class _Wrapped:
         return with_methods(provider, self._methods)
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
-        return emit(payload=payload if self._native is None else self._native.spliced(payload), **rest)
+        if self._native is None:
+            return emit(payload=payload, **rest)
+        headers = dict(rest.pop("headers", None) or {})
+        for name, value in self._native.headers.items():
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+        return emit(payload=self._native.spliced(payload), headers=headers, **rest)
 
     def _parse(self, parse: Callable[[Any, Any], lm15.Response], request: Any, http: Any) -> lm15.Response:
         def of_body(body: Json) -> lm15.Response:

@@ -8,7 +8,7 @@ get lm15's parts.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +19,7 @@ from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
-from sigadapt.providers.reading import objects
+from sigadapt.providers.wire.values import objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
@@ -35,12 +35,14 @@ class NativeRows(NamedTuple):
         rows: for each message of the request its rows; None for one that lm15 writes.
         beside: fields of the body that the rows need, unless lm15 wrote them.
         fields: fields of the body that replace lm15's.
+        headers: headers that the rows need.
     """
 
     provider: Provider
     rows: tuple[list[Json] | None, ...] = ()
     beside: Json | None = None
     fields: Json | None = None
+    headers: Mapping[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.fields) or any(rows is not None for rows in self.rows)
@@ -77,8 +79,13 @@ class NativeRows(NamedTuple):
                 yield from (self.provider.row_for(row, last) for last in rows[-1:])
 
 
-def native_rows(groups: list[list[Json]], route: Route, fields: Json | None) -> NativeRows:
-    """Return the native rows of a request, whose messages are given in groups as lm15 has them."""
+def native_rows(
+    groups: list[list[Json]], route: Route, fields: Json | None, tools: Iterable[Json] | None = ()
+) -> NativeRows:
+    """Return the native rows of a request, whose messages are given in groups as lm15 has them.
+
+    `tools` are all tools of a conversation that changes them.
+    """
     wire = provider_of(route.dialect)
     if route.client == "engine" or wire is None:
         return NativeRows(CHAT)
@@ -86,6 +93,7 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json | None) -> 
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
     beside: Json = {}
+    by_name = {name_of_tool(tool): tool for tool in tools or ()}
     for group in groups:
         message = group[0]
         if message["role"] == "tool":
@@ -93,9 +101,19 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json | None) -> 
         elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
             turn, beside = _turn(provider, message, route)
             rows.append(_sendable(turn))
+        elif "late" in message:
+            added = [by_name[each["name"]] for each in message["late"]["added"]]
+            removed = [each["name"] for each in message["late"]["removed"]]
+            rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
         else:
             rows.append(None)
-    return NativeRows(provider, tuple(rows) if any(rows) else (), beside, fields)
+    native = NativeRows(provider, tuple(rows) if any(rows) else (), beside, fields)
+    return native._replace(headers=provider.headers_of_late_tools) if by_name else native
+
+
+def name_of_tool(tool: Json) -> Any:
+    """Return the name of a tool of a canonical Request."""
+    return (tool.get("function") or tool.get("custom") or tool).get("name")
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:

@@ -5,14 +5,14 @@ turns of the model and the results of their calls leave as native rows (`native_
 lm15's types are for DSPy's history and cache, and for an engine that the user made.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
+from sigadapt.adapters.lm.native_rows import NativeRows, name_of_tool, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
@@ -32,14 +32,15 @@ class Lm15Request(NamedTuple):
     native: NativeRows
 
 
-def to_lm15(request: Request, route: Route) -> Lm15Request:
+def to_lm15(request: Request, route: Route, settings: Mapping[str, Json] | None = None) -> Lm15Request:
     """Return the canonical Request in lm15's types, and its turns and results as native rows.
 
     Raises:
         InvalidOption: for a generation setting that lm15 has no place for.
     """
     system, messages = _split_system(request["messages"])
-    tools = _tools(request.get("tools") or (), route)
+    changes: list[Json] = [row["late"] for row in messages if "late" in row]
+    tools = _tools(_without_late(request.get("tools") or (), changes), route)
     alone, config = _config(request, route)
     groups = list(_groups(messages))
     typed = lm15.Request(
@@ -49,11 +50,17 @@ def to_lm15(request: Request, route: Route) -> Lm15Request:
         tools=tools.typed,
         config=_with(config, {} if tools.native is None else {"tools": tools.native}),
     )
-    provider = None if route.as_chat else provider_of(route.dialect)
     chosen = _choice_fields(request, route) or {}
-    needed = provider.settings_for(dict(request)) if provider and request.get("tools") else {}
-    fields = {**chosen, **{key: {**chosen.get(key, {}), **needed[key]} for key in needed}}
-    return Lm15Request(typed, native_rows(groups, route, {**fields, **alone} or None))
+    needed = {key: {**chosen.get(key, {}), **setting} for key, setting in (settings or {}).items()}
+    fields = {**chosen, **needed, **alone}
+    native = native_rows(groups, route, fields or None, request.get("tools") if changes else ())
+    return Lm15Request(typed, native)
+
+
+def _without_late(tools: Sequence[Json], changes: Sequence[Json]) -> Sequence[Json]:
+    """Return the tools of the conversation's beginning; rows of it add the others."""
+    root = {each["name"] for each in changes[0]["root"]} if changes else set[str]()
+    return [tool for tool in tools if name_of_tool(tool) in root] if changes else tools
 
 
 def _with(config: lm15.Config, native: dict[str, Any]) -> lm15.Config:
@@ -86,6 +93,8 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
         return lm15.Message(role="assistant", parts=parts or (lm15.TextPart(text=""),))
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
+    if "late" in row:
+        return lm15.Message(role="developer", parts=(lm15.TextPart(text=row["content"]),))
     # lm15's own reader takes content blocks (images, files, ...) and later system messages.
     return lm15.request_from_openai_chat(
         {"model": "any", "messages": [{"role": "user", "content": ""}, row]}

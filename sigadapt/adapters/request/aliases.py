@@ -164,6 +164,8 @@ def _with_ids(row: dict[str, Any], sent: list[str]) -> dict[str, Any]:
 def _renamed_message(row: dict[str, Any], name: Any) -> dict[str, Any]:
     if row["role"] == "tool":
         return name(row)
+    if "late" in row:
+        return {**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}}
     if not row.get("tool_calls"):
         return row
     return {**row, "tool_calls": [_renamed_part(call, name) for call in row["tool_calls"]]}

@@ -17,6 +17,7 @@ A Request that was made fit for its route may have these as well:
     blocks     on a tool message: the provider's blocks inside the result; None for text alone
     after      on a tool message: the provider's blocks that follow the results of the turn
     stand_in   on an assistant message: the fields of its first call that stand in for missing state
+    late       on a system message: which tools are added and removed there (`calling/late_tools.py`)
 
 The folder `lm/` turns a Request into the provider's own format.
 """

@@ -5,7 +5,7 @@ A `Route` (`providers/provider.py`) says what does not reach the provider. Such 
 the record, and the language model's history entry keeps it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
@@ -20,8 +20,9 @@ from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import ANY, SIGNED_ID, Route
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
@@ -40,6 +41,15 @@ class Change(NamedTuple):
     what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
 
+    def _rendered(self) -> Rendered:
+        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
+
 
 class Lowered(NamedTuple):
     """A Request made fit for a route.
@@ -48,11 +58,13 @@ class Lowered(NamedTuple):
         request: the changed Request.
         names: the aliases of its tools, by declared name.
         changes: what was changed.
+        settings: the fields of the body that its tools need together.
     """
 
     request: Request
     names: dict[str, str]
     changes: tuple[Change, ...]
+    settings: Mapping[str, Json] | None = None
 
 
 def lowered(request: Request, route: Route) -> Lowered:
@@ -101,7 +113,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:
         changes.append(Change("", "lowered", caveat))
-    return Lowered(request, table, tuple(changes))
+    return Lowered(request, table, tuple(changes), needed)
 
 
 _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})

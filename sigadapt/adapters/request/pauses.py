@@ -9,7 +9,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.messages import assistant_message
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Reading, Route
-from sigadapt.providers.reading import in_paragraphs, joined
+from sigadapt.providers.wire.values import in_paragraphs, joined
 from sigadapt.signatures.calls import Turn
 
 

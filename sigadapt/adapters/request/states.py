@@ -7,7 +7,7 @@ from typing import Any, cast
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers.provider import Route
-from sigadapt.providers.reading import MOST_VALUES
+from sigadapt.providers.wire.turn_state import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
 from sigadapt.signatures.calls import Turn
 
@@ -19,7 +19,7 @@ def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def refuse_unreadable_states(request: Request, route: Route) -> None:
-    """Raise InvalidHistory `unreadable_state`, unless every state has the form in `reading.py`."""
+    """Raise InvalidHistory `unreadable_state`, unless every state has the form in `wire/turn_state.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
         fault = None if state is None else _fault(state, route)

@@ -16,7 +16,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, until_error
 from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
@@ -25,17 +25,15 @@ from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, named
+from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.reading import ran_itself
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
-
-if TYPE_CHECKING:
-    from sigadapt.signatures.rendering import Rendered
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Shown):
     """One candidate of a model's answer. `raw` does not count when two choices are compared.
 
     Args:
@@ -62,22 +60,17 @@ class Choice:
     finish_message: str | None = None
     commentary: str | None = None
 
-    def rendered(self, error: Exception | None = None) -> "Rendered":
+    def rendered(self, error: Exception | None = None) -> Rendered:
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
 
         Example:
             >>> Choice("Sunny.").rendered().title
             'Choice: no calls'
         """
-        from sigadapt.signatures.rendering import rendered_answer  # noqa: PLC0415  (only where somebody looks)
-
         return rendered_answer(self, error)
 
-    def _repr_html_(self) -> str:
-        return self.rendered().html()
-
-    def __rich__(self) -> Any:
-        return self.rendered().rich()
+    def _rendered(self) -> Rendered:
+        return rendered_answer(self)
 
 
 _new = object.__new__

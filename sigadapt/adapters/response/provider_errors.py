@@ -9,7 +9,7 @@ from typing import Any
 
 from sigadapt.providers import PROVIDERS
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.reading import an_object, is_text
+from sigadapt.providers.wire.values import an_object, is_text
 from sigadapt.schemas.json_values import Json, cut, spelled
 
 # OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api-reference/errors

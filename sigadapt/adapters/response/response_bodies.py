@@ -7,7 +7,7 @@ import pydantic
 
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import JsonText
-from sigadapt.providers.reading import joined
+from sigadapt.providers.wire.values import joined
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 

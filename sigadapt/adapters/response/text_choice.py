@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import CutOff, RawCall, Reading
-from sigadapt.providers.reading import joined
+from sigadapt.providers.wire.values import joined
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls

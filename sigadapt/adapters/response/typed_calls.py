@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.providers.provider import FreeText, Malformed, Reading
-from sigadapt.providers.reading import in_paragraphs
+from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
@@ -42,7 +42,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 C = TypeVar("C", ToolCall, InvalidToolCall)
 M = TypeVar("M", bound=pydantic.BaseModel)
 _ONLY_TEXTS = {str}
-_NO_PARTS = None, None, None, None
+_NO_PARTS = None, None, None, None, None
 _put = object.__setattr__
 
 
@@ -75,7 +75,7 @@ def typed_calls(
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
         ids, renumbered = unique_ids(ids, taken(), answered)
-    parts = reading.text, reading.reasoning, reading.state, reading.commentary
+    parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, sent) in enumerate(reading.calls):
@@ -114,7 +114,7 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    return trusted(Turn, values)
+    return trusted(Turn, {**values, "offered": reading.offered})
 
 
 def trusted(cls: type[M], values: dict[str, Any]) -> M:

@@ -2,10 +2,11 @@
 
 from sigadapt.errors import CallCode
 from sigadapt.schemas.json_values import cut
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_call
 from sigadapt.signatures.saved_model import Saved
 
 
-class InvalidToolCall(Saved):
+class InvalidToolCall(Shown, Saved):
     """One call that the model made and that cannot be used, kept exactly as sent (nothing silent).
 
     Args:
@@ -36,3 +37,6 @@ class InvalidToolCall(Saved):
         return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
 
     __repr__ = __str__
+
+    def _rendered(self) -> Rendered:
+        return rendered_call(self)

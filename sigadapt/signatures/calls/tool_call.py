@@ -14,6 +14,7 @@ from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
@@ -23,7 +24,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 
 
-class ToolCall(OwnErrors, dspy.ToolCalls.ToolCall):
+class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
 
     Args:
@@ -51,6 +52,9 @@ class ToolCall(OwnErrors, dspy.ToolCalls.ToolCall):
     index: int = 0
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
+
+    def _rendered(self) -> Rendered:
+        return rendered_call(self)
 
     @property
     def is_custom(self) -> bool:
@@ -81,7 +85,7 @@ class ToolCall(OwnErrors, dspy.ToolCalls.ToolCall):
                 than arguments that fit it.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> from pathlib import Path
             >>> def read(path: Path) -> str: ...
             >>> call = ToolCall(id="call_1", name="read", args={"path": "notes.txt"})
@@ -150,7 +154,7 @@ class ToolCall(OwnErrors, dspy.ToolCalls.ToolCall):
                 sent it.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> [request] = calls.awaiting_confirmation(decls)
@@ -178,7 +182,7 @@ class ToolCall(OwnErrors, dspy.ToolCalls.ToolCall):
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
 
         Example:
-            >>> from sigadapt import ToolDecls
+            >>> from sigadapt import ToolCalls, ToolDecls
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> result = calls.awaiting_confirmation(decls)[0].rejected("Too expensive.")

@@ -5,7 +5,7 @@ each with a code (nothing silent).
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dspy
 import pydantic
@@ -18,15 +18,13 @@ from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import Confirmation, confirmation_for, shown_arguments
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
 
-if TYPE_CHECKING:
-    from sigadapt.signatures.rendering import Rendered
 
-
-class ToolCalls(OwnErrors, dspy.ToolCalls):
+class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
 
     Args:
@@ -130,16 +128,8 @@ class ToolCalls(OwnErrors, dspy.ToolCalls):
     def __repr__(self) -> str:
         return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
 
-    def _rendered(self) -> "Rendered":
-        from sigadapt.signatures.rendering import rendered_calls  # noqa: PLC0415  (only where somebody looks)
-
+    def _rendered(self) -> Rendered:
         return rendered_calls(self)
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html()
-
-    def __rich__(self) -> Any:
-        return self._rendered().rich()
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""

@@ -39,12 +39,14 @@ class Turn(Saved):
         reasoning: the thinking that the provider showed.
         state: opaque provider data to replay on the next turn, as JSON values.
         repeats: calls of the turn that were accepted before and dropped.
+        offered: the tools that the turn was asked with, as JSON or its hash, if a change of them can be told.
     """
 
     text: str | None = None
     reasoning: str | None = None
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
+    offered: str | None = None
 
     @pydantic.field_validator("state", mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from typing_extensions import Self
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
 from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
@@ -40,7 +41,7 @@ class Round(OwnErrors):
         return self
 
 
-class ToolResults(OwnErrors):
+class ToolResults(Shown, OwnErrors):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
 
     `ToolResults()` is of no turn yet: a loop can begin with it, and add to it.
@@ -90,6 +91,9 @@ class ToolResults(OwnErrors):
         given = results_by_id(turn, values, errors)
         results = tuple(given.get(call.id) or _complained(call) for call in turn.in_order())
         return cls(rounds=(Round(calls=turn, results=results),))
+
+    def _rendered(self) -> Rendered:
+        return rendered_results([(result, text_of_result(result)) for result in self])
 
     def __iter__(self) -> Any:
         return (result for round_ in self.rounds for result in round_.results)

@@ -367,6 +367,7 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(level)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 @pytest.mark.parametrize("form", JSON_FORMS)
 def test_a_loop_gets_a_bad_call_as_it_does_natively(form: str) -> None:

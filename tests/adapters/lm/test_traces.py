@@ -154,6 +154,7 @@ def test_connection_settings_stay_out_of_spans(spans: InMemorySpanExporter):
     assert "api_key" not in str(model)
 
 
+@pytest.mark.slow
 def test_mlflow_shows_no_less_than_under_dspys_adapter():
     """adapter-plug-in: MLflow shows messages, tools, calls, results, codes and changes.
 

@@ -136,6 +136,7 @@ def dumped(events: list[dict[str, Any]]) -> str:
     return dspy.History(messages=events).model_dump_json()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
 def test_any_conversation_survives_json(events: list[dict[str, Any]]):

@@ -175,6 +175,7 @@ def heard(column: str) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["openai", "responses", "anthropic", "gemini", "anthropic-litellm"])
 def test_any_saved_turn_is_read_or_refused(column: str):
     """conversations: A saved turn is read, or refused with the reason."""

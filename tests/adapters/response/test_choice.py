@@ -582,6 +582,7 @@ def check_any(read: Callable[[Any], list[Choice]], thing: Any) -> None:
         assert all(isinstance(call.name, str) and call.name and isinstance(call.args, dict) for call in calls)
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(mutants(BODIES))
 def test_any_json_in_any_field_of_a_body(body: Any) -> None:

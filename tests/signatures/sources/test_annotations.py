@@ -209,6 +209,7 @@ def among(types: dict[str, Any], excused: list[Any]) -> bool:
     return any(annotation in excused for annotation in types.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(calls())
 def test_the_schema_and_pydantic_agree(call: Call):

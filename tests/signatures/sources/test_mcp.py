@@ -74,6 +74,7 @@ def test_nothing_else_is_read(value: object):
     assert not mcp_source.accepts(value)
 
 
+@pytest.mark.slow
 def test_reading_other_sources_imports_no_optional_library():
     code = (
         "import sys\n"

@@ -22,8 +22,9 @@ from sigadapt.adapters.response.stream_events import BODY, events_of
 from sigadapt.dspy_boundary.internals import ChatStream, plain
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
+from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import CutOff, Provider
-from sigadapt.providers.reading import an_object, objects, ran_itself
+from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import EngineChunk
-from sigadapt.providers.reading import an_object, objects
 from sigadapt.providers.stream_parts import fold
+from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.json_values import Json
 
 

@@ -27,7 +27,7 @@ from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of, se
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.reading import an_object, objects
+from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.json_values import Json
 
 _Parse = Callable[[Any, Any], Iterator[Any]]

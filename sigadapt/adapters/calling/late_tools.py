@@ -1,0 +1,135 @@
+"""Tools that a conversation adds or takes away: declared where they change, so that the prompt's cache stays.
+
+The tools are the first part of the prompt that a provider caches, so a changed list makes all of it new. Some
+providers take a change as a row of the conversation instead. A turn remembers the tools that it was asked
+with (`Turn.offered`): as JSON, or by the hash of the JSON that an earlier turn has. If the tools are others
+now, the request keeps those of the conversation's beginning, and a row with the key `late` stands wherever
+they changed: before the turn that was first asked with the new ones, or at the end.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.lowering import Change
+from sigadapt.errors import SigadaptError
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import Route
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls
+
+_ANEW = "the tools changed in this conversation; they are sent anew, and the provider's cache begins anew"
+
+
+def offered_tools(request: Request, route: Route) -> str | None:
+    """Return what a turn remembers of the tools that it was asked with; None if its provider wants a list."""
+    tools = request.get("tools")
+    if not tools or not _changes_taken(request, route):
+        return None
+    text, name = _identity(tools)
+    return name if name in dict(map(_identity_of, _remembered(request).values())) else text
+
+
+def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Change, ...]]:
+    """Return a request with the tools of the conversation's beginning, and rows where they changed."""
+    remembered, tools = _remembered(request), request.get("tools")
+    if not remembered or not tools:
+        return request, ()
+    now = _identity(tools)[1]
+    names = {place: _identity_of(offered)[0] for place, offered in remembered.items()}
+    if set(names.values()) == {now}:
+        return request, ()
+    lists = {name: _declared(text) for name, text in map(_identity_of, remembered.values()) if text}
+    rows = request["messages"]
+    end = len(rows) - (rows[-1]["role"] == "assistant")  # a paused turn stays the last one
+    steps = {**names, end: now}
+    placed = _placed({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
+    taken = _changes_taken(request, route)
+    if placed is None or not all(
+        _is_taken(row, rows[:place][-1:], taken) for place, row in placed[1].items()
+    ):
+        return request, (Change("/tools", "lowered", _ANEW),)
+    union, changes = placed
+    messages: list[dict[str, Any]] = []
+    for place, row in enumerate([*rows, None]):
+        messages += [changes[place]] if place in changes else []
+        messages += [row] if row is not None else []
+    why = f"the tools changed; the provider is told where, at {len(changes)} places, and its cache stays"
+    changed: Request = {**request, "messages": messages, "tools": union}
+    return changed, (Change("/tools", "lowered", why),)
+
+
+def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
+    """Return all tools of the lists and the rows that change them; None for what no row can say."""
+    first, *later = sorted(lists.items())
+    known, current, rows = _by_name(first[1]), _by_name(first[1]), dict[int, Json]()
+    if not known:
+        return None
+    root = [{"name": name} for name in known]
+    for place, tools in later:
+        wanted = _by_name(tools)
+        added = [name for name in wanted if name not in current]
+        removed = [name for name in current if name not in wanted]
+        if not wanted or any(known.setdefault(name, wanted[name]) != wanted[name] for name in wanted):
+            return None
+        if added or removed:
+            late = {"root": root, "added": _named(added), "removed": _named(removed)}
+            words = f"Tools from here on: {', '.join(wanted)}."
+            rows[place] = {"role": "system", "content": words, "late": late}
+        current = wanted
+    return list(known.values()), rows
+
+
+def _is_taken(row: Json, before: Sequence[Json], taken: frozenset[str]) -> bool:
+    """Return whether a provider takes a change, behind a question or behind results."""
+    kinds = {kind for kind in ("added", "removed") if row["late"][kind]}
+    return kinds <= taken and bool(before) and before[0]["role"] in ("user", "tool")
+
+
+def _changes_taken(request: Request, route: Route) -> frozenset[str]:
+    wire = provider_of(route.dialect) if route.client == "lm15" else None
+    return wire.late_tools(request["model"]) if wire is not None else frozenset()
+
+
+def _declared(text: str) -> list[Json]:
+    """Return the tools of a saved turn; none if they are no declarations: anybody may have written them."""
+    try:
+        return ToolDecls(orjson.loads(text)).to_openai()
+    except (ValueError, SigadaptError):
+        return []
+
+
+def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
+    """Return tools by their names; none if one of them has no name."""
+    named = {str(named_part(tool).get("name") or tool.get("name")): tool for tool in tools}
+    return named if "None" not in named and len(named) == len(tools) else {}
+
+
+def _named(names: Iterable[str]) -> list[Json]:
+    return [{"name": name} for name in names]
+
+
+def _remembered(request: Request) -> dict[int, str]:
+    turns = ((place, row.get("turn")) for place, row in enumerate(request["messages"]))
+    return {place: turn.offered for place, turn in turns if turn is not None and turn.offered}
+
+
+def _identity(tools: Sequence[Json]) -> tuple[str, str]:
+    """Return tools as JSON, and its hash."""
+    kept = tools.kept if type(tools) is CanonicalTools else {}
+    if "offered" not in kept:
+        text = compact(list(tools))
+        kept["offered"] = text, _hash(text)
+    return kept["offered"]
+
+
+def _identity_of(offered: str) -> tuple[str, str]:
+    """Return the hash of remembered tools, and their JSON, which is empty if only the hash is remembered."""
+    return (_hash(offered), offered) if offered.startswith("[") else (offered, "")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,79 @@
+"""States of a turn: what the provider wants back on the next turn (the same conversation).
+
+Claude signs its thinking blocks, Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their
+places, the provider refuses the next request or answers worse. The state of a turn is therefore the content
+that the provider sent, in order:
+
+    {"dialect": "anthropic", "blocks": [{"type": "thinking", ...}, {"type": "tool_use", ...}], "ids": ["c1"]}
+
+The block of a call lacks the arguments, because the call itself has them and a program may change it. `ids`
+are the ids of the calls, in order, as the conversation has them: servers send none, or one twice. A state may
+also have `fields`, what the body of the next request needs for this turn (Anthropic's `container`), `lost`,
+the names of what the turn held and no request can, and `endpoint`, the OpenAI-like server or gateway that it
+came from: the prefix of the model's name and the host of its address.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, fault_in
+
+MOST_VALUES = 100_000
+"""How many values a block of provider state may hold."""
+
+
+def more_than(block: Json, known: frozenset[str]) -> str:
+    """Return the names of the fields of a block that hold something and are not known; usually none.
+
+    Example:
+        >>> more_than({"type": "text", "text": "Hi.", "citations": [1], "note": None}, {"type", "text"})
+        'citations'
+    """
+    return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
+
+
+class Described(NamedTuple):
+    """A block of a turn, and what has to be known of it to keep it.
+
+    Args:
+        kind: `text`, `call`, or anything else.
+        more: the names of what it holds beyond text and call; empty if these say all of it.
+        block: the block, a call's without the arguments.
+        plain: the block without what `more` names; None if nothing is left.
+    """
+
+    kind: str
+    more: str
+    block: Json
+    plain: Json | None = None
+
+
+def state(dialect: str, described: Iterable[Described], fields: Json | None = None) -> Json | None:
+    """Return the state of a turn; None if text and calls suffice.
+
+    Example:
+        >>> call, text = Described("call", "", {"type": "tool_use"}), Described("text", "", {"text": "Hi."})
+        >>> state("anthropic", [text, call]) is None
+        True
+        >>> state("anthropic", [call, text])
+        {'dialect': 'anthropic', 'blocks': [{'type': 'tool_use'}, {'text': 'Hi.'}]}
+    """
+    # They suffice if no block holds more, and all text stands before the calls.
+    suffices, has_call = not fields, False
+    blocks: list[Json] = []
+    lost: list[str] = []
+    for kind, more, block, plain in described:
+        if more:
+            suffices = False
+            if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
+                lost.append(more)
+                block = plain  # noqa: PLW2901
+        elif has_call and kind == "text":
+            suffices = False
+        has_call = has_call or kind == "call"
+        if block is not None:
+            blocks.append(block)
+    if suffices:
+        return None
+    beside = {"fields": fields} if fields else {}
+    return {"dialect": dialect, "blocks": blocks, **beside, **({"lost": lost} if lost else {})}

@@ -1,0 +1,186 @@
+"""Values of a body: objects, texts and calls, also in forms that some servers send undocumented."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeGuard, cast
+
+from sigadapt.providers.provider import JsonText
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
+
+
+def objects(value: Any) -> list[Json]:
+    """Return the objects in a list. One object is a list of one; any other value is an empty list.
+
+    Example:
+        >>> objects([{"a": 1}, None, "x"]), objects({"a": 1}), objects(None)
+        ([{'a': 1}], [{'a': 1}], [])
+    """
+    if value.__class__ is list or is_array(value):  # the first part spares most lists a call
+        return [item for item in value if isinstance(item, dict)]
+    return [value] if is_object(value) else []
+
+
+def content_parts(content: Any) -> list[Json]:
+    """Return content as a list of parts: a text becomes a text part, one object a list of one.
+
+    Example:
+        >>> content_parts("It is sunny."), content_parts([{"type": "image"}, "A cat."])
+        ([{'type': 'text', 'text': 'It is sunny.'}], [{'type': 'image'}, {'type': 'text', 'text': 'A cat.'}])
+    """
+    # Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
+    given = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else part
+        for part in given
+        if isinstance(part, (str, dict)) and part != ""
+    ]
+
+
+def text_of(content: Any) -> str | None:
+    """Return the text of content that is documented as a text, but may come as parts; None for no text.
+
+    Example:
+        >>> text_of("It is sunny."), text_of(["It is ", {"text": "sunny."}]), text_of(None)
+        ('It is sunny.', 'It is sunny.', None)
+    """
+    if content is None or isinstance(content, str):
+        return content or None
+    return joined(part.get("text") for part in content_parts(content))
+
+
+def in_function(text: JsonText) -> Json:
+    """Return a call of a chat message without id or name, whose arguments are a text."""
+    return {"function": {"arguments": text}}
+
+
+def calls_of(sent: Any, unread: Callable[[JsonText], Json] = in_function) -> list[Json]:
+    """Return the calls in a value that is documented as a list of objects, each call once.
+
+    Example:
+        >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
+        ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'function': {'arguments': '[{'}}])
+    """
+    # Some servers send one object, JSON text of it, or a list with such texts.
+    if sent.__class__ is list:
+        calls: list[Json] = [item for item in sent if isinstance(item, dict)]
+        if len(calls) == len(sent):
+            return calls
+    return list(_odd_calls(sent, unread)) if sent else []
+
+
+def _odd_calls(sent: Any, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
+    pending: list[Any] = [sent]
+    while pending:
+        item = pending.pop()
+        if is_object(item):
+            yield item
+        elif is_array(item):
+            pending.extend(reversed(item))
+        elif isinstance(item, str) and "{" in item:
+            try:
+                pending.append(json.loads(item))
+            except (ValueError, RecursionError):
+                yield unread(JsonText(item))
+
+
+def one_call_each(parts: list[Json], key: str, unread: Callable[[JsonText], Json]) -> list[Json]:
+    """Return the parts with at most one call in each, in a field where some servers send a list of calls.
+
+    Example:
+        >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", in_function)
+        [{'id': 1, 'call': {'name': 'a'}}, {'call': {'name': 'b'}}]
+    """
+    if all(key not in part or isinstance(part[key], dict) for part in parts):
+        return parts
+    return [single for part in parts for single in _singles(part, key, unread)]
+
+
+def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
+    rest = {name: value for name, value in part.items() if name != key}
+    calls = calls_of(part.get(key), unread)
+    for number, call in enumerate(calls):
+        yield {**({} if number else rest), key: call}
+    if not calls and rest:
+        yield rest
+
+
+def an_object(value: Any) -> Json:
+    """Return the value if it is an object, else an empty object.
+
+    Example:
+        >>> an_object({"a": 1}), an_object(None)
+        ({'a': 1}, {})
+    """
+    return value if value.__class__ is dict or is_object(value) else {}
+
+
+def kind_of(item: Json) -> str:
+    """Return the `type` of a block, an item or an event; an empty text if it has none."""
+    value = item.get("type")
+    return value if isinstance(value, str) else ""
+
+
+def is_text(value: Any) -> TypeGuard[str]:
+    """Return whether a value is a non-empty text."""
+    return isinstance(value, str) and value != ""
+
+
+def joined(pieces: Iterable[Any]) -> str | None:
+    """Return the texts among the pieces, joined; None if there is no text. Other values are skipped.
+
+    Example:
+        >>> joined(["It is ", None, "sunny."]), joined([""])
+        ('It is sunny.', None)
+    """
+    return _paired("".join([piece for piece in pieces if isinstance(piece, str)])) or None
+
+
+def in_paragraphs(pieces: Iterable[Any]) -> str | None:
+    r"""Join the texts of a turn, with a blank line where something else (None) stands between two texts.
+
+    Example:
+        >>> in_paragraphs(["Let me ", "look:", None, None, "Sunny."]).split("\n")
+        ['Let me look:', '', 'Sunny.']
+    """
+    paragraphs: list[list[str]] = [[]]
+    for piece in pieces:
+        if is_text(piece):
+            paragraphs[-1].append(piece)
+        elif piece is None and paragraphs[-1]:
+            paragraphs.append([])
+    return joined("\n\n".join("".join(texts) for texts in paragraphs if texts))
+
+
+def json_text(pieces: Iterable[Any]) -> str:
+    """Return JSON text that came in pieces.
+
+    Example:
+        >>> json_text(['{"a":', None, "1}"]), json_text([{"a": 1}])
+        ('{"a":1}', '{"a":1}')
+    """
+    # No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
+    sent = [piece if isinstance(piece, str) else spelled(piece) for piece in pieces if piece is not None]
+    return _paired("".join(sent))
+
+
+def _paired(text: str) -> str:
+    """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
+
+
+def decoded(value: Any) -> Any:
+    """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has.
+
+    Example:
+        >>> from sigadapt.providers.provider import JsonText
+        >>> decoded({"a": 1}), decoded("[1]"), decoded(JsonText("[1]"))
+        ({'a': 1}, '"[1]"', '[1]')
+    """
+    # On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
+    return compact(value) if type(value) is str else value
