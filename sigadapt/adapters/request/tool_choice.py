@@ -137,3 +137,12 @@ def form_of(choice: str | Json) -> str:
     if choice["type"] == "allowed_tools":
         return "validated" if choice["allowed_tools"]["mode"] == "validated" else "subset"
     return {"function": "named", "custom": "custom"}.get(choice["type"], "own")
+
+
+def forces_call(choice: str | Json | None) -> bool:
+    """Return whether a canonical tool choice forces a call that the program runs."""
+    if choice is None or isinstance(choice, str):
+        return choice == "required"
+    if choice["type"] == "allowed_tools":
+        return choice["allowed_tools"]["mode"] == "required"
+    return choice["type"] in ("function", "custom")
