@@ -43,7 +43,7 @@ from sigadapt.providers.provider import (
 )
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -72,7 +72,6 @@ _FINISH = {
     "cancelled": "error",
     "max_output_tokens": "length",
 }
-_UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
 _PARTS = {"text", "output_text", "refusal"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _CUSTOM = ("custom_tool_call",)
@@ -253,7 +252,7 @@ class OpenAIResponses(Provider):
         finish = _finish(body)
         calls = [_call(item) for item in items if self.is_call(item)]
         if ends_in(items, self.is_call):
-            unended = finish_word(body.get("status"), {}) in _UNENDED
+            unended = finish_word(body.get("status"), {}) in UNENDED
             calls = mark_last_cut_off(calls, "length" if unended else finish)
         if not calls and any(map(_refuses, items)):
             finish = "refusal"
