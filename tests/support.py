@@ -19,7 +19,9 @@ from sigadapt.testing import Call, LoopbackProvider
 NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.client == "lm15"}
 """The routes that lm15 writes, by dialect."""
 
-LITELLM: dict[str, Route] = {r.dialect: r for r in ROUTE_NAMES.values() if r.client == "litellm"}
+LITELLM: dict[str, Route] = {
+    route.dialect: route for name, route in ROUTE_NAMES.items() if name == f"litellm/{route.dialect}"
+}
 """The routes that LiteLLM writes, by dialect."""
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.server)

@@ -13,7 +13,6 @@ PAGE = ROOT / "docs" / "guides" / "observability.md"
 AFTER = """
 ask(question="And in a week?", tools=[weather])
 from mlflow.dspy.callback import MlflowCallback
-import pytest
 assert any(isinstance(each, MlflowCallback) for each in dspy.settings.callbacks)
 """
 

@@ -186,7 +186,7 @@ CALLED: dict[str, Callable[[], Any]] = {
     "ToolCalls of an unknown keyword": lambda: ToolCalls(calls=[]),
     "ToolCall of text": lambda: ToolCall(id="1", name="f", args=cast("Any", "{}")),
     "ToolCall without an id": lambda: ToolCall(name="f", args={}),
-    "InvalidToolCall of an id": lambda: InvalidToolCall(id="1"),
+    "InvalidToolCall of an id": lambda: UNREADABLE(id="1"),
     "ToolResult of a number": lambda: ToolResult(call_id=cast("Any", 1), name="f", value="x"),
     "ToolResult of content that is none": lambda: ToolResult(
         call_id="1", name="f", value="x", is_content=True

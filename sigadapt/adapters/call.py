@@ -55,6 +55,7 @@ from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
 from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
+from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
@@ -69,6 +70,7 @@ from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import has_listeners
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
@@ -247,8 +249,8 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
-        if is_prompted:
-            refuse_disobedience(choice, plan, call.signature, prepared.request)
+        if forces_call(prepared.sent_choice):
+            refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None:
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
@@ -363,9 +365,19 @@ class Prepared(NamedTuple):
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
         calls = self._checked_calls(recovered(calls) if from_text else calls)
-        if self.calling.mode == "prompted":
-            calls = of_chosen_tools(calls, self.request.get("tool_choice"))
+        if self.sent_choice is not None:
+            calls = of_chosen_tools(calls, self.sent_choice)
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+    @property
+    def sent_choice(self) -> str | Json | None:
+        """The tool choice that the model was told; None if none was, or the route dropped it."""
+        asked = self.request.get("tool_choice")
+        if asked is None or self.calling.mode == "prompted":
+            return asked
+        runs_own = len(self.decls.tools) < len(self.decls.entries)  # which may be what was required
+        is_weaker = self.lowered.request.get("tool_choice") in (None, "auto")
+        return None if is_weaker or (runs_own and asked == "required") else asked
 
     def checked(self, choice: Choice, before: Choice | None = None) -> Choice:
         """Return a Choice that a hook made, with its calls checked unless they are those from before it."""

@@ -13,18 +13,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dspy.adapters.json_adapter import JSONAdapter
 from dspy.adapters.utils import apply_output_field_defaults
 from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.providers.wire.ends import UNENDED
-from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import cut, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCalls, Turn, refused
@@ -147,16 +147,16 @@ class Parse(NamedTuple):
         return await self.adapter.aparse(self.rest, self.text)
 
 
-def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature], request: Request) -> None:
-    """Refuse an answer without a call to a forced tool choice, which only the prompt could say.
+def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
+    """Refuse an answer without a call to a tool choice that forced one.
 
     Raises:
         MissingToolCalls: with the text of the answer.
     """
-    # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required).
-    asked = request.get("tool_choice")
-    if choice.tool_calls is None and asked not in (None, "auto", "none") and not plan.defers_bad_calls:
-        raise _missing(choice, plan, signature, "The prompt asked for a call; this model did not obey.")
+    # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required). A turn that a limit
+    # ended is told as that.
+    if choice.tool_calls is None and not plan.defers_bad_calls and choice.finish_reason not in _PARTIAL:
+        raise _missing(choice, plan, signature, "A call was asked for; this model did not obey.")
 
 
 def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
@@ -168,7 +168,20 @@ def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dic
 
 
 def _is_parsed(adapter: TextFormat, plan: Plan, text: str) -> bool:
-    return adapter.parses_beside_calls and adapter.holds_fields(plan.rest, text)
+    return adapter.parses_beside_calls and (
+        adapter.holds_fields(plan.rest, text) or _is_fields_as_json(plan.rest, text)
+    )
+
+
+def _is_fields_as_json(rest: type[Signature], text: str) -> bool:
+    """Return whether a text is the JSON object of the output fields that DSPy's fallback would ask for."""
+    if not text.lstrip().startswith("{"):
+        return False
+    found = parse_arguments(text.strip())
+    return isinstance(found, dict) and found.keys() == rest.output_fields.keys()
+
+
+_READS_JSON = JSONAdapter()
 
 
 def outputs_of(
@@ -221,6 +234,8 @@ def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[di
     if not text or not _is_parsed(adapter, plan, text):
         return {}
     try:
+        if not adapter.holds_fields(plan.rest, text):
+            return _READS_JSON.parse(plan.rest, text)
         return (yield Parse(adapter, plan.rest, text))
     except AdapterParseError as error:
         parsed = error.parsed_result
@@ -237,6 +252,8 @@ def _without_calls(
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parse(adapter, plan.rest, text))
+    if _is_fields_as_json(plan.rest, text):
+        return _READS_JSON.parse(plan.rest, text)
     sole = sole_text_field(plan.rest)
     if sole is None:
         raise _unparsed(adapter, signature, text, "The text has none of the output fields.")

@@ -25,12 +25,13 @@ from sigadapt.signatures.toolset import Origin, RequestContext, Toolset, joined,
 
 
 def _routes() -> dict[str, Route]:
-    """The first route to each wire through each door; other routes handle tools in the same way."""
+    """The first route to each wire through each client, and those that handle tools in another way."""
     found: dict[str, Route] = {}
     for route in ROUTES:
-        found.setdefault(
-            route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}", route
-        )
+        name = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
+        if name in found and route.root != found[name].root:
+            name = f"{route.client}/{min(route.prefixes)}"
+        found.setdefault(name, route)
     return found
 
 

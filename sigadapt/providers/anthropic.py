@@ -490,5 +490,7 @@ PROVIDER = Anthropic(
         in_questions=_chat_block,
         choices=NO_SUBSET,
         strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
+        # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.
+        root=r"type|properties|required|additionalProperties|\$defs",
     ),
 )

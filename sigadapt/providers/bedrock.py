@@ -216,5 +216,7 @@ PROVIDER = BedrockConverse(
         fields=frozenset({"cache_control"}),
         ids=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
         longest_id=64,
+        # `ToolJsonSchemaBlock` of litellm 1.106; references to `$defs` are replaced by what they name.
+        root=r"type|properties|required|additionalProperties|\$defs",
     )
 )

@@ -424,9 +424,13 @@ _OVER_LITELLM = replace(_ROUTE, client="litellm", choices=NO_SUBSET, as_chat=Tru
 _TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 
+_COMBINED = r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+"
+"""What litellm 1.106 leaves of a schema's root for Azure, in `gpt_transformation.py`."""
+
 ROUTES = (
     _ROUTE,
     _OVER_LITELLM,
+    replace(_OVER_LITELLM, prefixes=frozenset({"azure"}), root=_COMBINED),
     replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning="reasoning_content"),
     replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
     replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),

@@ -201,6 +201,7 @@ class Route:
         reasoning_of_others: whether that field also takes the reasoning of other such servers.
         native_tools: whether tools are always sent as the provider's own JSON; otherwise only if lm15's types
             cannot hold them.
+        root: the regular expression for keywords that arrive at the root of a tool's schema.
         names: the regular expression that a whole tool name must match.
         longest_name: the most characters that a tool name may have.
         ids: the regular expression that a whole call id must match.
@@ -244,6 +245,7 @@ class Route:
     custom_tools: bool = False
     search: str = ""
     search_tool: tuple[tuple[str, str], ...] = ()
+    root: str = ANY
     names: str = PLAIN
     longest_name: int = 64
     ids: str = UNSIGNED

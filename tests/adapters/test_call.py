@@ -156,6 +156,34 @@ def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
     assert len(provider.received) == 1
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("calls", [[], [PARIS]], ids=["alone", "beside calls"])
+def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls: Any) -> None:
+    """tool-call-outputs: A JSON object of exactly the output fields is read."""
+    fields: dict[str, Any] = {
+        "question": (str, dspy.InputField()),
+        "tools": (ToolDecls, dspy.InputField()),
+        "answer": (str, dspy.OutputField()),
+        "days": (list[int], dspy.OutputField()),
+        "calls": (ToolCalls | None, dspy.OutputField()),
+    }
+    text = ' {"days": [1, 2], "answer": "Sunny."}\n'
+    with LoopbackProvider([Answer(text=text, calls=calls)]) as provider:
+        out = ask(provider, made(fields), adapter=adapter())
+        assert len(provider.received) == 1
+    assert (out.answer, out.days, len(out.calls)) == ("Sunny.", [1, 2], len(calls))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"answer": "x", "more": 1}', '{"more": 1}', '{"answer": "x"} Bye.', '{"answer": "x']
+)
+def test_other_json_is_the_answer(text: str) -> None:
+    """tool-call-outputs: A JSON object of exactly the output fields is read."""
+    with LoopbackProvider([Answer(text=text)]) as provider:
+        out = ask(provider, May, adapter=sigadapt.ChatAdapter())
+    assert out.answer == text
+
+
 def test_plain_text_with_nowhere_to_go_is_an_error() -> None:
     """tool-call-outputs: Unmarked text for several outputs is an error."""
     fields = {**Must.fields, "a": (int, dspy.OutputField()), "b": (int, dspy.OutputField())}
@@ -201,7 +229,7 @@ def test_words_without_calls_go_back() -> None:
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
     ):
         program = dspy.Predict(Asked)
-        out = program(question="weather?", history=empty, tools=[get_weather])
+        out: Any = program(question="weather?", history=empty, tools=[get_weather])
         for calls in (out.calls, json.loads(out.calls.model_dump_json())):
             history = dspy.History(messages=[{"question": "weather?", "calls": calls}])
             program(question="more?", history=history, tools=[get_weather])

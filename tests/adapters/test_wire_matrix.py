@@ -5,6 +5,7 @@ request-shaping: Each wire gets its own form.
 
 import runpy
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -184,7 +185,8 @@ def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
     """
     with serving(column, said_text(COLUMNS[column].form)) as served:
         lm = served.lm()
-        ask(lm, row, Answered if row.scope == "format" else Weather, question="Weather?")
+        with suppress(sigadapt.MissingToolCalls):  # of a choice that forces a call: the script has none
+            ask(lm, row, Answered if row.scope == "format" else Weather, question="Weather?")
     assert part(row.scope, served.column.form, served.sent[0]) == cell.sent
     assert recorded(lm) == cell.changes
     assert adapted(lm) == cell.adapted

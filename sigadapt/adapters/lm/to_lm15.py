@@ -5,7 +5,7 @@ turns of the model and the results of their calls leave as native rows (`native_
 lm15's types are for DSPy's history and cache, and for an engine that the user made.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
@@ -32,7 +32,7 @@ class Lm15Request(NamedTuple):
     native: NativeRows
 
 
-def to_lm15(request: Request, route: Route) -> Lm15Request:
+def to_lm15(request: Request, route: Route, settings: Mapping[str, Json] | None = None) -> Lm15Request:
     """Return the canonical Request in lm15's types, and its turns and results as native rows.
 
     Raises:
@@ -50,11 +50,10 @@ def to_lm15(request: Request, route: Route) -> Lm15Request:
         tools=tools.typed,
         config=_with(config, {} if tools.native is None else {"tools": tools.native}),
     )
-    provider = None if route.as_chat else provider_of(route.dialect)
     chosen = _choice_fields(request, route) or {}
-    needed = provider.settings_for(dict(request)) if provider and request.get("tools") else {}
-    fields = {**chosen, **{key: {**chosen.get(key, {}), **needed[key]} for key in needed}}
-    native = native_rows(groups, route, {**fields, **alone} or None, request.get("tools") if changes else ())
+    needed = {key: {**chosen.get(key, {}), **setting} for key, setting in (settings or {}).items()}
+    fields = {**chosen, **needed, **alone}
+    native = native_rows(groups, route, fields or None, request.get("tools") if changes else ())
     return Lm15Request(typed, native)
 
 

@@ -114,7 +114,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
 
 def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
     """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
-    typed, native = to_lm15(sent.request, route)
+    typed, native = to_lm15(sent.request, route, sent.settings)
     has_rows = bool(native)
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))

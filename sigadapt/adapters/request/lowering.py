@@ -5,22 +5,22 @@ A `Route` (`providers/provider.py`) says what does not reach the provider. Such 
 the record, and the language model's history entry keeps it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.result_content import has_content, with_content
-from sigadapt.adapters.request.sendable_tools import sendable, unsearched
+from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import SIGNED_ID, Route
+from sigadapt.providers.provider import ANY, SIGNED_ID, Route
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import as_unicode, compact, cut, is_unicode, listed
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools
@@ -58,11 +58,13 @@ class Lowered(NamedTuple):
         request: the changed Request.
         names: the aliases of its tools, by declared name.
         changes: what was changed.
+        settings: the fields of the body that its tools need together.
     """
 
     request: Request
     names: dict[str, str]
     changes: tuple[Change, ...]
+    settings: Mapping[str, Json] | None = None
 
 
 def lowered(request: Request, route: Route) -> Lowered:
@@ -81,7 +83,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
     tools = request.get("tools")
-    plain = not tools or getattr(tools, "is_plain", False)
+    plain = not tools or (route.root == ANY and getattr(tools, "is_plain", False))
     if not plain:
         request = _sendable(request, route, changes)
         request = _strict(request, route, changes)
@@ -111,7 +113,7 @@ def lowered(request: Request, route: Route) -> Lowered:
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:
         changes.append(Change("", "lowered", caveat))
-    return Lowered(request, table, tuple(changes))
+    return Lowered(request, table, tuple(changes), needed)
 
 
 _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
@@ -135,11 +137,12 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     """Return whether tools are plain functions with names that the route takes."""
-    key = route.names, route.longest_name
+    key = route.names, route.longest_name, route.root
     known = tools.kept.get(key)
     if known is None:
         request: Request = {"model": "", "messages": [], "tools": tools}
-        known = tools.is_plain and not aliases(names_in(request), *key)
+        known = tools.is_plain and not aliases(names_in(request), route.names, route.longest_name)
+        known = known and not any(lost_at_root(tool, route) for tool in tools)
         tools.kept[key] = known
     return known
 

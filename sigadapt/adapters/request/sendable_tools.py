@@ -9,7 +9,8 @@ reach its provider. Rules:
  c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
  be called
     with JSON, which is not what its author's grammar says.
- d. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
+ d. Keywords at the root of a schema that the client leaves out are recorded.
+ e. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
     tools are sent at once, and the search is dropped.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.provider import Loss, Route
+from sigadapt.providers.provider import ANY, Loss, Route
 from sigadapt.schemas.json_values import Json, pointer
 from sigadapt.signatures.tool_decls import CanonicalTools
 
@@ -27,6 +28,7 @@ _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchem
 # What MCP has for who shows and approves tools. No model reads it, so nothing is lost where it stays behind.
 # Source: Model Context Protocol, 2025-11-25, "Tool".
 _FOR_CLIENTS = frozenset({"title", "annotations", "execution", "icons"})
+_NAMING = frozenset({"$schema", "$id", "$comment", "title"})
 _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
 _AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
@@ -69,6 +71,10 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             tool=tool["custom"]["name"],
             fix="Declare a function with one parameter of type string for this model.",
         )
+    lost = lost_at_root(tool, route)
+    if lost:
+        why = f"LiteLLM leaves out {', '.join(lost)} at the root of this schema; the native engine does not"
+        losses.append(Loss(pointer([number, "function", "parameters"]), "lowered", why))
     if len(tool) == 2:
         return tool
     sent: Json = {}
@@ -80,6 +86,14 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
             losses.append(Loss(pointer([number, key]), "dropped", why))
     return sent
+
+
+def lost_at_root(tool: Json, route: Route) -> list[str]:
+    """Return the keywords of a function's schema that do not arrive, if they say anything of arguments."""
+    if route.root == ANY or "function" not in tool:
+        return []
+    schema: Json = tool["function"]["parameters"]
+    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.root, key)]
 
 
 def _is_search(tool: Json) -> bool:

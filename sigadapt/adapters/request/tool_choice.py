@@ -94,6 +94,15 @@ def form_of(choice: str | Json) -> str:
     return {"function": "named", "custom": "custom"}.get(choice["type"], "own")
 
 
+def forces_call(choice: str | Json | None) -> bool:
+    """Return whether a canonical tool choice forces a call that the program runs."""
+    if choice is None or isinstance(choice, str):
+        return choice == "required"
+    if choice["type"] == "allowed_tools":
+        return choice["allowed_tools"]["mode"] == "required"
+    return choice["type"] in ("function", "custom")
+
+
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
     given: object = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []

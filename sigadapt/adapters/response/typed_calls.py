@@ -24,7 +24,7 @@ import pydantic
 from sigadapt.providers.provider import FreeText, Malformed, Reading
 from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import Json, compact, cut, without_halves
+from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
     NO_TURN,
     InvalidToolCall,
@@ -146,9 +146,11 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
 
 def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
     """Return the calls, with those of tools that the tool choice does not allow as bad ones."""
-    # For prompted calls, where no provider enforces the choice.
+    # No provider enforces the choice of a prompt, and not every server enforces one of a request.
     if choice is None or choice in ("auto", "required"):
         return calls
+    if is_object(choice) and choice["type"] not in ("function", "custom", "allowed_tools"):
+        return calls  # a tool that the provider runs
     allowed = [] if isinstance(choice, str) else _chosen_names(choice)
     told = " or ".join(map(repr, allowed)) or "no tool"
     good = [call for call in calls if call.name in allowed]

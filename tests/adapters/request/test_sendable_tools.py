@@ -1,6 +1,7 @@
 """What a declaration says beside its function leaves in the wire's own place, or is on record."""
 
 import copy
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import lowered
 from sigadapt.adapters.request.sendable_tools import sendable
+from sigadapt.commands.check import checked
+from sigadapt.providers import ROUTES as ROUTES_OF_ALL
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.testing import Answer, LoopbackProvider
@@ -280,3 +283,58 @@ def test_every_field_of_a_route_is_one_that_its_provider_writes():
         [tool] = provider.tools([{**ToolDecl("f").to_openai(), **fields}])
         tool = (tool.get("functionDeclarations") or tool.get("tools") or [tool])[0]
         assert {key for key in fields if key in tool or key == "namespace"} == set(fields)
+
+
+ROOT: Json = {
+    "type": "object",
+    "title": "F",
+    "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/$defs/B"}},
+    "required": ["a"],
+    "additionalProperties": False,
+    "$defs": {"B": {"type": "string"}},
+    "anyOf": [{"required": ["a"]}],
+    "not": {"required": ["z"]},
+    "minProperties": 1,
+    "dependentRequired": {"a": ["b"]},
+}
+
+
+def schema_sent(client: str) -> Json:
+    """The root that LiteLLM makes of `ROOT`."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": copy.deepcopy(ROOT)}}
+    if client == "anthropic":
+        made: Any = litellm_module("llms.anthropic.chat.transformation").AnthropicConfig()
+        return made._map_tool_helper(tool)[0]["input_schema"]
+    if client == "bedrock":
+        made = litellm_module("litellm_core_utils.prompt_templates.factory")
+        return made._bedrock_tools_pt([tool], model="anthropic.claude-3")[0]["toolSpec"]["inputSchema"][
+            "json"
+        ]
+    made = litellm_module("llms.azure.chat.gpt_transformation").AzureOpenAIConfig()
+    body: Json = made.transform_request("m", [], {"tools": [tool]}, {}, {})
+    return body["tools"][0]["function"]["parameters"]
+
+
+def litellm_module(name: str) -> Any:
+    return importlib.import_module(f"litellm.{name}")
+
+
+@pytest.mark.parametrize("client", ["anthropic", "bedrock", "azure"])
+def test_keywords_at_the_root_of_a_schema(client: str):
+    """tool-check: Keywords that are lost at a schema's root are told."""
+    route = next(route for route in ROUTES_OF_ALL if route.client == "litellm" and client in route.prefixes)
+    sent = lowered(request({"name": "f", "parameters": ROOT}), route)
+    lost = [key for key in ROOT if key not in schema_sent(client) and key != "title"]
+    if client == "bedrock":
+        lost.remove("$defs")  # LiteLLM writes what they define in the place of each reference
+    (change,) = sent.changes
+    assert (change.where, change.what) == ("/tools/0/function/parameters", "lowered")
+    assert f"leaves out {', '.join(lost)} at the root" in change.why
+    assert not lowered(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
+
+
+async def test_the_check_tells_them():
+    """tool-check: Keywords that are lost at a schema's root are told."""
+    report = await checked([{"name": "f", "description": "F.", "parameters": ROOT}])
+    told = {wire for finding in report.findings if "at the root" in finding.why for wire in finding.wires}
+    assert told == {"litellm/anthropic", "litellm/bedrock-converse", "litellm/azure"}

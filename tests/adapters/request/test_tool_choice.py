@@ -9,9 +9,9 @@ from support import LITELLM, NATIVE, Ask, lm_of
 import sigadapt
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lowered
-from sigadapt.errors import InvalidOption
+from sigadapt.errors import InvalidOption, MissingToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -126,7 +126,8 @@ def test_a_choice_with_one_call_at_a_time():
     """request-shaping: A tool that the provider runs may be chosen."""
     body, _ = sent("anthropic", "auto", TOOLS["anthropic"], "web_search", parallel_tool_calls=False)
     assert body["tool_choice"] == {"type": "tool", "name": "web_search", "disable_parallel_tool_use": True}
-    body, _ = sent("anthropic", "auto", [{"name": "one"}], {"type": "any", "disable_parallel_tool_use": True})
+    tools = [{"name": "one"}, SEARCH]
+    body, _ = sent("anthropic", "auto", tools, {"type": "any", "disable_parallel_tool_use": True})
     assert body["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
     body, _ = sent("responses", "auto", TOOLS["responses"], HOSTED, parallel_tool_calls=False)
     assert (body["tool_choice"], body["parallel_tool_calls"]) == (HOSTED, False)
@@ -160,3 +161,50 @@ def test_a_route_that_cannot_name_it_says_so(route: Any, choice: Any):
     kept = found.request.get("tool_choice") == choice
     recorded = ("/tool_choice", "dropped") in [(change.where, change.what) for change in found.changes]
     assert kept is ("own" in route.choices) is not recorded
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize("choice", ["required", "one", ["one", "two"]])
+def test_words_for_a_forced_call(mode: Any, choice: Any):
+    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
+    adapter = sigadapt.ChatAdapter(tool_calling=mode, tool_choice=choice)
+    tools = [{"name": "one"}, {"name": "two"}]
+    with (
+        LoopbackProvider([Answer(text="No.")]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=adapter),
+        pytest.raises(MissingToolCalls, match="did not obey") as caught,
+    ):
+        dspy.Predict(Ask)(question="q", tools=tools)
+    assert caught.value.choice.text == "No."
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"), [("one", "'one'"), (["one", "two"], "'one' or 'two'"), ("none", "no")]
+)
+def test_a_call_of_another_tool(choice: Any, told: str):
+    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
+    adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice, on_invalid="keep")
+    tools = [{"name": "one"}, {"name": "two"}, {"name": "three"}]
+    with (
+        LoopbackProvider([Answer(calls=[Call("three", {})])]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=adapter),
+    ):
+        out: Any = dspy.Predict(Ask)(question="q", tools=tools)
+    (bad,) = out.calls.invalid
+    assert (bad.code, f"allows {told}" in bad.message) == ("unknown_tool", True)
+
+
+def test_what_the_model_was_not_told_is_not_held_against_it():
+    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
+    for model, tools, choice in (
+        ("ollama", [{"name": "one"}], "required"),  # the wire has no tool choice
+        ("anthropic", [{"name": "one"}, SEARCH], "required"),  # the provider may have searched
+        ("anthropic", [{"name": "one"}, SEARCH], "web_search"),
+    ):
+        adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice)
+        with (
+            LoopbackProvider([Answer(text="Found.")]) as provider,
+            dspy.context(lm=lm_of(provider, model), adapter=adapter),
+        ):
+            out: Any = dspy.Predict(Ask)(question="q", tools=tools)
+        assert (bool(out.calls), out.calls.text) == (False, "Found.")
