@@ -65,7 +65,7 @@ def send(
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
     answers = [refuse_rate_limited(_ask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    complete_history(lm, ready.request, sent, len(answers))
     return answers
 
 
@@ -82,7 +82,7 @@ async def asend(
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
     answers = [refuse_rate_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    complete_history(lm, ready.request, sent, len(answers))
     return answers
 
 

@@ -37,15 +37,15 @@ class Choice(Shown):
     """One candidate of a model's answer. `raw` does not count when two choices are compared.
 
     Args:
-        text: what the model said to the user, refusals included; None if it said nothing.
+        text: what the model said to the user, refusals included; None for nothing.
         tool_calls: the calls that it made, good and bad; None if it made none.
         reasoning: the thinking that the provider showed; None if it showed none.
         finish_reason: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, `pause` or `error`, else
             the provider's own word; None if it gave none.
-        raw: what was read, unchanged; the list of events if an iterator of events was read.
+        raw: the value that was read, unchanged; for an iterator of events, the list of events.
         finish_message: what the provider said about the end, such as the category of a refusal or the message
             of an error; None if it said nothing.
-        commentary: what the model said beside the answer, where the provider marks that; else None.
+        commentary: what the model said beside the answer, if the provider marks that; otherwise None.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
