@@ -12,11 +12,11 @@ arguments. Sources: the references of OpenAI (`tool_choice` of chat completions 
 (`tool_choice`), Google (`FunctionCallingConfig`) and Bedrock (`ToolChoice`); read on 2026-11-21.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, cut
+from sigadapt.schemas.json_values import Json, cut, is_array, is_mapping, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -39,17 +39,17 @@ def object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
         InvalidOption: for an undeclared tool, and for an object that is not a tool choice.
     """
     config = choice.get("functionCallingConfig") or choice.get("function_calling_config") or choice
-    if isinstance(config, Mapping) and "mode" in config and "type" not in config:
-        return _of_config(cast("Mapping[str, Any]", config), decls)
+    if is_mapping(config) and "mode" in config and "type" not in config:
+        return _of_config(config, decls)
     kind = choice.get("type") or next(iter(choice), None)
     inner = choice.get(kind) if isinstance(kind, str) else None
-    said = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else choice
+    part = inner if is_mapping(inner) else choice
     if kind == "allowed_tools":
-        return _several(said.get("mode", "auto"), said.get("tools"), decls, choice)
+        return _several(part.get("mode", "auto"), part.get("tools"), decls, choice)
     if kind in _MODE_WORDS:
         return _MODE_WORDS[kind]
-    if kind in ("function", "custom", "tool") and isinstance(said.get("name"), str):
-        return chosen(said["name"], decls)
+    if kind in ("function", "custom", "tool") and isinstance(part.get("name"), str):
+        return chosen(part["name"], decls)
     own = _of_type(decls, kind) if isinstance(kind, str) else None
     if own is None:
         raise not_a_choice(choice)
@@ -106,7 +106,7 @@ def forces_call(choice: str | Json | None) -> bool:
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
     given: object = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
-    names = cast("list[object]", given) if isinstance(given, list) else [given]
+    names: list[object] = given if is_array(given) else [given]
     if mode is None or not all(isinstance(name, str) for name in names):
         raise not_a_choice(config)
     entries = [chosen(str(name), decls) for name in names]
@@ -118,11 +118,11 @@ def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
 
 
 def _several(mode: Any, tools: Any, decls: ToolDecls, choice: Mapping[str, Any]) -> Json:
-    if mode not in ("auto", "required") or not isinstance(tools, Sequence) or not tools:
+    if mode not in ("auto", "required") or not is_sequence(tools) or not tools:
         raise not_a_choice(choice)
     entries: list[Json] = []
-    for tool in cast("Sequence[Any]", tools):
-        entry = object_choice(cast("Mapping[str, Any]", tool), decls) if isinstance(tool, Mapping) else ""
+    for tool in tools:
+        entry = object_choice(tool, decls) if is_mapping(tool) else ""
         if not isinstance(entry, dict) or entry["type"] == "allowed_tools":
             raise not_a_choice(choice)
         entries.append(entry)
