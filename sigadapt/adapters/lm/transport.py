@@ -16,7 +16,7 @@ from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
-from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
+from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
@@ -92,7 +92,7 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answe
         with shown(ready.lm, ready.sent):
             return Answer(lm(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(lm(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
@@ -105,7 +105,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
         with shown(ready.lm, ready.sent):
             return Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         await stream.send(item)
