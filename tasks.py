@@ -48,7 +48,7 @@ DEMO_SHOWS = (
 # The independent checks, each of which must hold whole.
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
-    *("safe.py", "text.py", "answers.py", "ends.py", "talk.py"),
+    *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
 )
 # Where the project decided otherwise than a check: how much of it holds all the same.
 # wire.py glues texts that other blocks separate, where a Choice has a blank line (15 answers), and does not
