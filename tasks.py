@@ -204,7 +204,9 @@ def newest(*arguments: str) -> None:
         run(*pip, "--editable", ".[dev]")
         run(*pip, "--upgrade", "--pre", *wanted)
         run(command(venv, "python"), "-m", "pip", "show", "dspy")
-        run(command(venv, "python"), "-m", "pytest", *(arguments or ("tests/adapters/lm", "-x")))
+        # What each of these fails for is a row of openspec/changes/dspy-3-5/design.md.
+        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_newest_parts.py")
+        run(command(venv, "python"), "-m", "pytest", *(arguments or (*parts, "--maxfail=20")))
         run(command(venv, "python"), "-m", "pytest", *arguments)
 
 

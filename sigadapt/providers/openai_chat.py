@@ -393,7 +393,7 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 

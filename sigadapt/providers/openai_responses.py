@@ -365,7 +365,7 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tool_choice
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
         """Return a canonical tool choice as fields of the body.
 
         Example:

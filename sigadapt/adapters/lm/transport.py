@@ -5,7 +5,7 @@ parts of the answer. A typed request has one candidate, so n candidates are n re
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy import BaseLM, lm15
 
@@ -22,8 +22,8 @@ from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
-from sigadapt.providers import CHAT, provider_of
-from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers import CHAT, named
+from sigadapt.providers.provider import Route
 
 
 class _Ready(NamedTuple):
@@ -42,7 +42,7 @@ class _Ready(NamedTuple):
         if self.route.client == "lm15":
             native = self.native if self.has_rows else None
             return exchanging(self.lm, self.request, self.route, native, is_async=is_async)
-        wire = cast("Provider", provider_of(self.route.dialect))
+        wire = named(self.route.dialect)[0]
         form = CHAT if self.route.as_chat else wire
         limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
         added = LitellmAdditions(form, self.native, wire, limit)
