@@ -48,7 +48,7 @@ DEMO_SHOWS = (
 # The independent checks, each of which must hold whole.
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
-    *("safe.py", "text.py", "answers.py", "ends.py", "talk.py"),
+    *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
 )
 # Where the project decided otherwise than a check: how much of it holds all the same.
 # wire.py glues texts that other blocks separate, where a Choice has a blank line (15 answers), and does not
@@ -204,7 +204,9 @@ def newest(*arguments: str) -> None:
         run(*pip, "--editable", ".[dev]")
         run(*pip, "--upgrade", "--pre", *wanted)
         run(command(venv, "python"), "-m", "pip", "show", "dspy")
-        run(command(venv, "python"), "-m", "pytest", *(arguments or ("tests/adapters/lm", "-x")))
+        # What each of these fails for is a row of openspec/changes/dspy-3-5/design.md.
+        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_newest_parts.py")
+        run(command(venv, "python"), "-m", "pytest", *(arguments or (*parts, "--maxfail=20")))
         run(command(venv, "python"), "-m", "pytest", *arguments)
 
 

@@ -257,7 +257,7 @@ def report(soak: Soak, made: int, seconds: float, grown: int) -> str:
 
 
 INTRODUCTION = """\
-# Soak
+# Soak test
 
 `python3 tasks.py soak` makes 100,000 calls over HTTP and writes this page. Each question has a number, and
 names the answer that the loopback provider must give. An outcome counts only if it is the right one for its

@@ -137,7 +137,7 @@ class InvalidOption(SigadaptError):
 
 
 class InvalidHistory(SigadaptError):
-    """A conversation that no provider would accept: a call without its result, or a result without its call.
+    """A conversation that no provider would accept, such as a call without its result.
 
     Example:
         >>> from sigadapt import ToolCalls, ToolResults
@@ -235,7 +235,7 @@ class AnyInvalidCall(Protocol):
 
 
 class UnboundToolCall(SigadaptError):
-    """A call whose arguments cannot become the Python values that its tool takes.
+    """A call whose arguments cannot be converted to the types of its function.
 
     Args:
         call: the call as an `InvalidToolCall`. The error has its code, name, path and message.

@@ -26,9 +26,9 @@ def trim_history(
     compacted: bool = False,
     signature: type[dspy.Signature] | None = None,
 ) -> dspy.History:
-    """Return a shorter history: the latest whole turns that are within every limit given.
+    """Return a shorter history: the latest whole turns that fit every limit.
 
-    With its limits given by `functools.partial`, it is what processes the history of DSPy's agents:
+    With `functools.partial`, it can process the history of DSPy's agents:
     `history_processor=partial(trim_history, turns=10, signature=...)` (DSPy's pull request 10217).
 
     Args:
@@ -36,7 +36,7 @@ def trim_history(
         turns: the most turns to keep.
         characters: the most characters of the kept messages as JSON.
         tokens: the most tokens of the kept turns as JSON, by `count`.
-        count: returns the tokens of a text, such as a tokenizer's or a provider's own count.
+        count: a function that returns the number of tokens in a string.
         compacted: whether to keep no turn before the latest one in which the provider compacted the
             conversation. Anthropic and OpenAI read nothing that stands before it; other providers do.
         signature: the signature of the conversation, whose input fields say which event asks a question.

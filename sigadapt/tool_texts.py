@@ -58,16 +58,16 @@ def _trace(predictor: dspy.Predict, tool: ToolDecl, asked: Json) -> None:
 class ToolTexts(dspy.Module):
     """Descriptions of tools, as a part of a program.
 
-    Call it for the tools with the descriptions as they are now. Optimizers that change instructions, such as
+    Call it to get the tools with the current descriptions. Optimizers that change instructions, such as
     GEPA and MIPROv2, change the descriptions too. `save` keeps them, and `load` brings them back.
 
     Args:
-        tools: anything that ToolDecls accepts. The functions stay as they are.
-        texts: what to hold: names of tools, and `tool.parameter` for the description of a parameter. None
-            holds the description of each tool.
+        tools: anything that ToolDecls accepts. The functions do not change.
+        texts: what to cover: names of tools, and `tool.parameter` for the description of a parameter. None
+            covers the description of every tool.
 
     Raises:
-        InvalidOption: `unknown_text`, for a name that is no function tool and no parameter of one.
+        InvalidOption: `unknown_text`, for a name that is neither a function tool nor a parameter of one.
         InvalidToolDecl: as ToolDecls.
 
     Example:
@@ -93,13 +93,13 @@ class ToolTexts(dspy.Module):
             ...
 
     def forward(self, tools: object = None, /, **asked: Any) -> ToolDecls:
-        """Return tools with the descriptions as they are now.
+        """Return tools with the current descriptions.
 
         Args:
-            tools: the tools of this call, where they differ from those that it was made with. A text of a
-                tool that is not among them waits.
-            asked: what the tools are declared for, such as the question. It is not sent; a reflecting
-                optimizer reads it beside the description.
+            tools: the tools of this call, if they differ from those that it was made with. Texts of other
+                tools are not used.
+            asked: what the tools are declared for, such as the question. It is not sent; an optimizer that
+                reflects reads it next to the description.
         """
         decls = self._described() if tools is None else self._describing(ToolDecls(tools))
         for name, predictor in self.texts.items():

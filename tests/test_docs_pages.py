@@ -119,6 +119,15 @@ def test_a_guide_has_every_public_name_and_option(names: set[str]) -> None:
     assert sorted(names - explained()) == []
 
 
+def test_no_two_pages_have_one_title_and_no_page_has_two() -> None:
+    """documentation: A page has one title of its own."""
+    titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in PAGES]
+    assert sorted(title for title in set(titles) if titles.count(title) > 1) == []
+    assert [title for title in titles if not title.startswith("# ")] == []
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    assert re.findall(r"^ *- [^\n]+: \S+\.md$", nav, re.MULTILINE) == []
+
+
 def codes() -> set[tuple[str, str]]:
     """The class and the code of every error that the package makes."""
     package = Path(sigadapt.__file__).parent

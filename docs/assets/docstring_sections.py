@@ -1,7 +1,8 @@
 """Help griffe, which reads the docstrings for the reference, with three of the package's habits.
 
 `Example:` is a section of code, which griffe knows as `Examples:` alone. `Args:` of a class without a
-constructor of its own, such as a pydantic model or a named tuple, are its attributes. `(rule 3)` is a link.
+constructor of its own, such as a pydantic model or a named tuple, are its attributes. `(nothing silent)` is a
+link to that rule.
 """  # noqa: INP001  (mkdocs loads the file)
 
 import re
@@ -11,11 +12,9 @@ from typing import Any
 import griffe
 
 RULES = (Path(__file__).parents[1] / "rules.md").read_text(encoding="utf-8")
-ANCHORS = {
-    number: f"{number}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}"
-    for number, title in re.findall(r"^## (\d+)\. (.+)$", RULES, re.MULTILINE)
-}
-"""The place of each rule on its page, as mkdocs writes it."""
+TITLES = [title.lower() for title in re.findall(r"^## (.+)$", RULES, re.MULTILINE)]
+"""The rules, as docstrings cite them."""
+CITED = re.compile(rf"\(({'|'.join(TITLES)})\)")
 
 
 class DocstringSections(griffe.Extension):
@@ -25,7 +24,7 @@ class DocstringSections(griffe.Extension):
         """Rename `Example:` and link the rules in one object's docstring."""
         if not obj.is_alias and obj.docstring is not None:
             text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
-            obj.docstring.value = re.sub(r"\(rule (\d+)\)", _link, text)
+            obj.docstring.value = CITED.sub(_link, text)
 
     def on_class(self, *, cls: Any, **_: Any) -> None:
         """Rename `Args:` of one class where they are attributes."""
@@ -36,4 +35,4 @@ class DocstringSections(griffe.Extension):
 
 
 def _link(cited: re.Match[str]) -> str:
-    return f"([rule {cited[1]}](../rules.md#{ANCHORS[cited[1]]}))"
+    return f"([{cited[1]}](../rules.md#{cited[1].replace(' ', '-')}))"

@@ -12,6 +12,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 PAGES = ("wires", "text_formats")
+GUIDES = ("guides/", "programs/", "start", "first_agent", "sources", "prompted", "tutorial", "symptoms")
 DOCS = Path(__file__).resolve().parent.parent
 
 
@@ -22,8 +23,10 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the programs in."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the programs in, and let the search find guides before pages about the project."""
+    if not page.file.src_uri.startswith(GUIDES):
+        page.meta.setdefault("search", {"boost": 0.5})
     return re.sub(r"<!-- program: (.+?) -->", _program, markdown)
 
 

@@ -17,8 +17,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
 
     Args:
         callbacks: as in DSPy.
-        use_native_function_calling: as in DSPy, where False is the default. False prompts models that
-            `tool_calling="auto"` would send tools natively; None leaves it to `tool_calling`.
+        use_native_function_calling: as in DSPy, where False is the default. False prompts models that would
+            get native tools under `tool_calling="auto"`; None leaves it to `tool_calling`.
         native_response_types: as in DSPy.
         use_json_adapter_fallback: as in DSPy, if text does not parse; never because of a bad call.
         parallel_tool_calls: whether one answer may have several calls; None leaves it to the provider.
@@ -29,20 +29,20 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             documents it; None leaves it to the model. A tool that the provider runs has its name or its type.
         on_invalid: what to do with a bad call. `raise` raises a ToolCallParseError; `keep` puts it in
             `ToolCalls.invalid`; `reask` sends the errors back as failed results, asks again, and raises if
-            the answer still has bad calls. None, the default, raises; but in a `dspy.ToolCalls` field, which
-            belongs to somebody's loop, all but `raise` hand on a bad call as one that fails when it is run.
+            the answer still has bad calls. None, the default, raises, except in a `dspy.ToolCalls` field,
+            which belongs to a loop: there, a bad call becomes one that fails when it is run.
         max_reasks: how many times `reask` asks again.
         max_pauses: how many times a turn that its provider paused (Anthropic's `pause_turn`) is sent back.
         replay_reasoning: the field in which reasoning goes back to an OpenAI-compatible server, `"reasoning"`
-            or `"reasoning_content"`, or a mapping from model names to one. By default it goes back to servers
-            that are known to want it.
+            or `"reasoning_content"`, or a mapping from model names to one. By default it goes back only
+            to servers that are known to need it.
         validate_args: whether calls are checked against the declarations.
         repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
         strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
         hooks: objects called around the model call, in order (`adapters/hooks.py`).
-        recover: whether calls are read from the text of a native answer that has none; marked `recovered`.
-        call_format: the text format in which prompted calls are asked for.
+        recover: whether to read calls from the text of a native answer without calls; marked `recovered`.
+        call_format: the text format in which the prompt asks for calls.
         max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any.
         orphans: what to do with a call without a result, or a result without a call, in a history. `raise`
             raises an InvalidHistory that names it. `heal` gives the call a failed result, drops the result,

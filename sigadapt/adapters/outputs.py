@@ -23,6 +23,7 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
+from sigadapt.providers.wire.ends import UNENDED
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import cut, is_object, listed
 from sigadapt.signatures.awaiting import Steps
@@ -78,9 +79,7 @@ _NO_ANSWER: dict[str | None, tuple[AnswerCode, str]] = {
 _PARTIAL: dict[str | None, tuple[AnswerCode, str]] = {
     "length": ("cut_off", "the answer was cut off"),
     "content_filter": ("filtered", "the provider filtered the answer"),
-    "incomplete": ("cut_off", "the answer is incomplete"),
-    "in_progress": ("cut_off", "the provider has not finished the answer"),
-    "queued": ("cut_off", "the provider has not begun the answer"),
+    **dict.fromkeys(UNENDED, ("cut_off", "the provider has not finished the answer")),
 }
 _FIXES: dict[AnswerCode, str] = {
     "cut_off": "Raise max_tokens, or ask for less.",

@@ -103,7 +103,8 @@ class ToolAdapter:
     ) -> list[dict[str, Any]]:
         plan = plan_of(signature)
         if plan is None:
-            return cast("Any", super()).__call__(lm, lm_kwargs, signature, demos, inputs)
+            dspys: Any = super()
+            return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._call, plan)
         traced = wrapper_of(Adapter.__call__)
         if traced is not None:
@@ -120,7 +121,8 @@ class ToolAdapter:
     ) -> list[dict[str, Any]]:
         plan = plan_of(signature)
         if plan is None:
-            return await cast("Any", super()).acall(lm, lm_kwargs, signature, demos, inputs)
+            dspys: Any = super()
+            return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._acall, plan)
         traced = wrapper_of(Adapter.acall)
         if traced is not None:
@@ -211,7 +213,8 @@ class ToolAdapter:
         if rest_of(signature).turns is None:  # it is not the rest of a Plan
             plan = plan_of(signature)
             if plan is None:
-                return cast("Any", super()).format(signature, demos, inputs)
+                dspys: Any = super()
+                return dspys.format(signature, demos, inputs)
             rest = plan.rest
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 

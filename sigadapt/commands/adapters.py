@@ -1,7 +1,7 @@
 """The adapters that the commands use, and the options that choose one."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -9,7 +9,6 @@ from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.xml_adapter import XMLAdapter
-from sigadapt.commands.arguments import one_of
 
 ADAPTERS: dict[str, Callable[..., Any]] = {
     "chat": ChatAdapter,
@@ -19,21 +18,11 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
 }
 """The adapters by the names that the options take."""
 
-MODES = ("auto", "native", "prompted")
-
 AdapterOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help=f"The adapter: {', '.join(ADAPTERS)}. Default: chat; of a recording, the one that it fits.",
-        callback=one_of(ADAPTERS),
-        autocompletion=lambda: list(ADAPTERS),
-    ),
+    Literal["chat", "json", "xml", "baml"] | None,
+    typer.Option(help="The adapter. Default: chat; of a recording, the one that it fits."),
 ]
 ModeOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help=f"The adapter's tool_calling: {', '.join(MODES)}. Default: auto; of a recording, its own.",
-        callback=one_of(MODES),
-        autocompletion=lambda: list(MODES),
-    ),
+    Literal["auto", "native", "prompted"] | None,
+    typer.Option(help="The adapter's tool_calling. Default: auto; of a recording, its own."),
 ]

@@ -10,10 +10,10 @@ import inspect
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeAlias
+from typing import Annotated, Any, Literal, TextIO, TypeAlias
 
 import dspy
 import typer
@@ -68,22 +68,21 @@ async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[obje
     Raises:
         InvalidOption: as `decls_of`.
     """
-    sources: list[object] = [_members(loaded(place)) for place in places]
-    with Path(os.devnull).open("w", encoding="utf-8") as log:  # noqa: ASYNC230  (it never blocks)
+    sources: list[object] = []
+    for place in places:
+        source = loaded(place)
+        listed = getattr(source, "tools", None)  # as the result of `list_tools` has them
+        source = source if is_source(source) or not is_array(listed) else listed
+        sources += source if is_sequence(source) else [source]
+    with Path(os.devnull).open("w", encoding="utf-8") as log:
         sources += [await _listed(server, log) for server in servers]
     return sources
 
 
-def _members(source: object) -> object:
-    """Return the list of tools in the result of `list_tools`; anything else as it is."""
-    listed = getattr(source, "tools", None)
-    return source if is_source(source) or not is_array(listed) else listed
-
-
 async def _listed(command: str, log: TextIO) -> ToolDecls:
     """Start an MCP server, ask it for its tools, and end it."""
-    from mcp import ClientSession, StdioServerParameters  # noqa: PLC0415  (only for a server)
-    from mcp.client.stdio import stdio_client  # noqa: PLC0415
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
 
     words = shlex.split(command) or [""]
     server = StdioServerParameters(command=words[0], args=words[1:])
@@ -99,11 +98,6 @@ async def _listed(command: str, log: TextIO) -> ToolDecls:
             raise cause from None
         reason = f"{command!r} did not answer as an MCP server: {sentence(cause)}"
         raise InvalidOption(reason, field="mcp", fix="Give a command that speaks MCP on stdio.") from error
-
-
-def members(value: Any) -> Sequence[Any]:
-    """Return the members of a list or a tuple, or the value as the only member."""
-    return value if is_sequence(value) else [value]
 
 
 def signature_of(text: str) -> Any:
@@ -126,34 +120,12 @@ def signature_of(text: str) -> Any:
     raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
 
 
-def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
-    """Return what checks an option, or each of its values, to be one of the names."""
-    known = list(names)
-
-    def check(value: Any) -> Any:
-        for each in members(value):
-            if each is not None and each not in known:
-                raise typer.BadParameter(f"{each!r} is not one of {', '.join(known)}.")
-        return value
-
-    return check
-
-
 WIRE_NAMES = {
     {"openai": "openai-chat", "responses": "openai-responses"}.get(name, name): name for name in WIRES
 }
 """The loopback provider's wires, by the names that every verb and `dialect=` have for them."""
 
-ENGINES = ("auto", "litellm")
-
-EngineOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        help="The engine of dspy.LM: auto or litellm.",
-        callback=one_of(ENGINES),
-        autocompletion=lambda: list(ENGINES),
-    ),
-]
+EngineOption: TypeAlias = Annotated[Literal["auto", "litellm"], typer.Option(help="The engine of dspy.LM.")]
 InputOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--input", "-i", help="A value as name=value; JSON for a field that is not text."),

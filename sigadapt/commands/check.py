@@ -5,19 +5,19 @@ description. It is a note if a wire gets a changed declaration, or if a paramete
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change, lowered
-from sigadapt.commands.arguments import McpOption, members, one_of, sources_of
+from sigadapt.adapters.request.lowering import lowered
+from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -37,6 +37,9 @@ def _routes() -> dict[str, Route]:
 
 ROUTE_NAMES: dict[str, Route] = _routes()
 """The routes that are checked, by the names that findings use."""
+
+
+_ENGINES = {"native", "litellm"}
 
 
 class Finding(NamedTuple):
@@ -64,8 +67,10 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     """Return the routes of some providers and engines, by the names that findings use; all of them for none.
 
     Raises:
-        InvalidOption: no route is left.
+        InvalidOption: for an unknown engine, or if no route is left.
     """
+    if not _ENGINES.issuperset(engines):
+        raise InvalidOption(f"expected native or litellm, got {', '.join(engines)}", field="engine")
     found = {
         name: route
         for name, route in ROUTE_NAMES.items()
@@ -86,10 +91,10 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Repo
     """Check tools."""
     findings: list[Finding] = []
     good: list[Origin] = []
-    for source in members(tools):
+    for source in tools if is_sequence(tools) else [tools]:
         try:
             decls = await arun(resolving(source, RequestContext()))
-        except SigadaptError as error:  # noqa: PERF203  (each is reported)
+        except SigadaptError as error:  # each is reported
             findings.append(_refused(error))
         else:
             good.append(Origin(source.name if isinstance(source, Toolset) else None, decls))
@@ -102,21 +107,16 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Repo
 
 def lines(report: Report) -> Iterator[str]:
     """Write the report as lines of text, tool by tool."""
-    tools, size = counted(len(report.decls), "tool"), counted(sum(decl.size for decl in report.decls), "byte")
-    yield f"{tools}, {size}, fingerprint {report.decls.fingerprint()}"
-    for decl in report.decls:
-        yield f"{decl.name}: {counted(decl.size, 'byte')}"
-        yield from _described(finding for finding in report.findings if finding.tool == decl.name)
-    others = [finding for finding in report.findings if finding.tool not in report.decls]
-    if others:
-        yield "not declared:"
-        yield from _described(others)
-
-
-def _described(findings: Iterable[Finding]) -> Iterator[str]:
-    for finding in findings:
-        where = f" ({', '.join(finding.wires)})" if finding.wires else ""
-        yield f"  {finding.level}: {finding.why}{where}"
+    total, size = counted(len(report.decls), "tool"), counted(sum(decl.size for decl in report.decls), "byte")
+    yield f"{total}, {size}, fingerprint {report.decls.fingerprint()}"
+    parts = [(f"{decl.name}: {counted(decl.size, 'byte')}", {decl.name}) for decl in report.decls]
+    undeclared = {finding.tool for finding in report.findings if finding.tool not in report.decls}
+    for head, tools in [*parts, ("not declared:", undeclared)] if undeclared else parts:
+        yield head
+        for finding in report.findings:
+            if finding.tool in tools:
+                where = f" ({', '.join(finding.wires)})" if finding.wires else ""
+                yield f"  {finding.level}: {finding.why}{where}"
 
 
 def _refused(error: SigadaptError, *wires: str) -> Finding:
@@ -127,18 +127,11 @@ def _undescribed(decls: ToolDecls) -> Iterator[Finding]:
     for decl in decls:
         if not decl.description.strip():
             yield Finding("error", decl.name, "it has no description")
-        bare = [name for name, schema in _parameters(decl) if not _is_described(schema)]
+        properties: Json = decl.parameters.get("properties", {})
+        described = {"description", "$ref"}
+        bare = [name for name, schema in properties.items() if described.isdisjoint(schema)]
         if bare:
             yield Finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
-
-
-def _parameters(decl: ToolDecl) -> Iterable[tuple[str, Any]]:
-    properties: Json = decl.parameters.get("properties", {})
-    return properties.items()
-
-
-def _is_described(schema: Any) -> bool:
-    return is_object(schema) and bool({"description", "$ref"} & schema.keys())
 
 
 def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Finding]:
@@ -159,15 +152,8 @@ def _on_wire(decls: ToolDecls, route: Route) -> Iterator[Finding]:
         except SigadaptError as error:
             yield _refused(error)
             continue
-        yield from (_changed(entry.name if isinstance(entry, ToolDecl) else entry.kind, c) for c in changes)
-
-
-def _changed(tool: str, change: Change) -> Finding:
-    return Finding("note", tool, f"{change.what}: {change.why}")
-
-
-def _providers() -> list[str]:
-    return sorted({route.dialect for route in ROUTE_NAMES.values()})
+        name = entry.name if isinstance(entry, ToolDecl) else entry.kind
+        yield from (Finding("note", name, f"{change.what}: {change.why}") for change in changes)
 
 
 def check(
@@ -181,16 +167,12 @@ def check(
             "--wire",
             "--provider",
             help="Check for this wire alone; may be repeated.",
-            autocompletion=_providers,
+            autocompletion=lambda: sorted({route.dialect for route in ROUTE_NAMES.values()}),
         ),
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Check for this engine alone: native or litellm.",
-            callback=one_of(("native", "litellm")),
-            autocompletion=lambda: ["native", "litellm"],
-        ),
+        typer.Option(help="Check for this engine alone.", autocompletion=lambda: list(_ENGINES)),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -200,25 +182,15 @@ def check(
         fix = "Give them as module:name, or with --mcp."
         raise InvalidOption("there are no tools to check", field="tools", fix=fix)
     with waiting("checking ..."):
-        report = asyncio.run(_checked_sources([tools] if tools else [], mcp or (), routes))
+        sources = asyncio.run(sources_of([tools] if tools else [], mcp or ()))
+        report = asyncio.run(checked(sources, routes))
     if as_json:
         emit("check", **_document(report, routes))
     else:
         for line in lines(report):
-            say(line, _style(line))
+            say(line, "red" if line.startswith("  error:") else None)
     if report.failed:
         raise typer.Exit(1)
-
-
-async def _checked_sources(
-    places: Sequence[str], servers: Sequence[str], routes: Mapping[str, Route]
-) -> Report:
-    sources = await sources_of(places, servers)
-    return await checked([member for source in sources for member in members(source)], routes)
-
-
-def _style(line: str) -> str | None:
-    return "red" if line.startswith("  error:") else None
 
 
 def _document(report: Report, routes: Mapping[str, Route]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ for _verb in (demo, show, read, check, replay):
     app.command()(_verb)
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001  (typer calls it)
+def _print_version(asked: bool) -> None:  # typer calls it
     if asked:
         typer.echo(f"sigadapt {__version__}")
         raise typer.Exit
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(words, prog_name="sigadapt", standalone_mode=False)
     except _UsageError as error:
         usage: Any = error
-        complain(f"{verb}: {usage.format_message()} See {verb} --help.")
+        complain(f"{verb}: {usage.format_message().replace('Value error, ', '')} See {verb} --help.")
         return USAGE
     except SigadaptError as error:
         complain(f"{verb}: {sentence(error)}")

@@ -14,9 +14,9 @@ import dspy
 import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.commands.arguments import WIRE_NAMES, EngineOption, one_of
+from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
-from sigadapt.errors import ToolCallParseError
+from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -185,18 +185,11 @@ def _calls(asked: Asked) -> list[str]:
     return [] if calls is None else [str(call) for call in ToolCalls(calls)]
 
 
-def _wire_name(wire: str) -> str:
-    """Return the name of a wire; the loopback provider's own name is accepted too."""
-    own = {loopback: name for name, loopback in WIRE_NAMES.items()}
-    return one_of(WIRE_NAMES)(own.get(wire, wire))
-
-
 def demo(
     wire: Annotated[
         str,
         typer.Option(
             help=f"The embedded provider's wire: {', '.join(WIRE_NAMES)}.",
-            callback=_wire_name,
             autocompletion=lambda: list(WIRE_NAMES),
         ),
     ] = "openai-chat",
@@ -208,8 +201,12 @@ def demo(
 ) -> None:
     """Show on one screen what you declare, what leaves, what comes back, and what a faulty answer becomes."""
     quiet()
+    loopback = WIRE_NAMES.get(wire, wire)
+    if loopback not in WIRE_NAMES.values():
+        reason = f"{wire!r} is not one of {', '.join(WIRE_NAMES)}"
+        raise InvalidOption(reason, field="wire")
     with waiting(f"asking {model or 'the embedded provider'} ..."):
-        shown = on_model(model, engine) if model else on_loopback(WIRE_NAMES[wire], engine)
+        shown = on_model(model, engine) if model else on_loopback(loopback, engine)
     if as_json:
         emit("demo", **_document(shown))
         return

@@ -110,7 +110,7 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] |
         return None
     try:
         hints = {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
-    except Exception:  # noqa: BLE001  (a name that only a type checker knows)
+    except Exception:  # a name that only a type checker knows
         hints = {}
     fields = {
         name: field.annotation for each in predictors for name, field in each.signature.input_fields.items()

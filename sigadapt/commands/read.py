@@ -20,7 +20,7 @@ from sigadapt.adapters.response.choice import (
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.response.typed_calls import with_declared_names
-from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of, one_of
+from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
@@ -144,7 +144,6 @@ def read(
             "--wire",
             "--dialect",
             help=f"The wire, if it is not detected: {', '.join(DIALECTS)}.",
-            callback=one_of(DIALECTS),
             autocompletion=lambda: list(DIALECTS),
         ),
     ] = None,

@@ -129,7 +129,7 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         with dspy.context(lm=lm, adapter=adapter):
             try:
                 outputs = _run(dspy.Predict(program.signature), program.inputs, streamed=was.stream)
-            except Exception as raised:  # noqa: BLE001  (what the program would get is what is reported)
+            except Exception as raised:  # what the program would get is what is reported
                 error = f"{type(raised).__name__}: {sentence(raised)}"
         now = provider.received[0].body if provider.received else {}
     keys = sorted(now.keys() | exchange.request.keys())

@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import typer
 
@@ -21,7 +21,6 @@ from sigadapt.commands.arguments import (
     McpOption,
     ToolsOption,
     decls_of,
-    one_of,
     signature_of,
 )
 from sigadapt.commands.cache_prefix import divergence, earlier_request
@@ -34,7 +33,6 @@ from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
-_TYPES = ("chat", "responses")
 _NUMBER = re.compile(r"/\d+(?=/|$)")
 _LONGEST = 60  # characters of a text in a shortened body
 _MOST = 2  # members of its lists
@@ -194,8 +192,7 @@ _ModelOption: TypeAlias = Annotated[
     typer.Option("--model", "-m", help="A model; may be repeated. Default: one for each wire."),
 ]
 _TypeOption: TypeAlias = Annotated[
-    str,
-    typer.Option(help="dspy.LM's model_type for --model: chat or responses.", callback=one_of(_TYPES)),
+    Literal["chat", "responses"], typer.Option(help="dspy.LM's model_type for --model.")
 ]
 
 

@@ -16,7 +16,7 @@ calls, the request with their results names that `container` (source: "Programma
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,16 +66,14 @@ _EVENTS = {
     "message_start", "message_delta", "message_stop",
     "content_block_start", "content_block_delta", "content_block_stop",
 }  # fmt: skip
-_PIECES = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-    "citations_delta": "citation",
-}
-
-_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}
 _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
+_DELTAS = {  # the key of what a delta adds, and the type of the block that it belongs to
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", _UNKNOWN),
+    "input_json_delta": ("partial_json", "tool_use"),
+    "citations_delta": ("citation", _UNKNOWN),
+}
 
 # Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
@@ -100,7 +98,8 @@ def _described(block: Json) -> Described:
     kind = kind_of(block)
     if kind == "text":
         more = "" if block.keys() <= _TEXT_FIELDS else more_than(block, _TEXT_FIELDS)
-        return Described("text" if block.get("text") else "", more, block, _only(block, _TEXT_FIELDS))
+        plain = {key: block[key] for key in block if key in _TEXT_FIELDS}
+        return Described("text" if block.get("text") else "", more, block, plain)
     if kind == "tool_use":
         more = "" if block.keys() <= _CALL_FIELDS else more_than(block, _CALL_FIELDS)
         return Described("call", more, {key: block[key] for key in block if key != "input"}, {"type": kind})
@@ -112,20 +111,9 @@ def _described(block: Json) -> Described:
     return Described(kind, kind or "a block without a type", block)
 
 
-def _only(block: Json, keys: frozenset[str]) -> Json:
-    return {key: block[key] for key in block if key in keys}
-
-
 def _is_signed(block: Json) -> bool:
     """Return whether Anthropic takes a thinking block back: it refuses thinking without its signature."""
     return is_text(block.get("signature")) or is_text(block.get("data"))
-
-
-def _container(container: Any, uses: list[Json]) -> Json | None:
-    """Return the container that a request with results needs, if code in it made any of the calls."""
-    made_by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
-    name = an_object(container).get("id")
-    return {"container": name} if made_by_code and is_text(name) else None
 
 
 class _Block:
@@ -137,13 +125,11 @@ class _Block:
         self.ended = False
 
     def add(self, delta: Json) -> None:
-        kind = kind_of(delta)
-        if not self.start:
-            self.start = {"type": _BLOCKS.get(kind, _UNKNOWN)}
-        key = _PIECES.get(kind)
-        if key is not None and delta.get(key) is not None:
+        key, block_type = _DELTAS.get(kind_of(delta), ("", _UNKNOWN))
+        self.start = self.start or {"type": block_type}
+        if delta.get(key) is not None:
             self.pieces[key].append(delta[key])
-        elif kind == "compaction_delta":
+        elif kind_of(delta) == "compaction_delta":
             self.start = {**self.start, **delta, "type": self.start["type"]}
 
     def whole(self, *, ended: bool) -> Json:
@@ -194,7 +180,10 @@ class Anthropic(Provider):
             calls = mark_last_cut_off(calls, finish)
         text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
         thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
-        fields = _container(body["container"], uses) if body.get("container") else None
+        # Code in a container that made calls waits there for their results.
+        container = an_object(body.get("container")).get("id")
+        by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
+        fields = {"container": container} if is_text(container) and by_code else None
         described = [_described(block) for block in blocks if block.get("type") != _UNKNOWN]
         kept = state(NAME, described, fields)
         if finish == "pause":  # which goes back as it came, also if it is text alone
@@ -343,7 +332,7 @@ class Anthropic(Provider):
     #   {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}},
     #   {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"name": "f", ...}}}]}
     # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
-    headers_of_late_tools = {"anthropic-beta": "inline-tools-2026-09-15"}  # noqa: RUF012
+    headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
     def late_tools(self, model: str) -> frozenset[str]:
         """Return that newer models take tools that are added and taken away."""
@@ -370,9 +359,9 @@ class Anthropic(Provider):
             >>> PROVIDER.tools([{"type": "function", "function": function}])
             [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
         """
-        return [_tool(**tool) if "function" in tool else tool for tool in given]
+        return [_tool(tool) if "function" in tool else tool for tool in given]
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return the choice of a tool that Anthropic runs, as fields of the body.
 
         Example:
@@ -396,15 +385,12 @@ def _names_of_own(message: Json) -> Iterator[str]:
         yield "citations"
 
 
-def _tool(function: Json, type: str, **fields: Any) -> Json:  # noqa: A002
-    tool = {
-        "name": function["name"],
-        "description": function["description"],
-        "input_schema": function["parameters"],
+def _tool(tool: Json) -> Json:
+    function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
+    sent = {
+        key: function[key] for key in ("name", "description", "input_schema", "strict") if key in function
     }
-    if "strict" in function:
-        tool["strict"] = function["strict"]
-    return {**tool, **fields}
+    return {**sent, **{key: tool[key] for key in tool if key not in ("type", "function")}}
 
 
 def block_of(part: Json, model: str) -> Json | None:

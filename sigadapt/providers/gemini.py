@@ -400,7 +400,7 @@ class Gemini(Provider):
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
 
         Example:

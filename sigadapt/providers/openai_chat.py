@@ -61,7 +61,6 @@ from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is
 
 NAME = "openai-chat"
 
-_USUAL = ("tool_calls", "stop")  # canonical words of an answer that was not cut off
 _FINISH = {
     "function_call": "tool_calls",
     "model_length": "length",  # Mistral: the model's context is full
@@ -81,15 +80,9 @@ _NATIVE = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
-_MORE = frozenset(
-    (
-        "reasoning_content",
-        "reasoning",
-        "reasoning_details",
-        "thinking_blocks",
-        "provider_specific_fields",
-        "audio",
-    )
+_MORE = (
+    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"),
+    *("audio", "annotations"),
 )
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
@@ -103,45 +96,32 @@ _GROWING = ("text", "summary", "data", "thinking")
 
 def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    calls: list[RawCall] = []
-    holds_more = "annotations" in message and message["annotations"]
-    for call in calls_of(message.get("tool_calls")):
-        function: Any = call.get("function")
-        if function.__class__ is dict and _CALL_FIELDS.issuperset(call):
-            calls.append((call.get("id"), function.get("name"), function.get("arguments")))
-            holds_more = holds_more or SIGNED_ID in str(call.get("id"))
-        else:
-            holds_more = True
-            calls.append(_call(call))
-    if "function_call" in message:
-        # Some servers send the same call in both forms.
+    sent = calls_of(message.get("tool_calls"))
+    calls = [_call(call) for call in sent if not ran_itself(call.get("id"))]
+    if message.get("function_call"):
+        # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         known = [(name, arguments) for _, name, arguments in calls]
-        calls += (call for call in _function_call(message["function_call"]) if call[1:] not in known)
-    text, thinking = message.get("content"), None
-    if text and not isinstance(text, str):
-        parts = content_parts(text)
-        text, thinking = joined(map(_part_text, parts)), joined(map(_part_thinking, parts))
-        holds_more = holds_more or thinking
+        for old in calls_of(message["function_call"], _only_arguments):
+            call = old.get("name"), old.get("arguments")
+            calls += [(None, *call)] if any(call) and call not in known else []
+    text = message.get("content")
+    parts = [] if text is None or isinstance(text, str) else content_parts(text)
+    if parts:
+        text = joined(
+            part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
+        )
     # LiteLLM puts the refusal in `provider_specific_fields`.
     refusal = message.get("refusal") or an_object(message.get("provider_specific_fields")).get("refusal")
-    if is_text(refusal):
-        text = joined([text, refusal])
-    text = text or None if isinstance(text, str) else None
-    finish, why, error = choice.get("finish_reason"), None, choice.get("error")
-    if finish.__class__ is not str or finish not in _USUAL:
-        finish = finish_word(finish, _FINISH)
-        calls = mark_last_cut_off(calls, finish)
-    if is_text(refusal) and not calls:
-        finish = "refusal"
-    if "provider_specific_fields" in choice or "native_finish_reason" in choice or "error" in choice:
-        finish, why, error = _native_end(choice, finish)
-        calls = mark_last_cut_off(calls, finish)
-        calls = with_reported_call(calls, finish, why)
-    if not holds_more and _MORE.isdisjoint(message):
-        return Reading(text, thinking, calls, finish, None, why, None, error)
-    calls = [call for call in calls if not ran_itself(call[0])]
-    thinking = _reasoning(message) or thinking
-    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
+    text = joined([text, refusal if is_text(refusal) else None])
+    finish = (
+        "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
+    )
+    finish, why, error = _native_end(choice, finish)
+    calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    thinking = _reasoning(message) or joined(map(_part_thinking, parts))
+    has_state = parts or any(message.get(key) for key in _MORE) or any(map(_more_of, sent))
+    kept = _state(message, text, carried) if has_state else None
+    return Reading(text, thinking, calls, finish, kept, why, None, error)
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -167,7 +147,8 @@ def _state(message: Json, text: str | None, carried: Sequence[Provider]) -> Json
         if of_other is not None:
             return of_other
     held = dict(_wanted_back(message))
-    calls = [_without_arguments(call) for call in calls_of(message.get("tool_calls"))]
+    sent = calls_of(message.get("tool_calls"))
+    calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in sent]
     names = [*held, *(name for call in calls if (name := _more_of(call)))]
     described = Described("message", ", ".join(names), {**held, "tool_calls": calls})
     return state(NAME, [described]) if names else None
@@ -203,10 +184,6 @@ def reasoning_in(state: Json) -> Json | None:
     return {"dialect": NAME, "blocks": [shown]} if shown else None
 
 
-def _without_arguments(call: Json) -> Json:
-    return {key: value for key, value in call.items() if key not in ("function", "custom", "index")}
-
-
 def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
@@ -214,18 +191,14 @@ def _more_of(call: Json) -> str:
 
 
 def _call(call: Json) -> RawCall:
-    function: Any = call.get("function")
-    try:
-        return call.get("id"), function.get("name"), function.get("arguments")
-    except AttributeError:  # no function; asking first would slow down the most common wire format
-        usual = _usual(call)
-    custom = usual.get("custom")
-    if is_object(custom):
-        return call.get("id"), custom.get("name"), FreeText.of(custom.get("input"))
-    function = usual["function"]
-    if function["name"] is None and function["arguments"] is None and call.keys() - _HEAD:
-        return call.get("id"), None, JsonText(spelled(call))
-    return call.get("id"), function["name"], function["arguments"]
+    usual = _usual(call)
+    function = usual.get("function")
+    if not is_object(function):
+        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
+    name, arguments = function.get("name"), function.get("arguments")
+    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
+        arguments = JsonText(spelled(call))
+    return call.get("id"), name, arguments
 
 
 def _usual(call: Json) -> Json:
@@ -243,16 +216,6 @@ def _usual(call: Json) -> Json:
 
 def _only_arguments(text: JsonText) -> Json:
     return {"arguments": text}
-
-
-def _function_call(value: Any) -> list[RawCall]:
-    """Return the call in `function_call`; none if it is empty, as Snowflake sends it beside real calls."""
-    found = [(None, call.get("name"), call.get("arguments")) for call in calls_of(value, _only_arguments)]
-    return [call for call in found if call[1] or call[2]]
-
-
-def _part_text(part: Json) -> Any:
-    return part.get("refusal") if part.get("type") == "refusal" else part.get("text")
 
 
 def _part_thinking(part: Json) -> Any:
@@ -281,7 +244,14 @@ def _whole_choice(chunks: list[Json]) -> Json:
             if value is not None:
                 fields.setdefault(key, []).append(value)
     ended = is_text(whole.get("finish_reason"))
-    message = {key: _whole_field(key, values) for key, values in fields.items()}
+    message: Json = {}
+    for key, values in fields.items():
+        if key in _TEXTS and all(isinstance(value, str) for value in values):
+            message[key] = joined(values) or ""
+        elif key in _LISTS or key in _TEXTS:
+            message[key] = [part for value in values for part in content_parts(value)]
+        else:
+            message[key] = values[-1]
     if "reasoning_details" in message:
         message["reasoning_details"] = _joined(message["reasoning_details"], ("type", "index"))
     if is_array(message.get("content")):
@@ -291,17 +261,11 @@ def _whole_choice(chunks: list[Json]) -> Json:
         message["tool_calls"] = fold(fragments, ended=ended)
     if "function_call" in fields:
         pieces = calls_of(fields["function_call"], _only_arguments)
-        message["function_call"] = _whole_function_call(pieces, ended=ended)
+        name = next((piece["name"] for piece in pieces if piece.get("name")), None)
+        text = json_text(piece.get("arguments") for piece in pieces)
+        message["function_call"] = {"name": name, "arguments": text if ended or not name else CutOff(text)}
     whole.pop("delta", None)
     return {**whole, "message": message}
-
-
-def _whole_field(key: str, values: list[Any]) -> Any:
-    if key in _TEXTS and all(isinstance(value, str) for value in values):
-        return joined(values) or ""
-    if key in _LISTS or key in _TEXTS:
-        return [part for value in values for part in content_parts(value)]
-    return values[-1]
 
 
 def _joined(pieces: Any, same: Sequence[str]) -> list[Json]:
@@ -323,12 +287,6 @@ def _longer(before: Any, piece: Any, key: str) -> Any:
     if key in _GROWING and is_array(before) and is_array(piece):
         return _joined([*before, *piece], ("type",))
     return before if piece is None else piece
-
-
-def _whole_function_call(fragments: list[Json], *, ended: bool) -> Json:
-    name = next((fragment["name"] for fragment in fragments if fragment.get("name")), None)
-    arguments = json_text(fragment.get("arguments") for fragment in fragments)
-    return {"name": name, "arguments": arguments if ended or not name else CutOff(arguments)}
 
 
 class OpenAIChat(Provider):
@@ -361,10 +319,7 @@ class OpenAIChat(Provider):
             >>> PROVIDER.read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
             [('c1', 'now', None)]
         """
-        choices: list[Any] = body.get("choices") or []
-        if choices.__class__ is list and len(choices) == 1 and choices[0].__class__ is dict:
-            return [_candidate(choices[0], self._carried)]  # spares most answers two lists
-        return [_candidate(choice, self._carried) for choice in objects(choices)]
+        return [_candidate(choice, self._carried) for choice in objects(body.get("choices"))]
 
     def without_calls(self, body: Json) -> Json:
         """Return a chat completion without its calls."""
@@ -438,7 +393,7 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 

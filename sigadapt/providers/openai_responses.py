@@ -43,7 +43,7 @@ from sigadapt.providers.provider import (
 )
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Blocks
-from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -72,7 +72,6 @@ _FINISH = {
     "cancelled": "error",
     "max_output_tokens": "length",
 }
-_UNENDED = {"incomplete", "in_progress", "queued", "cancelled"}
 _PARTS = {"text", "output_text", "refusal"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _CUSTOM = ("custom_tool_call",)
@@ -97,22 +96,14 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     """
     # Newer models give a message a `phase`, "commentary" or "final_answer".
     # https://platform.openai.com/docs/api-reference/responses/object
-    texts = [(_phase(item), _text(item) if kind_of(item) == "message" else None) for item in items]
-    commentary = in_paragraphs(text if phase == "commentary" else None for phase, text in texts)
-    answer = in_paragraphs(text if phase != "commentary" else None for phase, text in texts)
+    texts: list[str | None] = []
+    for item in items:
+        parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
+        texts.append(joined(part.get("text") or part.get("refusal") for part in parts))
+    beside = [item.get("phase") == "commentary" for item in items]
+    commentary = in_paragraphs(text if said else None for text, said in zip(texts, beside, strict=True))
+    answer = in_paragraphs(None if said else text for text, said in zip(texts, beside, strict=True))
     return (answer, commentary) if answer else (commentary, None)
-
-
-def _phase(item: Json) -> Any:
-    return item.get("phase")
-
-
-def _text(item: Json) -> str | None:
-    return joined(part.get("text") or part.get("refusal") for part in content_parts(item.get("content")))
-
-
-def _refuses(item: Json) -> bool:
-    return any(part.get("type") == "refusal" for part in content_parts(item.get("content")))
 
 
 def _item(item: Json) -> Json:
@@ -121,15 +112,6 @@ def _item(item: Json) -> Json:
     if kind in _PARTS:
         return {"type": "message", "content": [item]}
     return {"type": "message", **item} if not kind and "content" in item else item
-
-
-def _finish(body: Json) -> str | None:
-    status = body.get("status")
-    if status == "incomplete":
-        details = body.get("incomplete_details")
-        reason = details.get("reason") if is_object(details) else details
-        return finish_word(reason, _FINISH) or "incomplete"
-    return finish_word(status, _FINISH)
 
 
 def _call(item: Json) -> RawCall:
@@ -213,7 +195,9 @@ class _Item:
     def whole(self, *, ended: bool) -> Json:
         if self.done:
             return self.item
-        item: Json = {"type": self._kind(), **self.item, "status": "completed" if ended else "in_progress"}
+        is_thought = any(part.startswith(("reasoning", "summary")) for _, part, _ in self.texts)
+        kind = "function_call" if self.arguments else "reasoning" if is_thought else "message"
+        item: Json = {"type": kind, **self.item, "status": "completed" if ended else "in_progress"}
         key = _ARGUMENTS.get(kind_of(item))
         if key is not None:
             item[key] = json_text([item.get(key), *self.arguments])
@@ -221,15 +205,6 @@ class _Item:
             whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
             item[field] = [*objects(item.get(field)), whole]
         return item
-
-    def _kind(self) -> str:
-        if self.arguments:
-            return "function_call"
-        return (
-            "reasoning"
-            if any(part.startswith(("reasoning", "summary")) for _, part, _ in self.texts)
-            else "message"
-        )
 
 
 class OpenAIResponses(Provider):
@@ -250,16 +225,19 @@ class OpenAIResponses(Provider):
     def read(self, body: Json) -> list[Reading]:
         """Return the one Reading of a response object."""
         items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
-        finish = _finish(body)
+        # {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        status, details = finish_word(body.get("status"), {}), body.get("incomplete_details")
+        finish = _FINISH.get(status or "", status)
+        if status == "incomplete":
+            finish = finish_word(details.get("reason") if is_object(details) else details, _FINISH) or status
         calls = [_call(item) for item in items if self.is_call(item)]
         if ends_in(items, self.is_call):
-            unended = finish_word(body.get("status"), {}) in _UNENDED
-            calls = mark_last_cut_off(calls, "length" if unended else finish)
-        if not calls and any(map(_refuses, items)):
+            calls = mark_last_cut_off(calls, "length" if status in UNENDED else finish)
+        parts = [part for item in items for part in content_parts(item.get("content"))]
+        if not calls and any(part.get("type") == "refusal" for part in parts):
             finish = "refusal"
-        failed = finish_word(body.get("status"), {}) if finish == "error" else None
         error = body.get("error")
-        why = details_in(error) or failed
+        why = details_in(error) or (status if finish == "error" else None)
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
         kept = state(NAME, map(_described, items))
@@ -379,7 +357,7 @@ class OpenAIResponses(Provider):
             flat = _flat(entry)
             if namespace is None:
                 sent.append(flat)
-            elif sent and _is_of(sent[-1], namespace):
+            elif sent and {**sent[-1], "tools": []} == {"type": "namespace", **namespace, "tools": []}:
                 sent[-1]["tools"].append(flat)
             else:
                 sent.append({"type": "namespace", **namespace, "tools": [flat]})
@@ -387,7 +365,7 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tool_choice
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
         """Return a canonical tool choice as fields of the body.
 
         Example:
@@ -449,11 +427,6 @@ def _flat(tool: Json) -> Json:
     if "grammar" in an_object(function.get("format")):
         function["format"] = {"type": "grammar", **function["format"]["grammar"]}
     return {"type": kind, **function, **tool}
-
-
-def _is_of(tool: Json, namespace: Json) -> bool:
-    """Return whether a tool is the group of this namespace."""
-    return {"type": "namespace", **namespace} == {key: tool[key] for key in tool if key != "tools"}
 
 
 _ROUTE = Route(

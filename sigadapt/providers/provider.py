@@ -159,6 +159,9 @@ SIGNED_ID = "__thought__"
 UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
 
 
+_OPENAIS_RULES = StrictRules()
+
+
 def _no_block(part: Json, model: str) -> Json | None:
     return None
 
@@ -229,7 +232,7 @@ class Route:
     forces_with_thinking: bool = True
     formats_beside_tools: bool = True
     strict: bool = False
-    strict_rules: StrictRules = StrictRules()  # noqa: RUF009  (immutable)
+    strict_rules: StrictRules = _OPENAIS_RULES
     marks_failed_results: bool = False
     text_failures: bool = False
     results_as_objects: bool = False
@@ -383,6 +386,6 @@ class Provider:
         """Return canonical tools as the provider's own JSON."""
         return given
 
-    def choice(self, chosen: Json, parallel: bool | None = None) -> Json | None:  # noqa: FBT001
+    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
         return None

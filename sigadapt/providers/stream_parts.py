@@ -17,12 +17,12 @@ becomes a bad call that holds all of the text, never a good call with wrong argu
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.wire.values import an_object, is_text, json_text
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 _B = TypeVar("_B")
 
@@ -231,8 +231,8 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         path, text = partial.get("jsonPath"), partial.get("stringValue")
         if not isinstance(path, str):
             return list(partials)
-        if isinstance(text, str) and isinstance(leaves.get(path, []), list):
-            leaves.setdefault(path, []).append(text)
+        if isinstance(text, str) and isinstance(leaves.get(path, ""), str):
+            leaves[path] = leaves.get(path, "") + text
         elif path in leaves:
             return list(partials)
         else:
@@ -240,8 +240,7 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     root: Json = {}
     for path, leaf in leaves.items():
         steps = _steps(path)
-        value = "".join(cast("list[str]", leaf)) if isinstance(leaf, list) else leaf
-        if not steps or not _placed(root, steps, value):
+        if not steps or not _placed(root, steps, leaf):
             return list(partials)
     return root
 
@@ -273,15 +272,13 @@ def _placed(root: Any, steps: list[str | int], value: Any) -> bool:
     at = root
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         made: Any = value if following is None else [] if isinstance(following, int) else {}
-        if isinstance(at, dict) and isinstance(step, str):
-            members = cast("Json", at)
-            is_free = step not in members
-            at = members.setdefault(step, made)
-        elif isinstance(at, list) and isinstance(step, int) and step <= len(cast("list[Any]", at)):
-            items = cast("list[Any]", at)
-            is_free = step == len(items)
-            items += [made] if is_free else []
-            at = items[step]
+        if is_object(at) and isinstance(step, str):
+            is_free = step not in at
+            at = at.setdefault(step, made)
+        elif is_array(at) and isinstance(step, int) and step <= len(at):
+            is_free = step == len(at)
+            at += [made] if is_free else []
+            at = at[step]
         else:
             return False
         if following is None and not is_free:

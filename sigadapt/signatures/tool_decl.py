@@ -82,7 +82,7 @@ class DeclarationText:
 class ToolDecl(Shown, Runnable):
     """The declaration of one tool.
 
-    Where DSPy takes a function, such as in `dspy.ReActV2(tools=[...])`, a declaration stands for its own.
+    DSPy accepts it in place of a function, such as in `dspy.ReActV2(tools=[...])`.
 
     Args:
         name: the name, kept as given. If a provider would refuse it, it is sent as an alias (names travel).
@@ -93,17 +93,17 @@ class ToolDecl(Shown, Runnable):
         strict: whether to ask for the provider's strict mode; None leaves the flag out (strict on request).
         long_running: whether a call only starts work whose result comes later. The model reads this in a note
             at the end of the description.
-        requires_confirmation: whether a person must agree to each call. Or a function that gets the arguments
-            and returns a boolean or a Confirmation; it is saved as True, and
-            pickled as `LostFunction` says.
-        extras: what the source says beside these fields, as its author wrote it: `cache_control`,
-            `defer_loading`, MCP annotations. In a request they stand beside `function`. Each leaves in its
-            place if the provider has one for it; else it is dropped, with a `Change`.
-        format: the form of a custom tool's text, as OpenAI's Responses has it: `{"type": "text"}` or a
-            grammar; `{}` for one that does not say. None for a function. A custom tool is called with free
-            text, and has no `parameters` of its own: its call's `args` are `{"input": text}`.
-        func: the Python object behind the tool, for the caller. It is never called, compared or
-            saved as JSON; for pickle, see `LostFunction`.
+        requires_confirmation: whether a person must approve each call; or a function of the arguments that
+            returns a boolean or a Confirmation. A function is saved as True, and pickled as `LostFunction`
+            describes.
+        extras: any other fields of the source, unchanged: `cache_control`, `defer_loading`, MCP annotations.
+            In a request they are next to `function`. If the provider has a place for one, it is sent there;
+            otherwise it is dropped, with a `Change`.
+        format: the form of a custom tool's text, as in OpenAI's Responses: `{"type": "text"}` or a grammar;
+            `{}` if the tool does not say. None for a function. A custom tool is called with free text and
+            has no `parameters`: its call's `args` are `{"input": text}`.
+        func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
+            saves it as JSON; for pickle, see `LostFunction`.
 
     Raises:
         InvalidToolDecl: `missing_name`, `invalid_field`, `invalid_schema` or `remote_ref`.
@@ -165,7 +165,7 @@ class ToolDecl(Shown, Runnable):
         long_running: bool = False,
         requires_confirmation: bool | Callable[..., Any] = False,
     ) -> "ToolDecl":
-        """Declare one tool from a source. Each other argument replaces what the source says.
+        """Declare one tool from a source. Every other argument overrides the source.
 
         Args:
             source: a callable, a pydantic model class, a `dspy.Tool`, a DSPy signature or module, an MCP or
@@ -175,8 +175,8 @@ class ToolDecl(Shown, Runnable):
             parameters: see ToolDecl. The source's own schema or signature is then not read.
             returns: see ToolDecl.
             strict: see ToolDecl.
-            long_running: see ToolDecl. Only true replaces what the source says.
-            requires_confirmation: see ToolDecl. False does not replace what the source says.
+            long_running: see ToolDecl. Only true overrides the source.
+            requires_confirmation: see ToolDecl. False does not override the source.
 
         Raises:
             InvalidToolDecl: as ToolDecl; `unknown_source` for a source that is not one tool; `underivable`

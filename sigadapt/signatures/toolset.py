@@ -76,15 +76,15 @@ class Toolset(Shown, SeveralTools):
     Args:
         name: the toolset's name in error messages.
         source: anything that ToolDecls accepts; other toolsets; a live MCP session or server; or a function
-            of the request. Such a function may be async. Its only required parameter is called `context` and
-            gets a RequestContext. A function that is itself a tool goes into a list:
+            of the request. Such a function may be async. Its only required parameter is `context`, a
+            RequestContext. If a function is itself a tool, put it into a list:
             `Toolset("time", [now])`.
         transforms: functions that change the tools, in order. The methods of this class add to them.
 
     Raises:
-        InvalidToolDecl: `invalid_toolset`, for a name that is not a text or is blank, or for a function that
-            does not take `context`.
-            `not_picklable`, when it is pickled, for a source or a function that pickle cannot take.
+        InvalidToolDecl: `invalid_toolset`, for a name that is not a string or is blank, or for a function
+            without the parameter `context`; `not_picklable`, when it is pickled, for a source or a function
+            that cannot be pickled.
 
     Example:
         >>> def tools(context):
@@ -124,7 +124,7 @@ class Toolset(Shown, SeveralTools):
     def retrieved(self, search: Search) -> "Toolset":
         """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
 
-        Tools that the conversation has called stay, as do native tools. The order is that of the tools.
+        Native tools, and tools that the conversation has called, are always kept. The order does not change.
 
         Args:
             search: your retriever. It gets the RequestContext and the tools, and returns names. It may be
@@ -142,8 +142,7 @@ class Toolset(Shown, SeveralTools):
     def deferred(self, *loaded: str) -> "Toolset":
         """Defer the loading of all tools but the `loaded` ones: the model searches for them.
 
-        Where a provider has such a search, it is added. Where it has none, all tools are sent at once, on
-        record.
+        If the provider has such a search, it is added. Otherwise all tools are sent at once, with a `Change`.
 
         Example:
             >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}]).deferred("read").resolve()

@@ -89,7 +89,7 @@ def _responses(body: Json, issued: Mapping[str, str | None]) -> None:
         elif kind == "reasoning":
             refuse_if(item["encrypted_content"] not in issued, "The encrypted content could not be verified")
             then: Json = items[number + 1] if number + 1 < len(items) else {}
-            follows = then.get("type") in ("function_call", "reasoning") or then.get("role") == "assistant"
+            follows = then and then.get("role") != "user" and not then.get("type", "").endswith("_output")
             refuse_if(
                 not follows, "Item of type 'reasoning' was provided without its required following item"
             )

@@ -109,7 +109,7 @@ def test_a_model_without_a_key_is_one_sentence(
     ("arguments", "told"),
     [
         (["demo", "--wire", "telegraph"], "not one of openai-chat, openai-responses, anthropic"),
-        (["demo", "--engine", "steam"], "not one of auto, litellm"),
+        (["demo", "--engine", "steam"], "not one of 'auto', 'litellm'"),
         ([], "Missing command"),
         (["dmeo"], "No such command 'dmeo'"),
     ],

@@ -306,8 +306,8 @@ def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixtur
         ([ASSIST, "-t", TOOLS, "--react"], "has a tools field of its own"),
         (["commands.programs:PROGRAM", "--react"], "has a tools field of its own"),
         (["tools -> answer", "--react"], "dspy.ReActV2 refuses this"),
-        ([ASSIST, "--adapter", "telegraph"], "not one of chat, json, xml"),
-        ([ASSIST, "--model-type", "telegraph"], "not one of chat, responses"),
+        ([ASSIST, "--adapter", "telegraph"], "not one of 'chat', 'json', 'xml'"),
+        ([ASSIST, "--model-type", "telegraph"], "not one of 'chat', 'responses'"),
         ([], "Missing argument"),
     ],
 )

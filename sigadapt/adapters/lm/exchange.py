@@ -1,7 +1,7 @@
-"""Exchange: one request and its answer as they pass between lm15 and the provider, with nothing lost.
+"""One request and its answer on a native route, between lm15 and the provider, with nothing lost.
 
 lm15's types hold less than a provider sends and takes. DSPy selects and keeps its engine, with its
-connections, retries and prices. For one request, an Exchange stands before that engine and changes three
+connections, retries and prices. For one request, an engine of ours stands before it and changes three
 things:
 
  a. Parts of the request that lm15's types cannot express are put into its body as native rows
@@ -18,7 +18,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 from dspy import BaseLM, lm15
@@ -28,7 +28,6 @@ from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.dspy_boundary.internals import (
-    Lm15Provider,
     engines_of,
     native_engine,
     target_of,
@@ -36,7 +35,7 @@ from sigadapt.dspy_boundary.internals import (
     with_methods,
     written_target,
 )
-from sigadapt.providers import PROVIDERS, provider_of
+from sigadapt.providers import PROVIDERS, named
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, is_object
@@ -45,10 +44,9 @@ from sigadapt.schemas.json_values import Json, is_object
 def exchanging(
     lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows | None, *, is_async: bool
 ) -> BaseLM:
-    """Return a copy of a model on a native route, for one request, whose engine is an Exchange."""
-    provider = cast("Provider", provider_of(route.dialect))
-    kind = _AsyncExchange if is_async else _Exchange
-
+    """Return a copy of a model on a native route, for one request, whose engine is ours."""
+    provider = named(route.dialect)[0]
+    kind = _AsyncEngine if is_async else _SyncEngine
     engines = engines_of(lm)
 
     def engine_of(key: Any) -> Any:
@@ -89,7 +87,7 @@ def response_with_raw_body(
     return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
 
 
-class _Wrapped:
+class _OneRequestEngine:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
     def __init__(self, engine: Any, provider: Provider, native: NativeRows | None) -> None:
@@ -126,9 +124,10 @@ class _Wrapped:
         target, self._target = self._target, None
         return target
 
-    def _tapped(self, provider: Lm15Provider) -> Any:
-        """Return a copy of lm15's provider that sends the native rows and believes the body."""
-        return with_methods(provider, self._methods)
+    def _resolved(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
+        """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
+        provider, routed = target_of(self._engine, self._placed(request), streaming=streaming)
+        return with_methods(provider, self._methods), routed
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
         if self._native is None:
@@ -164,50 +163,42 @@ def json_in(text: bytes | str) -> Json:
         return {}
 
 
-class _Exchange(_Wrapped):
+class _SyncEngine(_OneRequestEngine):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        planned = self._planned()
-        if planned is None:
-            provider, routed = target_of(self._engine, self._placed(request), streaming=False)
-            planned = self._tapped(provider), routed
+        provider, routed = self._planned() or self._resolved(request, streaming=False)
         if not request.config.stop:
-            return planned[0].complete(planned[1])
+            return provider.complete(routed)
         recorder = Recorder(self._provider, request.model)
-        return recorder.whole(recorder.attached_to(planned[0]).complete(planned[1]))
+        return recorder.whole(recorder.attached_to(provider).complete(routed))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = target_of(self._engine, self._placed(request), streaming=True)
+        provider, routed = self._resolved(request, streaming=True)
         recorder = Recorder(self._provider, request.model)
-        with closing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
+        with closing(recorder.attached_to(provider).stream(routed)) as events:
             for event in events:
                 yield recorder.with_events(event)
         yield from recorder.rest()
 
 
-class _AsyncExchange(_Wrapped):
+class _AsyncEngine(_OneRequestEngine):
+    # The request is resolved in a thread, as in DSPy, because this may fetch credentials.
+
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        planned = self._planned()
-        if planned is None:
-            # In a thread, as in DSPy, because this may fetch credentials.
-            provider, routed = await asyncio.to_thread(
-                target_of, self._engine, self._placed(request), streaming=False
-            )
-            planned = self._tapped(provider), routed
+        target = self._planned() or await asyncio.to_thread(self._resolved, request, streaming=False)
+        provider, routed = target
         if not request.config.stop:
-            return await planned[0].complete(planned[1])
+            return await provider.complete(routed)
         recorder = Recorder(self._provider, request.model)
-        return recorder.whole(await recorder.attached_to(planned[0]).complete(planned[1]))
+        return recorder.whole(await recorder.attached_to(provider).complete(routed))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = await asyncio.to_thread(
-            target_of, self._engine, self._placed(request), streaming=True
-        )
+        provider, routed = await asyncio.to_thread(self._resolved, request, streaming=True)
         recorder = Recorder(self._provider, request.model)
-        async with aclosing(recorder.attached_to(self._tapped(provider)).stream(routed)) as events:
+        async with aclosing(recorder.attached_to(provider).stream(routed)) as events:
             async for event in events:
                 yield recorder.with_events(event)
         for event in recorder.rest():

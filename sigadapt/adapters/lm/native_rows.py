@@ -10,13 +10,13 @@ get lm15's parts.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import orjson
 from dspy import lm15
 
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers import CHAT, named, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
 from sigadapt.providers.wire.values import objects
@@ -128,7 +128,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
         if state["dialect"] == provider.name:
             return provider.turn(message, state, route), provider.fields(state)
         (row,) = provider.turn(message, None, route)
-        of_state = cast("Provider", provider_of(state["dialect"]))
+        of_state = named(state["dialect"])[0]
         return [of_state.chat_message(row, state)], {}
 
 

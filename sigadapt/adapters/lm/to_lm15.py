@@ -183,7 +183,7 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     alone = litellm_only(generation) if generation and route.client == "litellm" else {}
     held = {key: value for key, value in generation.items() if key not in alone} if alone else generation
     config = _generation_config(held) if held else _DEFAULT
-    choice = _tool_choice(request.get("tool_choice"), request.get("parallel_tool_calls"))
+    choice = _tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)
 
 
@@ -206,7 +206,7 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
     if not isinstance(choice, dict) or _is_of_functions(choice):
         return None
     provider = CHAT if route.as_chat else provider_of(route.dialect)
-    return provider.choice(choice, request.get("parallel_tool_calls")) if provider else None
+    return provider.choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
 
 
 def _is_of_functions(choice: dict[str, Any]) -> bool:
@@ -216,7 +216,7 @@ def _is_of_functions(choice: dict[str, Any]) -> bool:
     return all(each["type"] == "function" for each in chosen)
 
 
-def _tool_choice(choice: str | dict[str, Any] | None, parallel: bool | None) -> lm15.ToolChoice | None:  # noqa: FBT001
+def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
     if choice is None:
         return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
     if isinstance(choice, str):

@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, cast
 
 import dspy
-from dspy import lm15
+from dspy import BaseLM, lm15
 from dspy.utils import callback
 
 from sigadapt.adapters.request.lowering import Lowered
@@ -116,7 +116,8 @@ def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[s
     for name in ("tool_call_id", "name"):
         if message.get(name):
             yield f"{at}.message.{name}", message[name]
-    for number, call in enumerate(cast("list[Any]", message.get("tool_calls") or [])):
+    calls: list[Any] = message.get("tool_calls") or []
+    for number, call in enumerate(calls):
         part = f"{at}.message.tool_calls.{number}.tool_call"
         function: dict[str, Any] = call.get("function") or call.get("custom") or {}
         yield f"{part}.id", str(call.get("id"))
@@ -177,8 +178,9 @@ def _parse_event(adapter: Any, signature: Any, text: str | None, ended: Any) -> 
     return callback.with_callbacks(parse)(adapter, signature, text or "")
 
 
-def complete_history(history: Sequence[Any], request: lm15.Request, sent: Lowered, count: int) -> None:
-    """Complete the entries that DSPy wrote for a request."""
+def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: int) -> None:
+    """Complete the entries that DSPy wrote for a request into the model's history."""
+    history: list[Any] = lm.history
     if sent.changes and _LOG.isEnabledFor(logging.INFO):
         told = ", ".join(f"{change.where} {change.what}" for change in sent.changes)
         _LOG.info("%s: changed for the provider: %s", request.model, told)

@@ -5,7 +5,7 @@ parts of the answer. A typed request has one candidate, so n candidates are n re
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy import BaseLM, lm15
 
@@ -16,14 +16,14 @@ from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
-from sigadapt.adapters.lm.streams.stream_recorder import unended_is_said
+from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, shown
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
-from sigadapt.providers import CHAT, provider_of
-from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers import CHAT, named
+from sigadapt.providers.provider import Route
 
 
 class _Ready(NamedTuple):
@@ -42,7 +42,7 @@ class _Ready(NamedTuple):
         if self.route.client == "lm15":
             native = self.native if self.has_rows else None
             return exchanging(self.lm, self.request, self.route, native, is_async=is_async)
-        wire = cast("Provider", provider_of(self.route.dialect))
+        wire = named(self.route.dialect)[0]
         form = CHAT if self.route.as_chat else wire
         limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
         added = LitellmAdditions(form, self.native, wire, limit)
@@ -65,7 +65,7 @@ def send(
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
     answers = [refuse_rate_limited(_ask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    complete_history(lm, ready.request, sent, len(answers))
     return answers
 
 
@@ -82,7 +82,7 @@ async def asend(
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
     answers = [refuse_rate_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(cast("Any", lm.history), ready.request, sent, len(answers))
+    complete_history(lm, ready.request, sent, len(answers))
     return answers
 
 
@@ -92,7 +92,7 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answe
         with shown(ready.lm, ready.sent):
             return Answer(lm(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(lm(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
@@ -105,7 +105,7 @@ async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -
         with shown(ready.lm, ready.sent):
             return Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), unended_is_said(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
         answer = Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         await stream.send(item)

@@ -63,15 +63,32 @@ def renamed(request: Request, table: dict[str, str]) -> Request:
     if not table:
         return request
 
+    def part(entry: dict[str, Any]) -> dict[str, Any]:
+        """A tool, a call or a choice with its part renamed; one that the provider runs has none."""
+        kind = next((kind for kind in ("function", "custom") if kind in entry), None)
+        return {**entry, kind: name(entry[kind])} if kind else entry
+
     def name(place: dict[str, Any]) -> dict[str, Any]:
         return {**place, "name": table.get(place["name"], place["name"])}
 
-    changed: Request = {**request, "messages": [_renamed_message(row, name) for row in request["messages"]]}
+    rows: list[dict[str, Any]] = []
+    for row in request["messages"]:
+        if row["role"] == "tool":
+            rows.append(name(row))
+        elif "late" in row:
+            rows.append({**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}})
+        elif row.get("tool_calls"):
+            rows.append({**row, "tool_calls": [*map(part, row["tool_calls"])]})
+        else:
+            rows.append(row)
+    changed: Request = {**request, "messages": rows}
     if "tools" in request:
-        changed["tools"] = [_renamed_part(tool, name) for tool in request["tools"]]
+        changed["tools"] = [*map(part, request["tools"])]
     choice = request.get("tool_choice")
     if isinstance(choice, dict):
-        changed["tool_choice"] = _renamed_choice(choice, name)
+        allowed = choice.get("allowed_tools")
+        several = {"allowed_tools": {**allowed, "tools": [*map(part, allowed["tools"])]}} if allowed else {}
+        changed["tool_choice"] = {**part(choice), **several}
     return changed
 
 
@@ -159,29 +176,3 @@ def _with_ids(row: dict[str, Any], sent: list[str]) -> dict[str, Any]:
         ids = [_next_id(table, given) for given in turn.state.get("ids", ())]
         turn = turn.model_copy(update={"state": {**turn.state, "ids": ids}})
     return {**row, "tool_calls": calls, "turn": turn}
-
-
-def _renamed_message(row: dict[str, Any], name: Any) -> dict[str, Any]:
-    if row["role"] == "tool":
-        return name(row)
-    if "late" in row:
-        return {**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}}
-    if not row.get("tool_calls"):
-        return row
-    return {**row, "tool_calls": [_renamed_part(call, name) for call in row["tool_calls"]]}
-
-
-def _renamed_part(entry: dict[str, Any], name: Any) -> dict[str, Any]:
-    """Return a tool, a call or a choice with its part renamed; one that the provider runs has none."""
-    for kind in ("function", "custom"):
-        if kind in entry:
-            return {**entry, kind: name(entry[kind])}
-    return entry
-
-
-def _renamed_choice(choice: dict[str, Any], name: Any) -> dict[str, Any]:
-    if choice["type"] != "allowed_tools":
-        return _renamed_part(choice, name)
-    allowed = choice["allowed_tools"]
-    tools = [_renamed_part(tool, name) for tool in allowed["tools"]]
-    return {**choice, "allowed_tools": {**allowed, "tools": tools}}

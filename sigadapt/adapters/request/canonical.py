@@ -22,12 +22,13 @@ A Request that was made fit for its route may have these as well:
 The folder `lm/` turns a Request into the provider's own format.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, cast
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
-from sigadapt.adapters.options import Options, ToolChoice
-from sigadapt.adapters.request.tool_choice import MODES, chosen, not_a_choice, object_choice
+from sigadapt.adapters.options import Options
+from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import is_mapping
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -68,11 +69,11 @@ def build_request(
             field="tools",
             fix="Put them into that field, also those that the provider runs.",
         )
-    request: dict[str, Any] = {**generation, "model": model, "messages": messages}
+    request: Any = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)
-    choice = options.tool_choice if asked is None else asked
+    choice: Any = options.tool_choice if asked is None else asked
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
-    if parallel is None and isinstance(choice, Mapping) and "disable_parallel_tool_use" in choice:
+    if parallel is None and is_mapping(choice) and "disable_parallel_tool_use" in choice:
         parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
@@ -81,10 +82,10 @@ def build_request(
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:
-        request["tool_choice"] = canonical_choice(cast("ToolChoice", choice), decls)
+        request["tool_choice"] = canonical_choice(choice, decls)
     if parallel is not None and decls.entries:
         request["parallel_tool_calls"] = parallel
-    return cast("Request", request)
+    return request
 
 
 def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -95,33 +96,3 @@ def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else tool
         for tool in tools
     ]
-
-
-def canonical_choice(choice: ToolChoice, decls: ToolDecls) -> str | dict[str, Any]:
-    """Return a tool choice in its canonical form (`tool_choice.py`), checked against the declarations.
-
-    Raises:
-        InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
-            not a tool choice.
-    """
-    if isinstance(choice, Mapping):
-        return object_choice(choice, decls)
-    if isinstance(choice, str) and choice in MODES:
-        if not decls and choice == "required":
-            raise InvalidOption("tool_choice is 'required', but no tool is declared", field="tool_choice")
-        return choice
-    functions = [chosen(name, decls) for name in _chosen_names(choice)]
-    if len(functions) == 1:
-        return functions[0]
-    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": functions}}
-
-
-def _chosen_names(choice: object) -> list[str]:
-    """Return the names in a tool choice that is neither a mode nor an object: a name, or several."""
-    given: Any = choice
-    names: list[Any] = [given] if isinstance(choice, str) else []
-    if isinstance(choice, Sequence) and not isinstance(choice, str):
-        names = list(given)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise not_a_choice(given)
-    return list(dict.fromkeys(names))

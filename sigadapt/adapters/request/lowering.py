@@ -6,7 +6,7 @@ the record, and the language model's history entry keeps it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
@@ -20,7 +20,7 @@ from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import ANY, SIGNED_ID, Route
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_unicode, listed
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools
@@ -165,10 +165,19 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     if choice is None:
         return request
     form = form_of(choice)
-    if not request.get("tools") and route.client != "engine":
-        return _without_choice(request, form, changes)
-    if form not in ("auto", "none", "validated"):
-        _refuse_forced_with_thinking(request, route)
+    forces = form not in ("auto", "none", "validated")
+    if not request.get("tools") and route.client != "engine":  # providers refuse a choice without tools
+        if forces:
+            raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
+        why = "no tools are sent, and so there is nothing to choose"
+        changes.append(Change("/tool_choice", "dropped", why))
+        return _without(request, "tool_choice")
+    if forces and not route.forces_with_thinking and _is_thinking(request):
+        raise InvalidOption(
+            "this provider refuses a forced tool choice while thinking is on",
+            field="tool_choice",
+            fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
+        )
     return request if form in route.choices else _instead_of(choice, form, request, route, changes)
 
 
@@ -188,14 +197,6 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
     return _without(request, "tool_choice")
 
 
-def _without_choice(request: Request, form: str, changes: list[Change]) -> Request:
-    """Drop the choice of a request without tools, which providers refuse; refuse a forced one."""
-    if form not in ("auto", "none", "validated"):
-        raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
-    changes.append(Change("/tool_choice", "dropped", "no tools are sent, and so there is nothing to choose"))
-    return _without(request, "tool_choice")
-
-
 def _unvalidated(request: Request, route: Route, changes: list[Change]) -> Request:
     """Lower a choice whose calls the provider would check: sigadapt checks them."""
     choice: Any = request.get("tool_choice")
@@ -207,35 +208,23 @@ def _unvalidated(request: Request, route: Route, changes: list[Change]) -> Reque
     return _choice(lowered_choice, route, changes)
 
 
-def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
-    """Return what says that a tool and an entry of a tool choice are the same."""
-    return entry.get("type"), named_part(entry).get("name") or entry.get("name")
-
-
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    tools = [tool for tool in request.get("tools", []) if _identity(tool) in map(_identity, allowed["tools"])]
-    changes.append(
-        Change("/tools", "lowered", "this route has no such choice; only the chosen tools are sent")
+    chosen, every = (
+        [(each.get("type"), named_part(each).get("name") or each.get("name")) for each in entries]
+        for entries in (allowed["tools"], request.get("tools", ()))
     )
+    tools = [tool for tool, own in zip(request.get("tools", ()), every, strict=True) if own in chosen]
+    why = "this route has no such choice; only the chosen tools are sent"
+    changes.append(Change("/tools", "lowered", why))
     narrowed: Request = {**request, "tools": tools, "tool_choice": allowed["mode"]}
     return narrowed
 
 
-def _refuse_forced_with_thinking(request: Request, route: Route) -> None:
-    if route.forces_with_thinking or not _is_thinking(request):
-        return
-    raise InvalidOption(
-        "this provider refuses a forced tool choice while thinking is on",
-        field="tool_choice",
-        fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
-    )
-
-
 def _is_thinking(request: Request) -> bool:
     thinking: Any = request.get("thinking")  # a setting that only LiteLLM takes
-    is_on = isinstance(thinking, dict) and cast("dict[str, Any]", thinking).get("type") != "disabled"
+    is_on = is_object(thinking) and thinking.get("type") != "disabled"
     return is_on or request.get("reasoning_effort") not in (None, "none", "off")
 
 
@@ -314,8 +303,9 @@ def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Requ
                 if call is not made[place] and "function" in call:
                     why = "this route has no custom tools; the text is sent as the argument 'input'"
                     changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
-            row = {**row, "tool_calls": calls}  # noqa: PLW2901
-        messages.append(row)
+            messages.append({**row, "tool_calls": calls})
+        else:
+            messages.append(row)
     changed: Request = {**request, "messages": messages}
     return changed
 
@@ -360,7 +350,8 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     """Replace half of a surrogate pair in a text, because no request can hold it."""
     # Here that is done in questions. In turns and results, whoever writes them for the provider does it.
     rows = request["messages"]
-    halved = [number for number, row in enumerate(rows) if _is_halved(row.get("content"))]
+    contents = [row.get("content") for row in rows]
+    halved = [n for n, text in enumerate(contents) if isinstance(text, str) and not is_unicode(text)]
     why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
     changes += (Change(f"/messages/{number}/content", "lowered", why) for number in halved)
     asked = {number for number in halved if rows[number]["role"] in ("system", "user")}
@@ -372,10 +363,6 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     ]
     changed: Request = {**request, "messages": sent}
     return changed
-
-
-def _is_halved(content: object) -> bool:
-    return isinstance(content, str) and not is_unicode(content)
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:

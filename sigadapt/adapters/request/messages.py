@@ -8,7 +8,7 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import dspy
 import pydantic
@@ -20,7 +20,7 @@ from sigadapt.adapters.text_format import TextFormat
 from sigadapt.dspy_boundary.forms import demo_messages
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import compact, cut, pointer
+from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -231,10 +231,7 @@ def rounds_in(event: Mapping[str, Any], field: str | None) -> list[Round]:
 
 def is_saved(value: Any) -> bool:
     """Return whether a value is ToolResults as JSON has them, and not a user's input with such a key."""
-    if not isinstance(value, Mapping):
-        return False
-    known = cast("Mapping[str, Any]", value)
-    return set(known) == {"rounds"} and isinstance(known["rounds"], Sequence)
+    return is_mapping(value) and set(value) == {"rounds"} and isinstance(value["rounds"], Sequence)
 
 
 def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:

@@ -13,7 +13,7 @@ The given history and results are not changed.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import dspy
 from dspy.signatures.signature import Signature
@@ -21,7 +21,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, rounds_in
-from sigadapt.schemas.json_values import cut
+from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.results import Round, ToolResults, complaint
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -113,17 +113,15 @@ class _Healing:
             return []
         if isinstance(value, ToolResults):
             return list(value.rounds)
-        saved: Any = cast("Any", value).get("rounds") if isinstance(value, Mapping) else None
-        if not isinstance(saved, Sequence):
+        saved = value.get("rounds") if is_mapping(value) else None
+        if not is_sequence(saved):
             return list(read(ToolResults, value, None).rounds)
-        return [self._saved_round(each) for each in cast("Sequence[Any]", saved)]
+        return [each if isinstance(each, Round) else self._saved_round(each) for each in saved]
 
-    def _saved_round(self, saved: Any) -> Round:
-        if isinstance(saved, Round):
-            return saved
-        fields = cast("Mapping[str, Any]", saved if isinstance(saved, Mapping) else {})
-        calls = read(ToolCalls, fields.get("calls"), None)
-        return self._whole(calls, [read(ToolResult, each, None) for each in fields.get("results") or ()])
+    def _saved_round(self, saved: object) -> Round:
+        fields: Mapping[str, Any] = saved if is_mapping(saved) else {}
+        results = [read(ToolResult, each, None) for each in fields.get("results") or ()]
+        return self._whole(read(ToolCalls, fields.get("calls"), None), results)
 
     def _take_rounds(self, event: Event) -> list[Round]:
         """Take the rounds out of an event, whole."""

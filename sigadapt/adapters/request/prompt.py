@@ -8,7 +8,7 @@ every call. docs/prompt.md compares what other phrasings cost.
 
 import textwrap
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import dspy
 from dspy.adapters import utils
@@ -112,7 +112,8 @@ def told(rest: type[Signature]) -> type[Signature]:
 
 
 def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
-    optional = [name for name, field in rest.fields.items() if cast("Any", field.annotation) == str | None]
+    kinds: dict[str, Any] = {name: field.annotation for name, field in rest.fields.items()}
+    optional = [name for name, kind in kinds.items() if kind == str | None]
     for name in optional:
         rest = rest.with_updated_fields(name, type_=str)
     return rest if optional else None  # not the same signature, which would keep itself alive
@@ -166,6 +167,7 @@ def _line(name: str, field: FieldInfo) -> str:
 
 def form_of(adapter: TextFormat, rest: type[Signature]) -> str:
     """Return DSPy's description of the text outputs: a short sentence, or the structure for other types."""
-    if all(cast("Any", field.annotation) in (str, str | None) for field in rest.output_fields.values()):
+    kinds: list[Any] = [field.annotation for field in rest.output_fields.values()]
+    if all(kind in (str, str | None) for kind in kinds):
         return adapter.user_message_output_requirements(rest)
     return adapter.format_field_structure(rest)

@@ -2,13 +2,13 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers.provider import Route
 from sigadapt.providers.wire.turn_state import MOST_VALUES
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array
 from sigadapt.signatures.calls import Turn
 
 
@@ -53,7 +53,8 @@ def _fault(state: dict[str, Any], route: Route) -> str | None:
     if "items" in state and "blocks" not in state:
         return "it was saved by an earlier version of sigadapt, whose turns had another form"
     for key, kind in (("blocks", dict), ("ids", str), ("lost", str)):
-        if not _is_list_of(state.get(key, () if key == "blocks" else []), kind):
+        items = state.get(key, () if key == "blocks" else [])
+        if not is_array(items) or not all(isinstance(item, kind) for item in items):
             return f"its {key} are no list of {'objects' if kind is dict else 'texts'}"
     if not isinstance(state.get("fields", {}), dict):
         return "its fields are no object"
@@ -62,7 +63,3 @@ def _fault(state: dict[str, Any], route: Route) -> str | None:
         fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)
         return f"a block cannot be sent: {fault.reason}, at {fault.path}" if fault else None
     return None
-
-
-def _is_list_of(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(item, kind) for item in cast("list[Any]", value))

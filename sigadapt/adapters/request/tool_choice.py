@@ -12,11 +12,11 @@ arguments. Sources: the references of OpenAI (`tool_choice` of chat completions 
 (`tool_choice`), Google (`FunctionCallingConfig`) and Bedrock (`ToolChoice`); read on 2026-11-21.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, cut
+from sigadapt.schemas.json_values import Json, cut, is_mapping, is_object, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -32,40 +32,81 @@ _MODE_WORDS = {
 }
 
 
-def object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
-    """Return a tool choice that is an object, in its canonical form.
+def canonical_choice(choice: object, decls: ToolDecls) -> str | Json:
+    """Return a tool choice in its canonical form, checked against the declarations.
 
     Raises:
-        InvalidOption: for an undeclared tool, and for an object that is not a tool choice.
+        InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
+            not a tool choice.
     """
+    if is_mapping(choice):
+        return _object_choice(choice, decls)
+    if choice == "required" and not decls:
+        raise InvalidOption("tool_choice is 'required', but no tool is declared", field="tool_choice")
+    if isinstance(choice, str) and choice in MODES:
+        return choice
+    names: list[Any] = list(choice) if is_sequence(choice) else [choice]
+    entries = [named_choice(n, decls, choice) for place, n in enumerate(names) if n not in names[:place]]
+    if not entries:
+        raise not_a_choice(choice)
+    return entries[0] if len(entries) == 1 else _several("required", entries)
+
+
+def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     config = choice.get("functionCallingConfig") or choice.get("function_calling_config") or choice
-    if isinstance(config, Mapping) and "mode" in config and "type" not in config:
-        return _of_config(cast("Mapping[str, Any]", config), decls)
+    if is_mapping(config) and "mode" in config and "type" not in config:
+        return _of_config(config, decls)
     kind = choice.get("type") or next(iter(choice), None)
     inner = choice.get(kind) if isinstance(kind, str) else None
-    said = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else choice
+    fields = inner if is_mapping(inner) else choice
     if kind == "allowed_tools":
-        return _several(said.get("mode", "auto"), said.get("tools"), decls, choice)
+        mode, tools = fields.get("mode", "auto"), fields.get("tools")
+        listed: list[Any] = list(tools) if is_sequence(tools) else []
+        entries = [_object_choice(tool, decls) for tool in listed if is_mapping(tool)]
+        whole = [entry for entry in entries if is_object(entry) and entry["type"] != "allowed_tools"]
+        if mode not in ("auto", "required") or not whole or len(whole) != len(listed):
+            raise not_a_choice(choice)
+        return _several(mode, whole)
     if kind in _MODE_WORDS:
         return _MODE_WORDS[kind]
-    if kind in ("function", "custom", "tool") and isinstance(said.get("name"), str):
-        return chosen(said["name"], decls)
-    own = _of_type(decls, kind) if isinstance(kind, str) else None
+    if kind in ("function", "custom", "tool") and isinstance(fields.get("name"), str):
+        return named_choice(fields["name"], decls, choice)
+    own = next((entry for entry in _native_tools(decls) if entry.kind == kind), None)
     if own is None:
         raise not_a_choice(choice)
     return {"type": kind, **({"name": own.spec["name"]} if "name" in own.spec else {}), **choice}
 
 
-def chosen(name: str, decls: ToolDecls) -> Json:
+def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
+    mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
+    named: Any = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
+    names: list[Any] = list(named) if is_sequence(named) else [named]
+    if mode is None:
+        raise not_a_choice(config)
+    entries = [named_choice(name, decls, config) for name in names]
+    if mode == "required" and len(entries) == 1:
+        return entries[0]
+    return mode if not entries and mode != "validated" else _several(mode, entries)
+
+
+def _several(mode: str, entries: list[Json]) -> Json:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
+
+
+def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
     """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs.
 
     Raises:
-        InvalidOption: for an undeclared tool.
+        InvalidOption: for an undeclared tool, and for a name that is not a text.
     """
+    if not isinstance(name, str):
+        raise not_a_choice(choice)
     if name in decls:
         kind = "function" if decls[name].format is None else "custom"
         return {"type": kind, kind: {"name": name}}
-    own = _of_name(decls, name)
+    natives = _native_tools(decls)
+    by_name = [entry for entry in natives if entry.spec.get("name") == name]
+    own = next(iter([*by_name, *(entry for entry in natives if entry.kind == name)]), None)
     if own is not None:
         return {key: own.spec[key] for key in ("type", "name", "server_label") if key in own.spec}
     raise InvalidOption(
@@ -74,6 +115,10 @@ def chosen(name: str, decls: ToolDecls) -> Json:
         tool=name,
         fix=f"Declared tools: {', '.join(decl.name for decl in decls) or 'none'}.",
     )
+
+
+def _native_tools(decls: ToolDecls) -> list[NativeTool]:
+    return [entry for entry in decls.entries if isinstance(entry, NativeTool)]
 
 
 def not_a_choice(choice: object) -> InvalidOption:
@@ -101,41 +146,3 @@ def forces_call(choice: str | Json | None) -> bool:
     if choice["type"] == "allowed_tools":
         return choice["allowed_tools"]["mode"] == "required"
     return choice["type"] in ("function", "custom")
-
-
-def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
-    mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
-    given: object = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
-    names = cast("list[object]", given) if isinstance(given, list) else [given]
-    if mode is None or not all(isinstance(name, str) for name in names):
-        raise not_a_choice(config)
-    entries = [chosen(str(name), decls) for name in names]
-    if mode == "required" and len(entries) == 1:
-        return entries[0]
-    if not entries and mode != "validated":
-        return mode
-    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
-
-
-def _several(mode: Any, tools: Any, decls: ToolDecls, choice: Mapping[str, Any]) -> Json:
-    if mode not in ("auto", "required") or not isinstance(tools, Sequence) or not tools:
-        raise not_a_choice(choice)
-    entries: list[Json] = []
-    for tool in cast("Sequence[Any]", tools):
-        entry = object_choice(cast("Mapping[str, Any]", tool), decls) if isinstance(tool, Mapping) else ""
-        if not isinstance(entry, dict) or entry["type"] == "allowed_tools":
-            raise not_a_choice(choice)
-        entries.append(entry)
-    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
-
-
-def _of_type(decls: ToolDecls, kind: str) -> NativeTool | None:
-    """Return the declared tool of this type that the provider runs."""
-    own = (entry for entry in decls.entries if isinstance(entry, NativeTool))
-    return next((entry for entry in own if entry.kind == kind), None)
-
-
-def _of_name(decls: ToolDecls, name: str) -> NativeTool | None:
-    """Return the declared tool with this name that the provider runs; else the one of this type."""
-    own = (entry for entry in decls.entries if isinstance(entry, NativeTool))
-    return next((entry for entry in own if entry.spec.get("name") == name), None) or _of_type(decls, name)

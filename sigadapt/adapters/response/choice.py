@@ -14,7 +14,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,15 +37,15 @@ class Choice(Shown):
     """One candidate of a model's answer. `raw` does not count when two choices are compared.
 
     Args:
-        text: what the model said to the user, refusals included; None if it said nothing.
+        text: what the model said to the user, refusals included; None for nothing.
         tool_calls: the calls that it made, good and bad; None if it made none.
         reasoning: the thinking that the provider showed; None if it showed none.
         finish_reason: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, `pause` or `error`, else
             the provider's own word; None if it gave none.
-        raw: what was read, unchanged; the list of events if an iterator of events was read.
+        raw: the value that was read, unchanged; for an iterator of events, the list of events.
         finish_message: what the provider said about the end, such as the category of a refusal or the message
             of an error; None if it said nothing.
-        commentary: what the model said beside the answer, where the provider marks that; else None.
+        commentary: what the model said beside the answer, if the provider marks that; otherwise None.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -71,13 +71,6 @@ class Choice(Shown):
 
     def _rendered(self) -> Rendered:
         return rendered_answer(self)
-
-
-_new = object.__new__
-# The setters of the slots; the `__init__` of a frozen dataclass looks each up by name, on every answer.
-_put_text, _put_calls, _put_reasoning, _put_finish, _put_raw, _put_message, _put_commentary = (
-    vars(Choice)[each.name].__set__ for each in fields(Choice)
-)
 
 
 def choice_from_response(response: Any, *, dialect: str | None = None) -> Choice:
@@ -163,15 +156,15 @@ def choice_of(
     """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
-    choice = _new(Choice)
-    _put_text(choice, reading.text and without_halves(reading.text))
-    _put_calls(choice, calls)
-    _put_reasoning(choice, reading.reasoning and without_halves(reading.reasoning))
-    _put_finish(choice, finish)
-    _put_raw(choice, raw)
-    _put_message(choice, reading.finish_message)
-    _put_commentary(choice, reading.commentary)
-    return choice
+    return Choice(
+        text=without_halves(reading.text),
+        tool_calls=calls,
+        reasoning=without_halves(reading.reasoning),
+        finish_reason=finish,
+        raw=raw,
+        finish_message=reading.finish_message,
+        commentary=reading.commentary,
+    )
 
 
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
@@ -207,10 +200,10 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     # lm15's own parts hold decoded arguments, rewritten if they could not be decoded. They are read only if
     # there is no body, as in a Response of a custom engine, or of an old cache.
     body: Json = response.provider_data or {}
-    for key, readings_in in ((BODY, _text_readings), (EVENTS, _stream_readings)):
-        if key in body:
-            reading = readings_in(events_of(body[key]), dialect)[0]
-            return _until_stop(reading, text_of_parts(response.message.parts))
+    if BODY in body or EVENTS in body:
+        kept = events_of(body[BODY] if BODY in body else body[EVENTS])
+        readings = readings_of(kept[0], dialect) if BODY in body else _stream_readings(kept, dialect)
+        return _until_stop(readings[0], text_of_parts(response.message.parts))
     provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
     whole = _if_whole(readings[0], response) if readings else None
@@ -219,10 +212,6 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
-
-
-def _text_readings(bodies: Sequence[Json], dialect: str | None) -> list[Reading]:
-    return readings_of(bodies[0], dialect)
 
 
 def _if_whole(reading: Reading, response: Any) -> Reading | None:

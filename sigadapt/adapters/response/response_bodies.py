@@ -1,7 +1,7 @@
 """Turn any Response (a dict, an SDK's object, DSPy's legacy output) into its plain body."""
 
 import base64
-from typing import Any, cast
+from typing import Any
 
 import pydantic
 
@@ -9,7 +9,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import JsonText
 from sigadapt.providers.wire.values import joined
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 
 def body_of(response: Any) -> Json:
@@ -35,8 +35,8 @@ def _as_sent(body: Json) -> Json:
     """Return a new dump with its bytes (google-genai's signatures) as base64 text, as they were sent."""
     pending: list[Any] = [body]
     while pending:
-        item = pending.pop()
-        members: Any = cast("Json", item).items() if isinstance(item, dict) else enumerate(item)
+        item: Any = pending.pop()
+        members: Any = item.items() if is_object(item) else enumerate(item)
         for key, value in list(members):
             if isinstance(value, bytes):
                 item[key] = base64.b64encode(value).decode()
@@ -48,11 +48,8 @@ def _as_sent(body: Json) -> Json:
 def chat_body(output: Json) -> Json:
     """Return DSPy's legacy output as a chat completion."""
     calls = output.get("tool_calls")
-    if isinstance(calls, list):
-        calls = [
-            body_of(call) if isinstance(call, pydantic.BaseModel) else call
-            for call in cast("list[Any]", calls)
-        ]
+    if is_array(calls):
+        calls = [body_of(call) if isinstance(call, pydantic.BaseModel) else call for call in calls]
     reasoning = output.get("reasoning_content")
     message = {"content": output.get("text"), "reasoning_content": reasoning, "tool_calls": calls}
     return {"choices": [{"message": message}]}

@@ -15,8 +15,8 @@ Rules:
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import jiter
 
@@ -43,12 +43,12 @@ def events_of(stream: Any) -> list[Any]:
     """
     if isinstance(stream, (str, bytes, bytearray)):
         return list(_decoded(_text([stream])))
-    if isinstance(stream, dict) or not isinstance(stream, Iterable):
+    if is_object(stream) or not hasattr(stream, "__iter__"):
         raise UnreadableResponse(
-            f"expected a stream, got a {type(cast('Any', stream)).__name__}",
+            f"expected a stream, got a {type(stream).__name__}",
             fix="Pass the events or the text; read an async stream into a list first.",
         )
-    items: list[Any] = list(cast("Iterable[Any]", stream))
+    items: list[Any] = list(stream)
     if any(isinstance(item, (str, bytes, bytearray)) for item in items):
         return list(_decoded(_text(items)))
     return items

@@ -35,13 +35,13 @@ def choice_from_text(
 
     Args:
         text: what the model wrote, or pieces of it, cut anywhere.
-        tools: the declared tools, or what ToolDecls takes. Only these are called; markup of others is text.
+        tools: the declared tools, or anything that ToolDecls accepts. Calls of other tools stay text.
         starts_in_reasoning: whether the prompt has already opened the thinking, as templates of reasoning
             models do.
-        formats: names of formats (`docs/text_formats.md`) to read and no others; None for all.
+        formats: the names of the formats to read (`docs/text_formats.md`); None for all.
 
     Returns:
-        The Choice: the calls, each with `recovered` in its `altered`; what else the text says; and the
+        The Choice: the calls, each with `recovered` in its `altered`; the rest of the text; and the
         thinking as reasoning. A call that is broken or cut off is in `tool_calls.invalid` with its raw text.
         Prose, code, examples in fences, quoted markup and JSON answers are never calls.
 

@@ -15,6 +15,9 @@ MALFORMED_CALLS = WITHHELD_CALLS | {"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS
 """Finish reasons that report a call as unreadable, also behind a gateway."""
 
 
+UNENDED = frozenset(("incomplete", "in_progress", "queued"))
+"""Statuses of an answer that its provider has not ended, where it says no more: OpenAI's and Google's."""
+
 _CUTTING = {"length", "content_filter", "refusal", "error"}
 
 

@@ -65,14 +65,15 @@ def state(dialect: str, described: Iterable[Described], fields: Json | None = No
     for kind, more, block, plain in described:
         if more:
             suffices = False
-            if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is not None:
+            if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is None:
+                blocks.append(block)
+            else:
                 lost.append(more)
-                block = plain  # noqa: PLW2901
-        elif has_call and kind == "text":
-            suffices = False
-        has_call = has_call or kind == "call"
-        if block is not None:
+                blocks += [plain] if plain is not None else []
+        else:
+            suffices = suffices and not (has_call and kind == "text")
             blocks.append(block)
+        has_call = has_call or kind == "call"
     if suffices:
         return None
     beside = {"fields": fields} if fields else {}

@@ -31,12 +31,12 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         id: the provider's id, or a synthesised `call_<n>` (ids).
         name (str): the declared tool's name.
         args (dict): the decoded arguments; `{"input": text}` for a call of a custom tool.
-        arguments: the arguments' JSON text exactly as sent; where the provider sent an object, its compact
+        arguments: the JSON text of the arguments exactly as sent. If the provider sent an object, its compact
             form; for a call of a custom tool, its text.
-        index: the position among all calls of the answer, invalid ones counted, from 0.
-        altered: what was changed: `recovered` where the call was read from text, `repaired` or `unwrapped` on
-            request, `renumbered` where an id came twice,
-            `repeated` where an answer to a reask made the call again, which was dropped (`Turn.repeats`).
+        index: the position among all calls of the answer, bad ones included, from 0.
+        altered: what was changed: `recovered` if the call was read from text, `repaired` or `unwrapped` on
+            request, `renumbered` if its id was taken, `repeated` if an answer to a reask repeated the call
+            (the repetition was dropped, see `Turn.repeats`).
         turn: what the model said beside the call.
 
     Example:
@@ -76,13 +76,13 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             decls: the tools that were declared for the turn, in any form that ToolDecls takes.
 
         Returns:
-            The arguments by keyword, each as pydantic makes it from JSON for its annotation; unchanged if
-            the declaration has no Python types. `binding.py` has the details.
+            The arguments by keyword, each converted by pydantic to its annotation; unchanged if the
+            declaration has no Python types. `binding.py` has the details.
 
         Raises:
             UnboundToolCall: `unknown_tool` or `schema_mismatch`. Its `call` is this call as an
-                InvalidToolCall. `func(**call.bind(decls))` thus never calls a function with anything else
-                than arguments that fit it.
+                InvalidToolCall. So `func(**call.bind(decls))` never calls a function with arguments that do
+                not fit.
 
         Example:
             >>> from sigadapt import ToolCalls, ToolDecls
@@ -104,8 +104,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     def execute(self, functions: object = None) -> Any:
         """Run the declared function of this call, with its arguments bound.
 
-        Nothing is looked up in the caller's variables, as DSPy's `execute` does: a model could then name any
-        function there.
+        Unlike DSPy's `execute`, it does not look functions up in the caller's variables, because a model
+        could name any function there.
 
         Args:
             functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
@@ -146,8 +146,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         """Answer yes to a request for confirmation.
 
         Returns:
-            The call with the arguments that the request holds, which are what was agreed to: those of the
-            original call with defaults, or as somebody edited them in `request.args["call"]["args"]`.
+            The call with the arguments in the request: those of the original call with defaults, or as
+            somebody edited them in `request.args["call"]["args"]`.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation, or if a model

@@ -143,8 +143,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
 
         Returns:
             ToolCalls in the same order; this object if all calls are valid. A call of an undeclared tool
-            becomes an InvalidToolCall `unknown_tool`. One whose arguments do not fit the tool's schema
-            becomes `schema_mismatch`, with the path.
+            becomes an InvalidToolCall with the code `unknown_tool`. If the arguments do not fit the schema,
+            the code is `schema_mismatch`, and the call has the path.
 
         Example:
             >>> from sigadapt import ToolDecls
@@ -170,7 +170,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         return self.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
     def handed_on(self) -> "ToolCalls":
-        """Return these calls for a loop that knows good calls alone: each bad one fails when it is run.
+        """Return these calls for a loop that knows only good calls: each bad call fails when it is run.
 
         Returns:
             ToolCalls whose `.tool_calls` are all calls in order, the bad ones as `RefusedToolCall`s.
@@ -190,7 +190,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         return self.model_copy(update={"tool_calls": every, "invalid": ()})
 
     def awaiting_confirmation(self, decls: object) -> "ToolCalls":
-        """Return the calls that a person must agree to, each wrapped in a request for confirmation.
+        """Return the calls that a person must approve, each wrapped in a request for confirmation.
 
         A request is a ToolCall of `sigadapt_request_confirmation`. It can be saved as JSON and answered in
         another process, with `request.approved()` or `request.rejected()`.
@@ -199,10 +199,9 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
             decls: the tools that were declared for the turn, in any form that ToolDecls takes.
 
         Returns:
-            One request for each call that needs one, or whose tool is not among these. Its arguments are
-            `call` (the call, with the defaults of the arguments that it leaves out), `hint` and `payload`;
-            its id is `confirm_` and the original's id. If a call of the turn has that id, `confirm_` is put
-            before it once more.
+            One request for each call that needs an approval or whose tool is unknown. Its arguments are
+            `call` (the call, with the defaults of missing arguments), `hint` and `payload`. Its id is
+            `confirm_` and the id of the call; if that id is taken, `confirm_` is repeated.
 
         Raises:
             InvalidToolDecl: as ToolDecls; `confirmation_failed`, if a `requires_confirmation` function

@@ -44,7 +44,7 @@ class Round(OwnErrors):
 class ToolResults(Shown, OwnErrors):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
 
-    `ToolResults()` is of no turn yet: a loop can begin with it, and add to it.
+    `ToolResults()` is empty: a loop can start with it and add results.
 
     Args:
         rounds: one for each turn, the earliest first.
@@ -68,13 +68,13 @@ class ToolResults(Shown, OwnErrors):
         """Pair each call of a turn with its result.
 
         Args:
-            calls: the calls of one turn. Bad ones that were kept get a failed result by themselves.
-            values: one a good call, in order, or by call id: text, JSON, images, files and audio, as
-                ToolResult takes them. What bears a call id goes to that call wherever it stands: a
-                ToolResult, DSPy's ToolCallResult, or a mapping that was saved of one. An exception is a
-                failure that says its message, and an MCP result what it says, failed if it says so.
-            errors: one a good call, or by call id: true where the value is the failure's reason, or the
-                reason itself (a text or an exception); false or None where the call succeeded.
+            calls: the calls of one turn. Each bad call gets a failed result automatically.
+            values: one for each good call, in order or by call id: text, JSON, images, files and audio, as
+                in ToolResult. A ToolResult, DSPy's ToolCallResult, or the saved form of one goes to the call
+                whose id it has, wherever it is in the list. An exception is a failure with its message. An
+                MCP result is a failure if it says so.
+            errors: one for each good call, or by call id: true if the value is the reason of a failure, or
+                the reason itself (a string or an exception); false or None if the call succeeded.
 
         Raises:
             InvalidHistory: `unreadable_history` for calls that are none; else naming the ids and tools:

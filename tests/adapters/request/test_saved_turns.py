@@ -85,7 +85,7 @@ def halved(draw: st.DrawFn) -> ToolResults:
     """A turn as the readers make it, with half a pair anywhere in it, and its results."""
     block = {"type": "text", "text": draw(texts), "citations": [draw(values)]}
     state = {"dialect": "anthropic", "blocks": [block]}
-    said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": ()}
+    said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": (), "offered": None}
     turn = trusted(Turn, said)
     name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
     call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": compact(args), "index": 0}

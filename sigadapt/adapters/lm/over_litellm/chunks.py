@@ -12,7 +12,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from dspy import lm15
 
@@ -39,7 +39,7 @@ def shown_of(chunk: Json) -> Json:
 
 
 def _shown(delta: Any) -> Json:
-    fields = cast("Json", delta or {})
+    fields = an_object(delta)
     shown = {key: fields[key] for key in _KNOWN if key in fields}
     citation = an_object(fields.get("provider_specific_fields")).get("citation")
     return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
@@ -148,7 +148,7 @@ class Chunks:
             end = self._codec.finish(litellm)
         except lm15.StreamAssemblyError:
             raise
-        except Exception:  # noqa: BLE001  (whatever LiteLLM or lm15 refuses; the chunks are read)
+        except Exception:  # whatever LiteLLM or lm15 refuses; the chunks are read
             body = json.dumps(self._body())
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:

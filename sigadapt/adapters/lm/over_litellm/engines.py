@@ -104,7 +104,7 @@ class _WithState:
         # Overrides DSPy's own method, the only place where the messages can be changed.
         native = self._sent.native
         request = native.placed_in(request)
-        data = cast("Any", super())._arguments(request, streaming=streaming)  # noqa: SLF001
+        data = cast("Any", super())._arguments(request, streaming=streaming)
         if "tools" in data:
             data["tools"] = copy.deepcopy(data["tools"])  # LiteLLM changes schemas in place
         if not streaming and "logger_fn" not in data:
@@ -127,7 +127,7 @@ class _WithState:
         Raises:
             Exception: the same error, if there is no answer.
         """
-        parse = cast("Any", super())._response  # noqa: SLF001
+        parse = cast("Any", super())._response
         for text in self._bodies:
             provider = provider_in(text)
             if provider is None:
@@ -141,7 +141,7 @@ class _WithState:
 
     def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
         # Overrides DSPy's own method, the only place where the body is at hand.
-        parse = cast("Any", super())._response  # noqa: SLF001
+        parse = cast("Any", super())._response
         try:
             response = _without_nulls(parse(raw, request), raw)
         except Exception:
@@ -194,7 +194,7 @@ class Engine(_WithState, LiteLLMEngine):
         """Send the request and return the whole answer."""
         try:
             return super().complete(request)
-        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+        except Exception as error:  # raised again if there is no answer
             return self._kept(request, error)
 
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
@@ -224,7 +224,7 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
         """Send the request and return the whole answer."""
         try:
             return await super().complete(request)
-        except Exception as error:  # noqa: BLE001  (raised again if there is no answer)
+        except Exception as error:  # raised again if there is no answer
             return self._kept(request, error)
 
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:

@@ -10,7 +10,7 @@ def token_counter() -> tuple[str, Callable[[str], int]]:
     # tokens are estimated as a quarter of the bytes.
     try:
         from litellm.litellm_core_utils.default_encoding import encoding  # noqa: PLC0415  (a heavy import)
-    except Exception:  # noqa: BLE001  (its file may be missing, and it would be downloaded)
+    except Exception:  # its file may be missing, and it would be downloaded
         return "estimated as a quarter of the bytes", lambda text: (len(text.encode()) + 3) // 4
     how = f"counted with {encoding.name} (tiktoken), an estimate for models with other tokens"
     return how, lambda text: len(encoding.encode(text, disallowed_special=()))

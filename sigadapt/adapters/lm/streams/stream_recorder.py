@@ -46,7 +46,7 @@ def with_calls(body: Json, calls: list[Json]) -> Json:
 
 
 @contextmanager
-def unended_is_said(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
+def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
     """Let the partial Response of a stream that just ended say that it did not end.
 
     Raises:
