@@ -80,10 +80,12 @@ _NATIVE = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
-_MORE = (
-    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"),
-    *("audio", "annotations"),
-)
+_MORE = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+) | frozenset(("audio", "annotations"))
+"""Fields of a message that a state may hold."""
+_ENDS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
+"""Fields of a choice that may say more of its end."""
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
@@ -116,12 +118,12 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     finish = (
         "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
     )
-    finish, why, error = _native_end(choice, finish)
+    finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
+        return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
-    has_state = parts or any(message.get(key) for key in _MORE) or any(map(_more_of, sent))
-    kept = _state(message, text, carried) if has_state else None
-    return Reading(text, thinking, calls, finish, kept, why, None, error)
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -191,7 +193,7 @@ def _more_of(call: Json) -> str:
 
 
 def _call(call: Json) -> RawCall:
-    usual = _usual(call)
+    usual = call if is_object(call.get("function")) else _usual(call)
     function = usual.get("function")
     if not is_object(function):
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
