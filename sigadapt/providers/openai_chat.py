@@ -131,7 +131,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
-    # https://openrouter.ai/docs/api-reference/errors
+    # https://openrouter.ai/docs/api/reference/errors-and-debugging
     beside = an_object(choice.get("provider_specific_fields"))
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
@@ -312,7 +312,7 @@ class OpenAIChat(Provider):
     # {"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
     #   "reasoning_content": "They want Paris.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
-    # https://platform.openai.com/docs/api-reference/chat/object
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
         """Return one Reading per entry of `choices`.
 
@@ -339,7 +339,7 @@ class OpenAIChat(Provider):
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": ""}}]}}]}
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{\"ci"}}]}}]}
-    # https://platform.openai.com/docs/api-reference/chat-streaming
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the chat completion that a stream's chunks make."""
         body: Json = {}
@@ -368,7 +368,7 @@ class OpenAIChat(Provider):
 
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
     # A tool message takes text alone, so an image follows the results in a message of the user:
-    # https://platform.openai.com/docs/api-reference/chat/create#chat_create-messages-tool_message
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one message each, and what follows them as one of the user."""
         rows: list[Json] = []
