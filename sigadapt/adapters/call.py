@@ -249,7 +249,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
-        if forces_call(prepared.sent_choice):
+        if prepared.sent_choice is not None and forces_call(prepared.sent_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None:

@@ -80,10 +80,12 @@ _NATIVE = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
-_MORE = (
-    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"),
-    *("audio", "annotations"),
-)
+_MORE = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+) | frozenset(("audio", "annotations"))
+"""Fields of a message that a state may hold."""
+_ENDS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
+"""Fields of a choice that may say more of its end."""
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
@@ -116,9 +118,9 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     finish = (
         "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
     )
-    finish, why, error = _native_end(choice, finish)
+    finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
-    if not (parts or any(map(message.get, _MORE)) or any(map(_more_of, sent))):
+    if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
         return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not ran_itself(call[0])]
@@ -131,8 +133,6 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
     # https://openrouter.ai/docs/api/reference/errors-and-debugging
-    if not any(map(choice.get, ("provider_specific_fields", "error", "native_finish_reason"))):
-        return finish, None, None
     beside = an_object(choice.get("provider_specific_fields"))
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
