@@ -99,7 +99,7 @@ _GROWING = ("text", "summary", "data", "thinking")
 def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
-    calls = [_call(call) for call in sent if not ran_itself(call.get("id"))]
+    calls = [_call(call) for call in sent]
     if message.get("function_call"):
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         known = [(name, arguments) for _, name, arguments in calls]
@@ -123,6 +123,7 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
         return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
+    calls = [call for call in calls if not ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
 
 
@@ -193,9 +194,9 @@ def _more_of(call: Json) -> str:
 
 
 def _call(call: Json) -> RawCall:
-    usual = call if is_object(call.get("function")) else _usual(call)
-    function = usual.get("function")
-    if not is_object(function):
+    usual = _usual(call)
+    function: Any = usual.get("function")
+    if function.__class__ is not dict:
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
     name, arguments = function.get("name"), function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
@@ -207,7 +208,7 @@ def _usual(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    if is_object(function) or is_object(call.get("custom")):
+    if function.__class__ is dict or is_object(call.get("custom")):
         return call
     found = calls_of(function, _only_arguments) if function else [call]
     inner = found[0] if len(found) == 1 else {"arguments": JsonText(spelled(function))}
