@@ -26,9 +26,9 @@ _OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_decla
 }
 
 
-# https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#client-tools
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#client-tools
 _OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
-# https://platform.openai.com/docs/guides/tools
+# https://developers.openai.com/api/docs/guides/tools
 _OF_OPENAI = frozenset(
     ("shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search")
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, cast, runtime_checkable
 from weakref import ref
 
 import dspy
@@ -25,7 +25,6 @@ from sigadapt.schemas.json_values import (
     cut,
     is_iterable,
     is_object,
-    is_sequence,
     listed,
 )
 from sigadapt.signatures.confirmation import Ask, asking_first
@@ -81,8 +80,9 @@ class _TakesSources(ModelMetaclass):
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
-    if is_sequence(value):
-        return levels > 0 and all(_could_be_tools(item, levels - 1) for item in value)
+    if isinstance(value, (list, tuple)):  # asked of each input of each call
+        items = cast("list[object]", value)
+        return levels > 0 and all(_could_be_tools(item, levels - 1) for item in items)
     if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
         return True
     # Not looked inside: that would use up an iterator, and JSON text may be long.
@@ -373,10 +373,10 @@ def known_decls(sources: object) -> ToolDecls | None:
 
 def _before(sources: object) -> tuple[ToolDecl, ...] | None:
     """Return a declaration of each source of a list, if all were declared before and none has changed."""
-    if not sources or not is_sequence(sources):
+    if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
-    for source in sources:
+    for source in cast("list[object]", sources):
         decl = known_declaration(source)
         if decl is None:
             return None
