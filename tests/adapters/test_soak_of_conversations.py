@@ -47,11 +47,18 @@ class Plan(NamedTuple):
 KINDS = st.sampled_from(["text", "call", "text and call", "bad call", "pause"])
 PLANS = st.builds(Plan, KINDS, st.integers(1, 3), st.booleans(), st.booleans())
 KEPT = st.sampled_from(["calls", "half", "question", "nothing"])
-TROUBLES = st.sampled_from(["", "", "fail", "crash", "move", "save_and_load", "cut", "lose_the_oldest_event"])
+TROUBLES = st.sampled_from(
+    ["", "", "fail", "crash", "move", "save_and_load", "cut", "lose_the_oldest_event", "change_tools"]
+)
 
 
 def look_up(word: str) -> str:
     """Look a word up."""
+    raise AssertionError
+
+
+def count(word: str) -> int:
+    """Count the letters of a word."""
     raise AssertionError
 
 
@@ -110,6 +117,7 @@ class Conversation(RuleBasedStateMachine):
     def begin(self, wire: str, one_event: bool, adapter: Any) -> None:
         self.wire, self.one_event, self.adapter = wire, one_event, adapter
         self.events: list[Event] = []
+        self.tools: list[Any] = [look_up]
         self.words: list[list[str]] = []  # of each event
         self.question: str | None = None
         self.results: ToolResults | None = None  # of the running turn, if it is one event
@@ -201,7 +209,7 @@ class Conversation(RuleBasedStateMachine):
         adapter = self.adapter(tool_calling="native", orphans=orphans, on_invalid="keep")
         with dspy.context(lm=lm, adapter=adapter):
             history = dspy.History(messages=self.events)
-            return dspy.Predict(Talk)(tools=[look_up], history=history, **inputs)
+            return dspy.Predict(Talk)(tools=self.tools, history=history, **inputs)
 
     def check_untold(self, inputs: Event) -> None:
         """A broken conversation is told before anything leaves, or accepted, with nothing changed."""
@@ -285,6 +293,9 @@ class Conversation(RuleBasedStateMachine):
             self.add({**saved, "calls": calls}, words)
         self.is_whole = self.is_whole and keep == "nothing" and self.one_event
         self.end_turn()
+
+    def change_tools(self) -> None:
+        self.tools = [look_up] if len(self.tools) > 1 else [look_up, count]
 
     def save_and_load(self) -> None:
         text = dspy.History(messages=self.events).model_dump_json()
