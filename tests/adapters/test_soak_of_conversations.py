@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import dspy
@@ -28,6 +29,7 @@ from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, 
 COUNT = int(os.environ.get("SIGADAPT_TALKS", "25"))
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 MODELS = {"gemini": {"model": "gemini/gemini-3-pro-preview"}}  # which asks for the signatures of calls
+CHAT = ("openai", "ollama")
 SIGNS = ("responses", "anthropic", "gemini")
 WORD = re.compile(r"[QTCRPB]\d+_")  # question, text, call, result, pause, bad call
 THOUGHT = re.compile(r"H\d+_")
@@ -183,6 +185,9 @@ class Conversation(RuleBasedStateMachine):
         PROVIDER.replies = replies
         out = self.predict("heal", inputs)
         self.check_arrival(PROVIDER.received[0], self.expected())
+        # The chat templates of open models refuse two questions in a row.
+        roles = [row["role"] for row in PROVIDER.received[0].body.get("messages", ()) if self.wire in CHAT]
+        assert ("user", "user") not in pairwise(roles)
         self.running += words
         self.calls = out.calls or None
         if self.one_event:
