@@ -381,10 +381,10 @@ NOTES = """
   `on_invalid="reask"` the model gets the errors and is asked again.
 - `repair=True` and `unwrap=True` salvage Python in place of JSON, text around the object, an object left
   open, and JSON encoded twice. Such calls say so in `altered`.
-- The model did not send `{"value": …}` and `{"partial_json": …}`: DSPy's native engine wraps arguments that
-  are not an object in one.
-- `LMError` comes from DSPy's language model, which refuses some answers before any adapter sees them: NaN
-  and, through LiteLLM, 100,000 brackets.
+- The model did not send `{"value": …}` or `{"partial_json": …}`. DSPy's native engine wraps arguments that
+  are not an object like this.
+- `LMError` comes from DSPy's language model. It refuses some answers before any adapter sees them: NaN and,
+  through LiteLLM, 100,000 brackets.
 """
 
 
@@ -392,8 +392,8 @@ ENDS = """
 ## Answers that ended without being one
 
 The calls field is optional here, and both adapters run on DSPy's native engine. An error with a code is an
-`UnusableAnswer`, or a `ToolCallParseError` for `malformed_call`. sigadapt sends one request for each of them;
-where DSPy's adapter sends a second one, the cell says so.
+`UnusableAnswer`, or a `ToolCallParseError` for `malformed_call`. sigadapt sends one request for each of
+them. If DSPy's adapter sends a second one, the cell says so.
 """
 
 

@@ -272,14 +272,14 @@ Written by `python3 tasks.py docs`: a loopback provider plays {conversations} co
 `dspy.ReActV2`, in the format of five providers, through both of DSPy's engines, called, awaited and streamed.
 Measured with {versions}.
 
-Most conversations have a fault, which the model mends when it is told. A run ends with the answer, with a
-guess that a forced `submit` gave, or with an error. Of {runs} runs, **{worse}** ended worse under sigadapt's
-adapter than under DSPy's with native function calling, or as well with more than one request more; {better}
-ended better.
+Most conversations have a fault, which the model corrects when it reads the error. A run ends with the
+answer, with a guess that a forced `submit` gave, or with an error. Of {runs} runs, **{worse}** ended
+worse under sigadapt's adapter than under DSPy's with native function calling, or as well with more than
+one request more; {better} ended better.
 
-A cell has the end and the number of requests. Where the adapters differ, **sigadapt's** comes first. A cell
-is empty where the wire carries arguments as objects, so that the fault cannot happen. The code is that of the
-fault.
+A cell shows how the run ended and the number of requests. If the adapters differ, **sigadapt's** comes
+first. If a wire carries arguments as objects, the fault cannot happen, and the cell is empty. The code
+is that of the fault.
 """
 
 

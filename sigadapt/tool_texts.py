@@ -15,7 +15,7 @@ import dspy
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, closest, is_object, listed
-from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _MOST_NAMES = 20
@@ -222,7 +222,7 @@ def _described(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
     if text == cleandoc(_text_of(decl, parameter)):
         return decl
     if parameter is None:
-        return altered(decl, description=text)
+        return with_fields(decl, description=text)
     parameters = deepcopy(decl.parameters or {})
     schema = parameters["properties"][parameter]
     kept = schema if is_object(schema) else {}

@@ -249,7 +249,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
-        if forces_call(prepared.sent_choice):
+        if prepared.sent_choice is not None and forces_call(prepared.sent_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None:
@@ -356,7 +356,7 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
-        if reading.calls and self.calling.mode == "native":
+        if reading.calls and self.route.client == "lm15" and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.request, self.route))
         choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
         if choice.tool_calls is None:

@@ -2,7 +2,7 @@
 
 A provider reads a request in this order, whatever the order of the body's keys, and finds in its cache what
 begins with the same bytes: tools, instructions, messages.
-Source: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching#what-can-be-cached
+Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-can-be-cached
 """
 
 import json

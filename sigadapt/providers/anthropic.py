@@ -169,7 +169,7 @@ class Anthropic(Provider):
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."},
     #   {"type": "text", "text": "Let me look."},
     #   {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {"city": "Paris"}}]}
-    # https://docs.anthropic.com/en/api/messages#response-content
+    # https://platform.claude.com/docs/en/api/messages#response-content
     def read(self, body: Json) -> list[Reading]:
         """Return the one Reading of a Message."""
         blocks = content_parts(body.get("content"))
@@ -208,7 +208,7 @@ class Anthropic(Provider):
     #   "partial_json": "{\"city\":"}}
     # {"type": "content_block_stop", "index": 1}
     # {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
-    # https://docs.anthropic.com/en/docs/build-with-claude/streaming
+    # https://platform.claude.com/docs/en/build-with-claude/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the Message that a stream's events make."""
         message: Json = {"type": "message", "stop_reason": None}
@@ -251,7 +251,7 @@ class Anthropic(Provider):
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
     #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
     # Thinking must precede the call that it led to, unchanged:
-    # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
+    # https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
         known = state or plain_state(self, message)
@@ -267,7 +267,7 @@ class Anthropic(Provider):
         return [{"role": "assistant", "content": blocks}]
 
     # {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "18 C"}]}
-    # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
+    # https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one row; a result repeats the `toolset_name` of its call."""
         made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
@@ -275,7 +275,7 @@ class Anthropic(Provider):
         for result in results:
             content_of = result.text if result.blocks is None else [*result.blocks]
             # Tools whose loading was deferred, found by a search of the program's own:
-            # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/tool-search-tool
+            # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
             given = objects(result.given)
             if given and all(kind_of(part) == "tool_reference" for part in given):
                 content_of = given
@@ -290,7 +290,7 @@ class Anthropic(Provider):
 
     def fields(self, state: Json) -> Json:
         """Return the container whose code waits for the results of the conversation's last calls."""
-        # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/programmatic-tool-calling
+        # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
         container = an_object(state.get("fields")).get("container")
         return {"container": container} if is_text(container) else {}
 
@@ -301,7 +301,7 @@ class Anthropic(Provider):
 
     def row_for(self, placeholder: Json, row: Json) -> Json:
         """Return a row with the cache mark that lm15 put on the placeholder, on the row's last block."""
-        # https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching: thinking takes no mark.
+        # https://platform.claude.com/docs/en/build-with-claude/prompt-caching: thinking takes no mark.
         mark, blocks = placeholder["content"][-1].get("cache_control"), row["content"]
         if not mark or not blocks or blocks[-1].get("type") in _THINKING:
             return row
@@ -350,7 +350,7 @@ class Anthropic(Provider):
         return {"role": "system", "content": [*gone, *new]}
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
-    # https://docs.anthropic.com/en/api/messages#body-tools
+    # https://platform.claude.com/docs/en/api/messages#body-tools
     def tools(self, given: list[Json]) -> list[Json]:
         """Return canonical tools in the form of the Messages API; Anthropic's own tools stay unchanged.
 

@@ -308,7 +308,8 @@ class Gemini(Provider):
 
     # {"toolConfig": {"includeServerSideToolInvocations": true,
     #   "functionCallingConfig": {"mode": "VALIDATED"}}}
-    # https://ai.google.dev/gemini-api/docs/tool-combination: since Gemini 3, on every turn, not on Vertex AI
+    # https://ai.google.dev/gemini-api/docs/generate-content/tool-combination
+    # Since Gemini 3, on every turn, not on Vertex AI.
     def settings_for(self, request: Json) -> Json:
         """Return the setting that Gemini asks for where its own tools stand beside functions."""
         tools, model = request.get("tools") or (), request["model"]

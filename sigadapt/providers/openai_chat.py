@@ -80,10 +80,12 @@ _NATIVE = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
-_MORE = (
-    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"),
-    *("audio", "annotations"),
-)
+_MORE = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+) | frozenset(("audio", "annotations"))
+"""Fields of a message that a state may hold."""
+_ENDS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
+"""Fields of a choice that may say more of its end."""
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
@@ -97,7 +99,7 @@ _GROWING = ("text", "summary", "data", "thinking")
 def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
-    calls = [_call(call) for call in sent if not ran_itself(call.get("id"))]
+    calls = [_call(call) for call in sent]
     if message.get("function_call"):
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         known = [(name, arguments) for _, name, arguments in calls]
@@ -116,12 +118,13 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     finish = (
         "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
     )
-    finish, why, error = _native_end(choice, finish)
+    finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
+        return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
-    has_state = parts or any(message.get(key) for key in _MORE) or any(map(_more_of, sent))
-    kept = _state(message, text, carried) if has_state else None
-    return Reading(text, thinking, calls, finish, kept, why, None, error)
+    calls = [call for call in calls if not ran_itself(call[0])]
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -129,7 +132,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
-    # https://openrouter.ai/docs/api-reference/errors
+    # https://openrouter.ai/docs/api/reference/errors-and-debugging
     beside = an_object(choice.get("provider_specific_fields"))
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
@@ -192,8 +195,8 @@ def _more_of(call: Json) -> str:
 
 def _call(call: Json) -> RawCall:
     usual = _usual(call)
-    function = usual.get("function")
-    if not is_object(function):
+    function: Any = usual.get("function")
+    if function.__class__ is not dict:
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
     name, arguments = function.get("name"), function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
@@ -205,7 +208,7 @@ def _usual(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    if is_object(function) or is_object(call.get("custom")):
+    if function.__class__ is dict or is_object(call.get("custom")):
         return call
     found = calls_of(function, _only_arguments) if function else [call]
     inner = found[0] if len(found) == 1 else {"arguments": JsonText(spelled(function))}
@@ -310,7 +313,7 @@ class OpenAIChat(Provider):
     # {"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
     #   "reasoning_content": "They want Paris.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
-    # https://platform.openai.com/docs/api-reference/chat/object
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
         """Return one Reading per entry of `choices`.
 
@@ -337,7 +340,7 @@ class OpenAIChat(Provider):
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": ""}}]}}]}
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{\"ci"}}]}}]}
-    # https://platform.openai.com/docs/api-reference/chat-streaming
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the chat completion that a stream's chunks make."""
         body: Json = {}
@@ -366,7 +369,7 @@ class OpenAIChat(Provider):
 
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
     # A tool message takes text alone, so an image follows the results in a message of the user:
-    # https://platform.openai.com/docs/api-reference/chat/create#chat_create-messages-tool_message
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one message each, and what follows them as one of the user."""
         rows: list[Json] = []

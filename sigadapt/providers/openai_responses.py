@@ -95,7 +95,7 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     Without a final message, commentary is all that the model said, and so it is the answer.
     """
     # Newer models give a message a `phase`, "commentary" or "final_answer".
-    # https://platform.openai.com/docs/api-reference/responses/object
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
     texts: list[str | None] = []
     for item in items:
         parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
@@ -221,7 +221,7 @@ class OpenAIResponses(Provider):
     #   {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Let me look."}]},
     #   {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get_weather",
     #    "arguments": "{\"city\":\"Paris\"}"}]}
-    # https://platform.openai.com/docs/api-reference/responses/object
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
     def read(self, body: Json) -> list[Reading]:
         """Return the one Reading of a response object."""
         items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
@@ -256,7 +256,7 @@ class OpenAIResponses(Provider):
     # {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"ci"}
     # {"type": "response.output_item.done", "output_index": 0, "item": {...}}
     # {"type": "response.completed", "response": {...}}
-    # https://platform.openai.com/docs/api-reference/responses-streaming
+    # https://developers.openai.com/api/reference/resources/responses/streaming-events
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the response object that a stream's events make."""
         body: Json = {"object": "response"}
@@ -280,7 +280,7 @@ class OpenAIResponses(Provider):
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
-    # https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context
+    # https://developers.openai.com/api/docs/guides/reasoning#keeping-reasoning-items-in-context
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         """Return a turn as input items, in the order in which OpenAI sent them."""
         known = state or plain_state(self, message)
@@ -302,7 +302,7 @@ class OpenAIResponses(Provider):
         return items
 
     # {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}
-    # https://platform.openai.com/docs/guides/function-calling#handling-function-calls
+    # https://developers.openai.com/api/docs/guides/function-calling#handling-function-calls
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as items; each repeats the `caller` of its call."""
         made = {item.get("call_id") or item.get("id"): item for item in turn if self.is_call(item)}
@@ -340,7 +340,7 @@ class OpenAIResponses(Provider):
         return {"type": "additional_tools", "role": "developer", "tools": added}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
-    # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tools
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
     def tools(self, given: list[Json]) -> list[Json]:
         """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
 
@@ -364,7 +364,7 @@ class OpenAIResponses(Provider):
         return sent
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
-    # https://platform.openai.com/docs/api-reference/responses/create#responses_create-tool_choice
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
     def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
         """Return a canonical tool choice as fields of the body.
 

@@ -16,14 +16,14 @@ The details:
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pydantic
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, compact, cut, listed, short_pointer
+from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, listed, short_pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
@@ -173,11 +173,9 @@ def _pointer(detail: ErrorDetails, args: Json) -> str:
 
 def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
     """Yield the steps of pydantic's location that exist in the arguments. Others name types that it tried."""
+    part: Any = value
     for step in location:
-        if isinstance(value, dict) and step in value:
-            value = cast("Json", value)[cast("str", step)]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(cast("list[Any]", value)):
-            value = cast("list[Any]", value)[step]
-        else:
-            continue
-        yield step
+        known: Any = dict(enumerate(part)) if is_array(part) else part
+        if is_object(known) and step in known:
+            part = known[step]
+            yield step

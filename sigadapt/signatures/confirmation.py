@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import wraps
 from inspect import isawaitable, iscoroutine
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
@@ -18,7 +18,7 @@ from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import ASKS_FIRST, by_name
-from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 
 REJECTED = "The user rejected this call. It was not run."
 """The result of a call that a person said no to, as the model reads it."""
@@ -53,7 +53,7 @@ def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
     """
     answer: object = decl.requires_confirmation
     if callable(answer):
-        answer = _answer(decl, shown_arguments(decl, args))
+        answer = _answer(decl, answer, shown_arguments(decl, args))
     if isinstance(answer, Confirmation):
         return answer
     return Confirmation(f"Run {decl.name}?") if answer else None
@@ -84,7 +84,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
         return func(**_agreed_arguments(decl, kwargs, before, shown))
 
     setattr(run, ASKS_FIRST, True)
-    return altered(decl, func=run)
+    return with_fields(decl, func=run)
 
 
 async def _later(agreed: Awaitable[object], run: Callable[[], Any]) -> Any:
@@ -109,10 +109,10 @@ def _agreed_arguments(decl: ToolDecl, kwargs: Json, before: Json, shown: Json) -
     return bound
 
 
-def _answer(decl: ToolDecl, args: Json) -> bool | Confirmation:
+def _answer(decl: ToolDecl, rule: Callable[..., object], args: Json) -> bool | Confirmation:
     """Call the declaration's function. An unclear answer is an error, because a guess may cost money."""
     try:
-        answer = cast("Any", decl.requires_confirmation)(deepcopy(args))
+        answer: object = rule(deepcopy(args))
         if isinstance(answer, Confirmation):
             check_json(answer.payload, tool=decl.name)
     except Exception as error:

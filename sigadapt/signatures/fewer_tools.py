@@ -8,14 +8,14 @@
  c. Tools that a provider runs itself stay.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, closest, cut, is_mapping, is_object, is_sequence
+from sigadapt.schemas.json_values import Json, closest, cut, is_iterable, is_mapping, is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
@@ -49,10 +49,10 @@ class Retrieved(NamedTuple):
             InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, if these are no
                 names.
         """
-        if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
-            raise _not_names(cast("object", found))
+        if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
+            raise _not_names(found)
         names = set(called_in(context.inputs))
-        for name in cast("Iterable[object]", found):
+        for name in found:
             if not isinstance(name, str):
                 raise _not_names(name)
             names.add(known_tool(name, decls).name)

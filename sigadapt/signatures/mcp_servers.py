@@ -10,10 +10,11 @@ even if a toolset renamed it.
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.tool_decl import ToolDecl, altered
+from sigadapt.schemas.json_values import is_array
+from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 
 _MOST_PAGES = 1_000
 
@@ -34,7 +35,7 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
     tools: list[Any] = []
     seen: set[str] = set()
     page: Any = await source.list_tools()
-    while type(page) is not list:
+    while not is_array(page):
         tools += page.tools
         cursor: str | None = getattr(page, "next_cursor", None) or getattr(page, "nextCursor", None)
         if cursor is None:
@@ -44,7 +45,7 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         seen.add(cursor)
         page = await source.list_tools(**_next(source.list_tools, cursor))
     else:
-        tools = cast("list[Any]", page)
+        tools = page
     return [_declared(source, tool) for tool in tools]
 
 
@@ -60,4 +61,4 @@ def _declared(source: Any, tool: Any) -> ToolDecl:
     def call_tool(**arguments: Any) -> Awaitable[Any]:
         return source.call_tool(name, arguments)
 
-    return altered(ToolDecl.of(tool), func=call_tool)
+    return with_fields(ToolDecl.of(tool), func=call_tool)

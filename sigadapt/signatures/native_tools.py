@@ -12,10 +12,10 @@ come under these names. No schema checks them, because the provider documents th
 
 import re
 from dataclasses import dataclass
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, closest
+from sigadapt.schemas.json_values import Json, closest, is_object
 from sigadapt.signatures.sources.dicts import PROVIDER_TOOL_KEYS
 
 _NOT_NATIVE = {"function", "custom", "namespace"} | {
@@ -26,9 +26,9 @@ _OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_decla
 }
 
 
-# https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#client-tools
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#client-tools
 _OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
-# https://platform.openai.com/docs/guides/tools
+# https://developers.openai.com/api/docs/guides/tools
 _OF_OPENAI = frozenset(
     ("shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search")
 )
@@ -64,7 +64,7 @@ class NativeTool:
         if self.kind == "tool_search" and self.spec.get("execution") != "client":
             return ()
         environment = self.spec.get("environment")
-        if isinstance(environment, dict) and cast("Json", environment).get("type") not in (None, "local"):
+        if is_object(environment) and environment.get("type") not in (None, "local"):
             return ()  # a shell in a container, which OpenAI runs
         return (self.kind,) if self.kind in _OF_OPENAI else _ASKING.get(self.kind, ())
 
@@ -81,14 +81,13 @@ class NativeTool:
 
 def is_native(source: object) -> TypeGuard[Json]:
     """Return whether a value is a dict that describes a native tool."""
-    if not isinstance(source, dict) or not source:
+    if not is_object(source) or not source:
         return False
-    known = cast("Json", source)
-    kind = known.get("type")
+    kind = source.get("type")
     if kind is None:
-        return known.keys() <= PROVIDER_TOOL_KEYS
+        return source.keys() <= PROVIDER_TOOL_KEYS
     if kind in _OF_OPENAI:
         return True
-    if not isinstance(kind, str) or kind in _NOT_NATIVE or not _OF_FUNCTIONS.isdisjoint(known):
+    if not isinstance(kind, str) or kind in _NOT_NATIVE or not _OF_FUNCTIONS.isdisjoint(source):
         return False
     return closest(kind.lower(), _NOT_NATIVE) is None

@@ -7,7 +7,7 @@ fixed colour on the page's own background, so that it can be read on light and d
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
@@ -231,7 +231,7 @@ def _type(schema: Any) -> str:
     if isinstance(schema.get("enum"), list):
         return listed((compact(value) for value in schema["enum"]), 5, " | ")
     kinds = schema.get("type") or str(schema.get("$ref", "any")).rpartition("/")[2]
-    return " | ".join(map(str, cast("list[Any]", kinds))) if isinstance(kinds, list) else str(kinds)
+    return " | ".join(map(str, kinds)) if is_array(kinds) else str(kinds)
 
 
 def _bounded(rows: list[Any], every: Sequence[Any]) -> list[Any]:

@@ -50,7 +50,7 @@ def _nothing() -> Json | None:
     return None
 
 
-class Text:
+class DeclarationText:
     """The JSON text of a declaration, which all declarations of one snapshot share, with what is made of it.
 
     Args:
@@ -58,12 +58,12 @@ class Text:
         checked: the compiled `parameters`; None to compile them when they are first needed.
     """
 
-    __slots__ = ("__weakref__", "checked", "followed", "parts")
+    __slots__ = ("__weakref__", "checked", "last_list", "parts")
 
     def __init__(self, parts: dict[str, bytes], checked: Checked | None = None) -> None:
         self.parts = parts
         self.checked = checked
-        self.followed: tuple[tuple[weakref.ref[Text], ...], Any] | None = None
+        self.last_list: tuple[tuple[weakref.ref[DeclarationText], ...], Any] | None = None
         """The tools after this one in the last list that it was the first of, and that list as it is sent."""
 
     def part(self, name: str) -> Any:
@@ -128,7 +128,7 @@ class ToolDecl(Shown, Runnable):
     if TYPE_CHECKING:
 
         @property
-        def text(self) -> Text:
+        def text(self) -> DeclarationText:
             """The declaration as JSON text."""
             ...
 
@@ -144,7 +144,7 @@ class ToolDecl(Shown, Runnable):
     def __post_init__(self) -> None:
         _check_fields(self)
         if self.format is not None:
-            _take_text(self)
+            _give_input_schema(self)
         if self.parameters in (None, {}):
             object.__setattr__(self, "parameters", _no_arguments())
         checked = check(self.parameters, tool=self.name)
@@ -323,7 +323,7 @@ class ToolDecl(Shown, Runnable):
     def __reduce__(self) -> tuple[Any, ...]:
         functions = {"func": self.func, "requires_confirmation": self.requires_confirmation}
         kept = {key: _pickled(self.name, key, each) for key, each in functions.items() if callable(each)}
-        return _unpickled, (saved(self), kept)
+        return _unpickled, (bare_form(self), kept)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -377,10 +377,10 @@ def _pickled(tool: str, field: str, function: Any) -> bytes:
 
 def _unpickled(source: Json, functions: dict[str, bytes]) -> ToolDecl:
     fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
-    return altered(ToolDecl.of(source), **fields)
+    return with_fields(ToolDecl.of(source), **fields)
 
 
-def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
+def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:
     """Return a copy of a declaration with other field values. Its schemas are not checked again.
 
     Args:
@@ -391,11 +391,11 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
         InvalidToolDecl: `missing_name` or `invalid_field`.
 
     Example:
-        >>> altered(ToolDecl("read"), name="fs_read").name
+        >>> with_fields(ToolDecl("read"), name="fs_read").name
         'fs_read'
     """
     copy = object.__new__(ToolDecl)
-    text = Text(decl.text.parts, decl.text.checked)
+    text = DeclarationText(decl.text.parts, decl.text.checked)
     copy.__dict__.update({**decl.__dict__, "text": text, **fields})
     _check_fields(copy)
     return copy
@@ -404,7 +404,7 @@ def altered(decl: ToolDecl, **fields: Any) -> ToolDecl:
 def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
     """Return a copy of a declaration with further `extras`. Its schemas are not checked again."""
     merged = {**(decl.extras or {}), **extras}
-    copy = altered(decl)
+    copy = with_fields(decl)
     copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
     copy.__dict__.pop("extras", None)
     return copy
@@ -414,7 +414,7 @@ _DECLARED: DeclaredCache[dict[str, Any]] = DeclaredCache()
 """The fields of the declaration of a function or MCP tool, without the function."""
 
 
-def declared_before(source: object) -> ToolDecl | None:
+def known_declaration(source: object) -> ToolDecl | None:
     """Return a new declaration of a function or MCP tool that has not changed since it was declared."""
     fields = _DECLARED.get(source)
     if fields is None:
@@ -424,7 +424,7 @@ def declared_before(source: object) -> ToolDecl | None:
     return decl
 
 
-def declared(source: object) -> list[ToolDecl] | None:
+def declarations_of(source: object) -> list[ToolDecl] | None:
     """Return the declarations of a source; None for a value that is no source.
 
     Raises:
@@ -463,10 +463,10 @@ def _keep_as_text(decl: ToolDecl, checked: Checked | None = None) -> None:
     written = {name: compact(part).encode() for name, part in parts.items() if part is not None}
     for name in written:
         del fields[name]  # `__getattr__` reads it from the text
-    fields["text"] = Text(written, checked)
+    fields["text"] = DeclarationText(written, checked)
 
 
-def saved(decl: ToolDecl) -> Json:
+def bare_form(decl: ToolDecl) -> Json:
     """Return the declaration in the bare shape of `sources/dicts.py`."""
     # Fields at their default are left out.
     kept: Json = {
@@ -495,7 +495,7 @@ _FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("format", (dict, type(None))),
 )
 
-_TEXT = {
+_INPUT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
     "required": ["input"],
@@ -503,20 +503,20 @@ _TEXT = {
 }
 """What the arguments of a custom tool's call fit: its text, under the key that sigadapt gives it."""
 
-_TAKEN = ("type", "function", "custom")
+_OWN_KEYS = ("type", "function", "custom")
 
 
-def _take_text(decl: ToolDecl) -> None:
+def _give_input_schema(decl: ToolDecl) -> None:
     """Give a custom tool the schema of its text.
 
     Raises:
         InvalidToolDecl: `invalid_field`, for parameters of its own, or for a format without a type.
     """
-    if decl.parameters not in (None, {}, _no_arguments(), _TEXT):
+    if decl.parameters not in (None, {}, _no_arguments(), _INPUT_SCHEMA):
         _refuse_field(decl, "it has a format and parameters, but a custom tool takes text alone")
     if decl.format and not isinstance(decl.format.get("type"), str):
         _refuse_field(decl, "its format has no type")
-    object.__setattr__(decl, "parameters", deepcopy(_TEXT))
+    object.__setattr__(decl, "parameters", deepcopy(_INPUT_SCHEMA))
 
 
 def _check_fields(decl: ToolDecl) -> None:
@@ -535,7 +535,7 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its {key} cannot be {cut(repr(value))} ({type(value).__name__})")
         if isinstance(value, str) and not is_unicode(value):
             _refuse_field(decl, f"its {key} is not valid Unicode (surrogates not allowed)")
-    for key in _TAKEN:
+    for key in _OWN_KEYS:
         if key in (decl.extras or ()):
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, cast, runtime_checkable
 from weakref import ref
 
 import dspy
@@ -18,14 +18,28 @@ from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, closest, compact, cut, is_object, listed
+from sigadapt.schemas.json_values import (
+    Json,
+    closest,
+    compact,
+    cut,
+    is_iterable,
+    is_object,
+    listed,
+)
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_decls
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import Text, ToolDecl, declared, declared_before, saved
+from sigadapt.signatures.tool_decl import (
+    DeclarationText,
+    ToolDecl,
+    bare_form,
+    declarations_of,
+    known_declaration,
+)
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -66,22 +80,23 @@ class _TakesSources(ModelMetaclass):
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
-    if isinstance(value, (list, tuple)):
-        return levels > 0 and all(
-            _could_be_tools(item, levels - 1) for item in cast("Iterable[object]", value)
-        )
+    if isinstance(value, (list, tuple)):  # asked of each input of each call
+        items = cast("list[object]", value)
+        return levels > 0 and all(_could_be_tools(item, levels - 1) for item in items)
     if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
         return True
     # Not looked inside: that would use up an iterator, and JSON text may be long.
-    return is_iterable(value) or is_json_text(value) or isinstance(value, _Resolvable)
+    return may_hold_sources(value) or is_json_text(value) or isinstance(value, _Resolvable)
 
 
-def is_iterable(value: object) -> bool:
+def may_hold_sources(value: object) -> TypeGuard[Iterable[object]]:
     """Return whether a value may hold sources. Not for a value that is a source itself."""
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
-    if not isinstance(value, Iterable) or isinstance(value, refused):
-        return False
-    return not hasattr(cast("object", value), "aresolve")  # a Toolset
+    return is_iterable(value) and not isinstance(value, refused) and not hasattr(value, "aresolve")
+
+
+def _is_decls(value: object) -> TypeGuard["ToolDecls"]:
+    return issubclass(type(value), ToolDecls)  # `isinstance` is wider, as `_TakesSources` says
 
 
 class CanonicalTools(list[Json]):
@@ -248,7 +263,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         known = _canonical(self.tools)
         if known is None:
             known = CanonicalTools(self.to_openai())
-            self.tools[0].text.followed = _others(self.tools), known
+            self.tools[0].text.last_list = _others(self.tools), known
         return known
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
@@ -303,7 +318,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         return type(self), (self.entries,)
 
     def __eq__(self, other: object) -> bool:
-        return issubclass(type(other), ToolDecls) and self.entries == cast("ToolDecls", other).entries
+        return _is_decls(other) and self.entries == other.entries
 
     def __hash__(self) -> int:
         return hash(self.entries)
@@ -358,11 +373,11 @@ def known_decls(sources: object) -> ToolDecls | None:
 
 def _before(sources: object) -> tuple[ToolDecl, ...] | None:
     """Return a declaration of each source of a list, if all were declared before and none has changed."""
-    if not sources or (type(sources) is not list and type(sources) is not tuple):
+    if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
     for source in cast("list[object]", sources):
-        decl = declared_before(source)
+        decl = known_declaration(source)
         if decl is None:
             return None
         decls.append(decl)
@@ -371,13 +386,13 @@ def _before(sources: object) -> tuple[ToolDecl, ...] | None:
 
 def _canonical(decls: tuple[ToolDecl, ...]) -> CanonicalTools | None:
     """Return these tools as a request holds them, if the first was last followed by the same ones."""
-    followed = decls[0].text.followed
+    followed = decls[0].text.last_list
     if followed is None or followed[0] != _others(decls):
         return None
     return followed[1]
 
 
-def _others(decls: tuple[ToolDecl, ...]) -> tuple[ref[Text], ...]:
+def _others(decls: tuple[ToolDecl, ...]) -> tuple[ref[DeclarationText], ...]:
     return tuple([ref(decl.text) for decl in decls[1:]])
 
 
@@ -408,20 +423,20 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
             pending.pop()
         elif isinstance(item, (ToolDecl, NativeTool)):
             yield item
-        elif issubclass(type(item), ToolDecls):
-            yield from cast("ToolDecls", item).entries
+        elif _is_decls(item):
+            yield from item.entries
         elif is_native(item):
             yield NativeTool(item)
         elif is_json_text(item):
             pending.append(iter((decode(item),)))
-        elif (decls := declared(item)) is not None:
+        elif (decls := declarations_of(item)) is not None:
             yield from decls
-        elif not is_iterable(item):
+        elif not may_hold_sources(item):
             yield from _resolved(item)
         elif len(pending) > MOST_NESTED:
             raise InvalidToolDecl(f"sources nest deeper than {MOST_NESTED} levels", code="unknown_source")
         else:
-            pending.append(iter(cast("Iterable[object]", item)))
+            pending.append(iter(item))
 
 
 def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
@@ -431,7 +446,7 @@ def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
 
 
 def _saved(entry: ToolDecl | NativeTool) -> Json:
-    return saved(entry) if isinstance(entry, ToolDecl) else entry.to_openai()
+    return bare_form(entry) if isinstance(entry, ToolDecl) else entry.to_openai()
 
 
 def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:

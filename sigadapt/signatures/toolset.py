@@ -10,21 +10,21 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, isawaitable, iscoroutine, signature
-from itertools import groupby
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.json_values import is_iterable, is_sequence
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_toolset
 from sigadapt.signatures.sources import is_function, is_source
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import ToolDecl, altered, by_value
-from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, is_iterable
+from sigadapt.signatures.tool_decl import ToolDecl, by_value, with_fields
+from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, may_hold_sources
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -101,14 +101,15 @@ class Toolset(Shown, SeveralTools):
     transforms: tuple[Transform, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.name), str) or not self.name.strip():
+        name: Any = self.name
+        if not isinstance(name, str) or not name.strip():
             raise InvalidToolDecl(
                 f"expected a text as the name of a toolset, got {self.name!r}", code="invalid_toolset"
             )
         if is_function(self.source):
-            _check_takes_context(self.name, cast("Callable[..., Any]", self.source))
-        if isinstance(self.source, Iterator):  # the first request would use it up
-            object.__setattr__(self, "source", tuple(cast("Iterator[object]", self.source)))
+            _check_takes_context(self.name, self.source)
+        if is_iterable(self.source) and isinstance(self.source, Iterator):  # a request would use it up
+            object.__setattr__(self, "source", tuple(self.source))
 
     def filtered(self, predicate: Callable[[RequestContext, ToolDecl], bool]) -> "Toolset":
         """Keep the tools for which `predicate(context, decl)` is true, and all native tools.
@@ -326,7 +327,7 @@ def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
     return [
-        altered(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
+        with_fields(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
         for entry in decls.entries
     ]
 
@@ -342,13 +343,18 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     if type(value) is ToolDecls:
         return value
     origins: list[Origin] = []
-    for is_toolset, items in groupby(_flat(value), lambda item: isinstance(item, Toolset)):
-        if not is_toolset:
-            origins.append(Origin(None, ToolDecls(list(items))))
+    beside: list[object] = []  # sources from no toolset, since the last toolset
+    for item in _flat(value):
+        if not isinstance(item, Toolset):
+            beside.append(item)
             continue
-        for item in cast("Iterable[Toolset]", items):
-            decls = yield from item.steps(context)
-            origins.append(Origin(item.name, decls))
+        if beside:
+            origins.append(Origin(None, ToolDecls(beside)))
+            beside = []
+        decls = yield from item.steps(context)
+        origins.append(Origin(item.name, decls))
+    if beside:
+        origins.append(Origin(None, ToolDecls(beside)))
     return joined(origins)
 
 
@@ -393,20 +399,20 @@ def naming(error: Exception, toolset: str) -> InvalidToolDecl:
 def _begin(source: object, context: RequestContext) -> object:
     if mcp_servers.accepts(source):
         return mcp_servers.listed_tools(source)
-    return cast("Callable[..., Any]", source)(context) if is_function(source) else source
+    return source(context) if is_function(source) else source
 
 
 def _flat(value: object, levels: int = MOST_NESTED) -> Iterator[object]:
     """Yield the items of a value and of its nested lists, in order. A toolset is one item."""
     if levels and _holds_others(value):
-        for item in cast("Iterable[object]", value):
+        for item in value:
             yield from _flat(item, levels - 1)
     else:
         yield value
 
 
-def _holds_others(value: object) -> bool:
-    return isinstance(value, (list, tuple)) or (is_iterable(value) and not is_source(value))
+def _holds_others(value: object) -> TypeGuard[Iterable[object]]:
+    return is_sequence(value) or (may_hold_sources(value) and not is_source(value))
 
 
 def _kept(answer: object) -> bool:

@@ -2,7 +2,7 @@
 
 Anthropic pauses a long turn of its own tools with the stop reason `pause_turn`, and goes on with it when it
 gets the turn back, with the same tools.
-Source: https://docs.anthropic.com/en/docs/build-with-claude/handling-stop-reasons#pause_turn
+Source: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause_turn
 """
 
 from sigadapt.adapters.request.canonical import Request

@@ -139,9 +139,9 @@ def form_of(choice: str | Json) -> str:
     return {"function": "named", "custom": "custom"}.get(choice["type"], "own")
 
 
-def forces_call(choice: str | Json | None) -> bool:
+def forces_call(choice: str | Json) -> bool:
     """Return whether a canonical tool choice forces a call that the program runs."""
-    if choice is None or isinstance(choice, str):
+    if isinstance(choice, str):
         return choice == "required"
     if choice["type"] == "allowed_tools":
         return choice["allowed_tools"]["mode"] == "required"

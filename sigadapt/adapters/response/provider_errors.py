@@ -12,9 +12,9 @@ from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object, is_text
 from sigadapt.schemas.json_values import Json, cut, spelled
 
-# OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api-reference/errors
-# OpenAI: {"code": "rate_limit_exceeded", ...}, https://platform.openai.com/docs/guides/error-codes
-# Anthropic: {"type": "rate_limit_error", ...}, https://docs.anthropic.com/en/api/errors
+# OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api/reference/errors-and-debugging
+# OpenAI: {"code": "rate_limit_exceeded", ...}, https://developers.openai.com/api/docs/guides/error-codes
+# Anthropic: {"type": "rate_limit_error", ...}, https://platform.claude.com/docs/en/api/errors
 # Google: {"code": 429, "status": "RESOURCE_EXHAUSTED"}, https://ai.google.dev/gemini-api/docs/troubleshooting
 _RATE_LIMITS = frozenset(
     ("429", "rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests")

@@ -6,11 +6,12 @@ because the text does not show what the model meant.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import json_repair
 
 from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
 from sigadapt.signatures.calls.tool_calls import ToolCalls
@@ -68,7 +69,7 @@ def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
         value: Any = json_repair.loads(call.arguments)
     except (RecursionError, ValueError):
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) and value else None
+    return value if is_object(value) and value else None
 
 
 def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:

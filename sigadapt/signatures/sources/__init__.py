@@ -5,14 +5,14 @@ and imports nothing. `describe(source, parameters)` returns one RawDecl for each
 (nothing is executed).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard
 
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, cut
+from sigadapt.schemas.json_values import Json, cut, is_mapping
 from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
@@ -43,7 +43,7 @@ def is_source(value: object) -> bool:
     return _file_for(value) is not None
 
 
-def is_function(value: object) -> bool:
+def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
     """Return whether a value is a callable, but not a library's tool object."""
     return _file_for(value) is callables
 
@@ -60,14 +60,12 @@ def describe_source(source: object, parameters: Json | None = None) -> list[RawD
 
 def unknown_source(value: object) -> InvalidToolDecl:
     """Return the error for a value that no file of this folder accepts."""
-    if isinstance(value, Mapping):
-        known = cast("Mapping[Any, Any]", value)
-        keys = ", ".join(cut(repr(key)) for key in list(known)[:8])
-        return _error(f"expected a tool, got a {type(known).__name__} with the keys {keys or '(none)'}")
-    if issubclass(type(value), type):
-        kind = cast("type", value)
-        program = issubclass(kind, dspy.Module)
-        reason = f"the class {kind.__qualname__} is not a tool"
+    if is_mapping(value):
+        keys = ", ".join(cut(repr(key)) for key in list(value)[:8])
+        return _error(f"expected a tool, got a {type(value).__name__} with the keys {keys or '(none)'}")
+    if isinstance(value, type):
+        program = issubclass(value, dspy.Module)
+        reason = f"the class {value.__qualname__} is not a tool"
         return _error(reason, "Give an instance of it." if program else _FIX)
     return _error(f"{cut(repr(value))} ({type(value).__name__}) is not a tool")
 

@@ -6,8 +6,9 @@ generates from names are left out: they cost tokens in every request and only re
 
 import re
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import pydantic
 import pydantic_core
@@ -15,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_iterable
 
 UNDERIVABLE = (
     pydantic.errors.PydanticUserError,
@@ -153,8 +154,8 @@ def jsonable(value: Any) -> Any:
         >>> jsonable(frozenset({"b", "a"}))
         ['a', 'b']
     """
-    if isinstance(value, (set, frozenset)):
-        value = sorted(cast("set[Any]", value), key=repr)
+    if is_iterable(value) and isinstance(value, AbstractSet):
+        value = sorted(value, key=repr)
     try:
         encoded = pydantic_core.to_jsonable_python(value, by_alias=True)
         check_json(encoded, tool=None)

@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FunctionType, GenericAlias, MethodType
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, cast, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast, get_args, get_origin
 
 import dspy
 from pydantic.fields import FieldInfo
@@ -142,8 +142,7 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
         signature = inspect.signature(called)
     except (ValueError, TypeError, NameError) as error:
         _refuse([f"Python cannot read its signature ({error})"], where)
-    partial = _partial(called)
-    bound: Mapping[str, Any] = partial.keywords if partial else {}
+    bound: Mapping[str, Any] = called.keywords if _is_partial(called) else {}
     every = [p for name, p in signature.parameters.items() if name not in bound]
     named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     hints = _hints(called, {p.name: p.annotation for p in named}, problems)
@@ -224,7 +223,7 @@ def _is_member(qualname: str) -> bool:
 
 def _called(source: _Function) -> _Function:
     """Return the function that Python runs for a call of the source: of an object, its bound `__call__`."""
-    if _partial(source) or isinstance(source, (FunctionType, MethodType)):
+    if _is_partial(source) or isinstance(source, (FunctionType, MethodType)):
         return source
     if hasattr(source, "__wrapped__") or hasattr(source, "__signature__"):
         return source  # a decorator's object; inspect reads the signature of what it wraps
@@ -233,36 +232,33 @@ def _called(source: _Function) -> _Function:
 
 
 def _function_of(called: _Function) -> object:
-    while partial := _partial(called):
-        called = partial.func
+    while _is_partial(called):
+        called = called.func
     function = inspect.unwrap(_called(called))
     return getattr(function, "__func__", function)
 
 
-def _partial(source: object) -> "functools.partial[Any] | None":
-    return cast("functools.partial[Any]", source) if isinstance(source, functools.partial) else None
+def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":
+    return isinstance(source, functools.partial)
 
 
 def _doc_of(source: _Function) -> str | None:
-    partial = _partial(source)
-    if partial:
-        return vars(partial).get("__doc__") or _doc_of(partial.func)  # not `functools.partial`'s docstring
+    if _is_partial(source):
+        return vars(source).get("__doc__") or _doc_of(source.func)  # not `functools.partial`'s docstring
     called = _called(source)
     return inspect.getdoc(called) or (inspect.getdoc(source) if called is not source else None)
 
 
 def _name_of(source: _Function) -> str | None:
-    partial = _partial(source)
-    if partial and "__name__" not in vars(partial):
-        return _name_of(partial.func)
+    if _is_partial(source) and "__name__" not in vars(source):
+        return _name_of(source.func)
     name: str = getattr(source, "__name__", None) or type(source).__name__
     return None if name == "<lambda>" else name
 
 
 def _qualified(source: _Function) -> str:
-    partial = _partial(source)
-    if partial:
-        return _qualified(partial.func)
+    if _is_partial(source):
+        return _qualified(source.func)
     holder: Any = source if hasattr(source, "__qualname__") else type(source)
     return f"{getattr(holder, '__module__', 'builtins')}.{holder.__qualname__}"
 

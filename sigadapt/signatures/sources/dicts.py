@@ -22,14 +22,14 @@ error. A tool of a namespace has the extra `namespace`: the namespace's own fiel
 JSON text, of one dict or of a list of dicts.
 """
 
-from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.gemini import in_json_schema
-from sigadapt.schemas.json_values import Json, closest, cut
+from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
@@ -80,7 +80,7 @@ _BARE = (
 
 def accepts(source: object) -> TypeGuard[Json]:
     """Return whether the source is a dict with a key of one of the shapes."""
-    return isinstance(source, dict) and any(key in source for key in ("name", "type", *_MARKS))
+    return is_object(source) and any(key in source for key in ("name", "type", *_MARKS))
 
 
 def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
@@ -146,8 +146,8 @@ def _bare(source: Json) -> RawDecl:
         if near:
             _refuse(source, f"the key {cut(repr(key))} is unknown", fix=f"Did you mean {near!r}?")
     extras = source.get("extras")
-    if beside and (extras is None or isinstance(extras, dict)):
-        extras = {**cast("Json", extras or {}), **beside}
+    if beside and (extras is None or is_object(extras)):
+        extras = {**(extras or {}), **beside}
     return _raw_decl(source, _Shape(returns="returns"))._replace(
         extras=extras,
         format=source.get("format"),
@@ -161,8 +161,8 @@ def _custom(source: Json) -> RawDecl:
     nested = "custom" in source
     tool = _part(source, "custom") if nested else source
     form: object = tool.get("format")
-    if isinstance(form, dict) and isinstance(known := cast("Json", form).get("grammar"), dict):
-        form = {**_rest(cast("Json", form), "grammar"), **cast("Json", known)}
+    if is_object(form) and is_object(known := form.get("grammar")):
+        form = {**_rest(form, "grammar"), **known}
     beside = _rest(source, "type", "custom") if nested else {}
     extras = _joined(source, beside, _rest(tool, "type", "name", "description", "format"))
     return RawDecl(
@@ -176,14 +176,14 @@ def _custom(source: Json) -> RawDecl:
 def _namespace(source: Json) -> list[RawDecl]:
     """Describe the tools of a namespace; each has the namespace's own fields as an extra."""
     tools: object = source.get("tools")
-    if not isinstance(tools, list):
+    if not is_array(tools):
         _refuse(source, "its 'tools' is not a list")
     own = _rest(source, "type", "tools")
     described: list[RawDecl] = []
-    for tool in cast("list[object]", tools):
-        if not isinstance(tool, dict) or cast("Json", tool).get("type") not in ("function", "custom"):
+    for tool in tools:
+        if not is_object(tool) or tool.get("type") not in ("function", "custom"):
             _refuse(source, "it holds something that is neither a function nor a custom tool")
-        described += describe(cast("Json", tool), None)
+        described += describe(tool, None)
     return [raw._replace(extras={**(raw.extras or {}), "namespace": own}) for raw in described]
 
 
@@ -193,15 +193,14 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
         fix = "Put them into a dict of their own."
         _refuse(source, f"beside functions it holds {others}, which the provider runs", fix=fix)
     declarations: object = source[key]
-    if not isinstance(declarations, list):
+    if not is_array(declarations):
         _refuse(source, f"{key!r} is not a list")
-    return [_gemini_function(source, one) for one in cast("list[object]", declarations)]
+    return [_gemini_function(source, one) for one in declarations]
 
 
-def _gemini_function(source: Json, declaration: object) -> RawDecl:
-    if not isinstance(declaration, dict):
+def _gemini_function(source: Json, function: object) -> RawDecl:
+    if not is_object(function):
         _refuse(source, "one of its function declarations is not an object")
-    function = cast("Json", declaration)
     marks = [mark for mark in _SHAPES if function.get(mark) is not None]
     if len(marks) > 1:
         _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", fix="Keep one.")
@@ -214,7 +213,7 @@ def _gemini_function(source: Json, declaration: object) -> RawDecl:
 
 
 def _is_gemini(schema: object) -> bool:
-    return isinstance(schema, dict) and cast("Json", schema).get("type") == "OBJECT"
+    return is_object(schema) and schema.get("type") == "OBJECT"
 
 
 def _translated(schema: object, function: Json) -> Any:
@@ -225,9 +224,9 @@ def _translated(schema: object, function: Json) -> Any:
 
 def _part(source: Json, key: str) -> Json:
     part: object = source[key]
-    if not isinstance(part, dict):
+    if not is_object(part):
         _refuse(source, f"{key!r} is not an object")
-    return cast("Json", part)
+    return part
 
 
 def _joined(source: Json, beside: Json, within: Json) -> Json:

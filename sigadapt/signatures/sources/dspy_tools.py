@@ -13,7 +13,7 @@ A `dspy.Tool` of a ToolDecl, as DSPy's agents make it, says what the ToolDecl sa
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import dspy
 
@@ -40,7 +40,7 @@ class DeclaredTool(dspy.Tool):
     _raw: RawDecl
 
     def __init__(self, raw: RawDecl) -> None:
-        schema = cast("Json", raw.parameters)
+        schema: Json = raw.parameters
         shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         properties: dict[str, Any] = schema.get("properties") or {}
         args: _Args = {
@@ -87,8 +87,9 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     Raises:
         InvalidToolDecl: `underivable`, with all problems of the function's signature.
     """
-    func = cast("Callable[..., Any]", source.func)
-    args = cast("_Args", source.args or {})
+    tool: Any = source
+    func = tool.func
+    args: _Args = source.args or {}
     own_name = None if source.name == "<lambda>" else source.name  # which nobody gave it
     if parameters is not None:
         return [RawDecl(own_name, source.desc, parameters, func=func)]
@@ -133,6 +134,6 @@ def _by_dspy(func: Callable[..., Any]) -> _Default:
     known = _BY_DSPY.get(func)
     if known is None:
         tool = dspy.Tool(func)
-        known = _Default(cast("_Args", tool.args), tool.desc or "")
+        known = _Default(tool.args or {}, tool.desc or "")
         _BY_DSPY.put(func, known)
     return known

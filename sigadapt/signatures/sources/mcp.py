@@ -5,7 +5,7 @@ The MCP SDK is not imported here. One of its objects exists only if the SDK is a
 
 import marshal
 import sys
-from typing import Any, cast
+from typing import Any
 
 import pydantic
 
@@ -38,7 +38,7 @@ def data_of(source: Any) -> bytes | None:
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
     """Describe an MCP tool."""
-    extras = cast("Json", source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION))
+    extras: Json = source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION)
     schema = _first(source, "input_schema", "inputSchema") if parameters is None else parameters
     result = _first(source, "output_schema", "outputSchema")
     return [RawDecl(source.name, source.description, schema, result, extras=extras or None)]
@@ -72,7 +72,7 @@ def block_of(value: Any) -> Json | None:
     kind = type(value).__name__
     if kind not in _BLOCKS or not _is_a(kind, value):
         return None
-    return cast("Json", value.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def plain_content(result: Any) -> Any:

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
@@ -90,7 +90,7 @@ def _signature(module: dspy.Module) -> type[dspy.Signature] | None:
     signature = getattr(module, "signature", None)
     if _is_signature(signature):
         return signature
-    predictors = cast("list[Any]", module.predictors())
+    predictors: list[Any] = module.predictors()
     return predictors[0].signature if len(predictors) == 1 else None
 
 
@@ -158,8 +158,8 @@ def _type(field: FieldInfo) -> Any:
 
 
 def _complete(schema: Json, name: str, field: FieldInfo) -> None:
-    extra = cast("Any", field.json_schema_extra)
-    description: Any = cast("Json", extra).get("desc") if isinstance(extra, dict) else None
+    extra = field.json_schema_extra
+    description = extra.get("desc") if is_object(extra) else None
     if description and description != f"${{{name}}}":  # DSPy's default description
         schema["description"] = description
     if not field.is_required() and field.default_factory is None:

@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import Any, NoReturn, cast
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources import callables, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 
@@ -104,7 +104,8 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
         return _awaited(result) if asyncio.iscoroutine(result) else said(result)
 
     types = callables.types_of(func).named
-    args: dict[str, Any] = cast("Json", raw.parameters).get("properties") or {}
+    schema: Json = raw.parameters
+    args: Json = schema.get("properties") or {}
     parameters = [
         inspect.Parameter(name, _BY_NAME, default=_default(part), annotation=_argument(part, types.get(name)))
         for name, part in args.items()
@@ -120,13 +121,12 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
 
 
 def _default(part: Any) -> Any:
-    known = cast("Json", part) if isinstance(part, dict) else {}
-    return known.get("default", inspect.Parameter.empty)
+    return part.get("default", inspect.Parameter.empty) if is_object(part) else inspect.Parameter.empty
 
 
 def _argument(part: Any, kind: Any) -> Any:
     """Return a type that DSPy describes as the schema says, and whose values are of the function's type."""
-    schema = {} if not isinstance(part, dict) or "$ref" in compact(part) else deepcopy(cast("Json", part))
+    schema = deepcopy(part) if is_object(part) and "$ref" not in compact(part) else {}
 
     class Argument:
         @classmethod

@@ -12,14 +12,14 @@ DSPy's own types are read in `dspy_media.py`.
 """
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import jiter
 import orjson
 from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.json_values import Json, compact, is_object, is_sequence
 from sigadapt.signatures.sources.mcp import block_of, is_mcp_result
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, part_of_bytes, saved
 
@@ -62,7 +62,7 @@ def mcp_content(result: Any) -> list[Part]:
 
 def is_content(value: Any) -> bool:
     """Return whether a value has the form of content, for values that were saved."""
-    return isinstance(value, (list, tuple)) and all(_is_part(part) for part in cast("list[Any]", value))
+    return is_sequence(value) and all(map(_is_part, value))
 
 
 def text_of(parts: list[Part]) -> str:
@@ -116,8 +116,7 @@ def _is_part(part: Any) -> bool:
 
 def _parts(value: Any) -> list[Part]:
     """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
-    is_list = isinstance(value, (list, tuple))
-    items: list[Any] = list(cast("list[Any]", value)) if is_list else [value]
+    items: list[Any] = [*value] if is_sequence(value) else [value]
     found = [_found(item) for item in items]
     if not any(found):
         items, found = [value], [None]
@@ -172,8 +171,8 @@ class _Taken:
             return " ".join(self._take(part) if _media(part) else text_of([part]) for part in parts)
         if type(value) in (list, tuple):
             return [self._named(item) for item in value]
-        if type(value) is dict:
-            return {key: self._named(member) for key, member in cast("dict[Any, Any]", value).items()}
+        if is_object(value) and type(value) is dict:
+            return {key: self._named(member) for key, member in value.items()}
         return value
 
     def _take(self, part: Part) -> str:

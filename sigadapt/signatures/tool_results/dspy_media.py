@@ -9,14 +9,14 @@ from anywhere, so it is never read as an image at a URL: some routes would downl
 
 import base64
 import mimetypes
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 import jiter
 from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 __all__ = ["MEDIA", "START", "Part", "marked", "part_of_bytes", "saved"]
 
@@ -42,7 +42,7 @@ def marked(text: str) -> list[Part] | None:
         blocks: Any = jiter.from_json(text[len(START) : -len(_END)].encode("utf-8", "replace"))
     except ValueError:
         return None
-    return [_of_chat(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else None
+    return list(map(_of_chat, blocks)) if is_array(blocks) else None
 
 
 def _of_chat(block: Any) -> Part:

@@ -13,13 +13,13 @@ Rules it enforces:
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from inspect import isawaitable
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import dspy
 import pydantic_core
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, listed, without_halves
+from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.mcp import is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content
@@ -114,9 +114,8 @@ def _placed(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -
     """Each thing that was given, with the id that it goes by: its own, its key, or that of its place."""
     if given is None:
         return []
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, Any]", given)
-        return [(call_id, _bearing(item, calls) or item) for call_id, item in named.items()]
+    if is_mapping(given):
+        return [(call_id, _bearing(item, calls) or item) for call_id, item in given.items()]
     items = [_bearing(item, calls) or item for item in _items(given, what)]
     by_place = [item for item in items if not isinstance(item, _Bearing) or item.call_id is None]
     if by_place and len(items) != len(turn):
@@ -132,18 +131,18 @@ def _placed(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -
     ]
 
 
-def _items(given: Any, what: str) -> list[Any]:
+def _items(given: object, what: str) -> list[Any]:
     if isinstance(given, dspy.ToolCallResults):
         return list(given.tool_call_results)
     if isinstance(given, _RESULTS):
         return [given]
-    if isinstance(given, (str, bytes, AbstractSet)) or not isinstance(given, Iterable):
+    if not is_iterable(given) or isinstance(given, (str, bytes, AbstractSet)):
         raise InvalidHistory(
-            f"a {type(cast('Any', given)).__name__} holds no {what}s in the order of the calls",
+            f"a {type(given).__name__} holds no {what}s in the order of the calls",
             code="unknown_call",
             fix="Give a list with one a call, or a mapping by call id.",
         )
-    return list(cast("Iterable[Any]", given))
+    return list(given)
 
 
 def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
@@ -151,17 +150,16 @@ def _bearing(item: Any, calls: Mapping[str, AnyCall]) -> _Bearing | None:
     if isinstance(item, _RESULTS):
         flags = (item.is_mcp, item.is_content) if isinstance(item, ToolResult) else ()
         return _Bearing(item.call_id, item.name, item.value, item.is_error, *flags)
-    if not isinstance(item, Mapping):
+    if not is_mapping(item):
         return None
-    known = cast("Mapping[Any, Any]", item)
     for id_key, value_key, keys in _SAVED:
-        call_id = known.get(id_key)
+        call_id = item.get(id_key)
         if not isinstance(call_id, str):
             continue
-        if value_key in known and keys.issuperset(known):
-            flags = (bool(known.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
-            value = in_order_of(known[value_key], known.get("text"))
-            return _Bearing(call_id, known.get("name"), value, *flags)
+        if value_key in item and keys.issuperset(item):
+            flags = (bool(item.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
+            value = in_order_of(item[value_key], item.get("text"))
+            return _Bearing(call_id, item.get("name"), value, *flags)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Bearing(call_id, None, item)
     return None

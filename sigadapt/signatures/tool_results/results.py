@@ -6,7 +6,7 @@ invalid call gets a failed result that says what is wrong with it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import jiter
@@ -16,7 +16,7 @@ from dspy.adapters import utils
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import Json, as_unicode, compact
+from sigadapt.schemas.json_values import Json, as_unicode, compact, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
@@ -141,7 +141,7 @@ def result_object(result: ToolResult) -> Json:
         return {"error": value}
     if result.is_mcp:
         return {"output": value}
-    return cast("Json", value) if isinstance(value, dict) else {"result": value}
+    return value if is_object(value) else {"result": value}
 
 
 def _complained(call: ToolCall | InvalidToolCall) -> ToolResult:

@@ -1,10 +1,10 @@
 """ToolResult: the result of one call, or the reason why it failed."""
 
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import pydantic
 
-from sigadapt.schemas.json_values import without_halves
+from sigadapt.schemas.json_values import is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
@@ -51,10 +51,9 @@ class ToolResult(OwnErrors):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _as_plain_data(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
+        if not is_object(data):
             return data
-        fields = cast("dict[str, Any]", data)
-        return _with_content({**fields, "value": in_order_of(fields.get("value"), fields.get("text"))})
+        return _with_content({**data, "value": in_order_of(data.get("value"), data.get("text"))})
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
