@@ -356,7 +356,7 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
-        if reading.calls and self.calling.mode == "native":
+        if reading.calls and self.route.client == "lm15" and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.request, self.route))
         choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
         if choice.tool_calls is None:

@@ -80,10 +80,12 @@ _NATIVE = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
-_MORE = (
-    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"),
-    *("audio", "annotations"),
-)
+_MORE = frozenset(
+    ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+) | frozenset(("audio", "annotations"))
+"""Fields of a message that a state may hold."""
+_ENDS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
+"""Fields of a choice that may say more of its end."""
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))
 _CALLS = frozenset(("tool_calls", "function_call"))
 _HEAD = {"id", "type", "index"}
@@ -97,7 +99,7 @@ _GROWING = ("text", "summary", "data", "thinking")
 def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
-    calls = [_call(call) for call in sent if not ran_itself(call.get("id"))]
+    calls = [_call(call) for call in sent]
     if message.get("function_call"):
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         known = [(name, arguments) for _, name, arguments in calls]
@@ -116,12 +118,13 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     finish = (
         "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
     )
-    finish, why, error = _native_end(choice, finish)
+    finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
+        return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
-    has_state = parts or any(message.get(key) for key in _MORE) or any(map(_more_of, sent))
-    kept = _state(message, text, carried) if has_state else None
-    return Reading(text, thinking, calls, finish, kept, why, None, error)
+    calls = [call for call in calls if not ran_itself(call[0])]
+    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -192,8 +195,8 @@ def _more_of(call: Json) -> str:
 
 def _call(call: Json) -> RawCall:
     usual = _usual(call)
-    function = usual.get("function")
-    if not is_object(function):
+    function: Any = usual.get("function")
+    if function.__class__ is not dict:
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
     name, arguments = function.get("name"), function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
@@ -205,7 +208,7 @@ def _usual(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    if is_object(function) or is_object(call.get("custom")):
+    if function.__class__ is dict or is_object(call.get("custom")):
         return call
     found = calls_of(function, _only_arguments) if function else [call]
     inner = found[0] if len(found) == 1 else {"arguments": JsonText(spelled(function))}

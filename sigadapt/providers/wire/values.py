@@ -111,7 +111,7 @@ def an_object(value: Any) -> Json:
         >>> an_object({"a": 1}), an_object(None)
         ({'a': 1}, {})
     """
-    return value if value.__class__ is dict or is_object(value) else {}
+    return value if value.__class__ is dict or (value and is_object(value)) else {}
 
 
 def kind_of(item: Json) -> str:
