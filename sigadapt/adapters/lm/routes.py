@@ -200,7 +200,7 @@ def _require_litellm(model: str) -> None:
             f"{model} needs LiteLLM, which is not installed",
             code="missing_extra",
             field="engine",
-            fix="Run `pip install 'sigadapt[litellm]'`, or use a model of a provider that DSPy asks itself.",
+            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
         )
 
 
