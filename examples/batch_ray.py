@@ -1,6 +1,6 @@
 """A signature over a dataset on a cluster, with Ray Data; the output is a folder of Parquet files.
 
-    pip install 'sigadapt[ray]'
+    pip install '.[ray]'
     python examples/batch_ray.py answers --rows 1000 [--model openai/gpt-4o-mini] [--retry-failed]
 
 Ray starts on this machine; RAY_ADDRESS names a cluster, whose machines must share the folder. Without

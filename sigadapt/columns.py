@@ -167,5 +167,7 @@ def _pyarrow() -> Any:
         return importlib.import_module("pyarrow")
     except ModuleNotFoundError as error:
         raise InvalidOption(
-            "Arrow types need pyarrow", code="missing_extra", fix="Install it: pip install '.[ray]'."
+            "Arrow types need pyarrow",
+            code="missing_extra",
+            fix="Install the extra: `sigadapt[ray]`.",
         ) from error

@@ -19,7 +19,7 @@ try:
     pq: Any = importlib.import_module("pyarrow.parquet")
 except ModuleNotFoundError:
     pa = pq = None
-needs_arrow = pytest.mark.skipif(pa is None, reason="pyarrow is not installed: pip install 'sigadapt[ray]'")
+needs_arrow = pytest.mark.skipif(pa is None, reason="pyarrow is not installed: pip install '.[ray]'")
 
 texts = st.text(st.characters(categories=["L", "N", "P", "Zs", "Cs", "Cc"]))  # Cs: halves of pairs
 

@@ -29,6 +29,7 @@ _SECRET_MEMBER = re.compile(
     r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
     re.IGNORECASE,
 )  # of a body, whose `max_tokens`, `signature` and `prompt_cache_key` are no secrets
+_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\bBearer\s+([^\s\"',]+)")
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 LOOPBACK_KEY = "loopback"
 """The key that a loopback provider is asked with unless a test gives another; no secret."""
@@ -141,16 +142,21 @@ def secrets_of(received: Received) -> set[str]:
     values = [value for name, value in named if _SECRET.search(name)] + list(_secret_members(received.body))
     words = {word for value in values for word in re.split(r"[\s,;]+", value)}
     words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
+    words |= {
+        word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words
+    }  # as some write headers
     return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
 
 
 def _secret_members(body: Any) -> Iterator[str]:
-    """Yield the texts in a body that stand under the name of a secret, at any depth."""
+    """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
     pending: list[tuple[str, Any]] = [("", body)]
     while pending:
         name, value = pending.pop()
-        if isinstance(value, str) and _SECRET_MEMBER.search(name):
-            yield value
+        if isinstance(value, str):
+            if _SECRET_MEMBER.search(name):
+                yield value
+            yield from (secret for found in _SECRET_IN_TEXT.findall(value) for secret in found if secret)
         elif is_object(value):
             pending += value.items()
         elif is_array(value):
@@ -159,8 +165,9 @@ def _secret_members(body: Any) -> Iterator[str]:
 
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret as a text, an address, HTML, base64 and JSON write it, also JSON in a text of JSON."""
-    yield from (secret, quote(secret, safe=""), escape(secret))
-    yield from (encode(secret.encode()).decode() for encode in (b64encode, urlsafe_b64encode))
+    octets = secret.encode("utf-8", "surrogateescape")  # a header may be no UTF-8
+    yield from (secret, quote(octets, safe=""), escape(secret))
+    yield from (encode(octets).decode() for encode in (b64encode, urlsafe_b64encode))
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/"))

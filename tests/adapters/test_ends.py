@@ -8,7 +8,7 @@ import pytest
 from support import May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt.testing import LoopbackProvider
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -274,3 +274,33 @@ def test_separate_texts_are_paragraphs() -> None:
     texts = [{"type": "text", "text": text} for text in ("Let me look:", "It is ", "sunny.")]
     choice = sigadapt.choice_from_response(anthropic(texts[0], search, texts[1], texts[2], stop="end_turn"))
     assert choice.text == "Let me look:\n\nIt is sunny."
+
+
+def test_errors_name_the_field_and_the_tool() -> None:
+    """tool-call-outputs: A turn that ended without an answer says why."""
+    asked: list[Any] = [
+        ([Answer(text="Par", finish="length")], ("calls", None)),
+        ([Answer(calls=[Call("get_weather", {"city": 5})])], ("calls", "get_weather")),
+    ]
+    for answers, told in asked:
+        with (
+            LoopbackProvider(answers) as provider,
+            dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+            pytest.raises((sigadapt.UnusableAnswer, sigadapt.ToolCallParseError)) as caught,
+        ):
+            dspy.Predict(Must if told[1] else May)(question="q", tools=[get_weather])
+        error: Any = caught.value
+        assert (error.field, error.tool) == told
+        assert error.choice is not None
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
+def test_a_body_that_is_not_json_is_quoted(wire: str) -> None:
+    """tool-call-outputs: A turn that ended without an answer says why."""
+    with (
+        LoopbackProvider([b"<html>Bad gateway</html>"]) as provider,
+        dspy.context(lm=lm_of(provider, wire), adapter=sigadapt.ChatAdapter()),
+        pytest.raises(dspy.LMError, match="<html>Bad gateway</html>"),
+    ):
+        dspy.Predict(Must)(question="q", tools=[get_weather])
+    assert len(provider.received) == 1

@@ -15,16 +15,14 @@ from sigadapt.columns import calls_from_rows
 
 pytestmark = pytest.mark.slow
 
-pq: Any = pytest.importorskip(
-    "pyarrow.parquet", reason="pyarrow is not installed: pip install 'sigadapt[ray]'"
-)
+pq: Any = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install '.[ray]'")
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 PARALLEL = "batch_parallel.py"
 RAY = pytest.param(
     "batch_ray.py",
     marks=pytest.mark.skipif(
-        importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'sigadapt[ray]'"
+        importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install '.[ray]'"
     ),
 )
 

@@ -1,13 +1,14 @@
 """Strict mode: what is closed is told, and what would mean something else is refused."""
 
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json
-from sigadapt.schemas.strict import StrictTool, strict_tool
+from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
 
 TEXT = {"type": "string"}
 CLOSED: Json = {"type": "object", "properties": {"t": TEXT}, "required": ["t"], "additionalProperties": False}
@@ -94,3 +95,27 @@ def test_a_nullable_object_is_sent_closed():
     made = strict(of({**OPEN, "type": ["object", "null"]}))
     part = made.tool["function"]["parameters"]["properties"]["p"]
     assert part == {**CLOSED, "type": ["object", "null"]}
+
+
+def chain(last: str) -> Json:
+    """Definitions of which each refers to the next one, and the last one to `last`."""
+    names = ["A", "B", "C", last]
+    return {
+        name: {**CLOSED, "properties": {"t": {"$ref": f"#/$defs/{following}"}}}
+        for name, following in pairwise(names)
+    }
+
+
+def test_a_chain_of_definitions_is_followed_to_its_end():
+    """request-shaping: A schema that strict mode cannot take is refused."""
+    whole = of({"$ref": "#/$defs/A"}, **{"$defs": {**chain("D"), "D": CLOSED}})
+    straight = {"type": "function", "function": {"name": "f", "parameters": whole}}
+    assert strict_tool(straight, StrictRules(recursion=False)).closed == ()
+    around = of({"$ref": "#/$defs/A"}, **{"$defs": chain("A")})
+    circle = {"type": "function", "function": {"name": "f", "parameters": around}}
+    assert strict_tool(circle, StrictRules(recursion=True)).closed == ()
+    with pytest.raises(InvalidToolDecl, match="recursive") as caught:
+        strict_tool(circle, StrictRules(recursion=False))
+    assert str(caught.value.path).startswith("/$defs/")
+    dangling = of({"$ref": "#/$defs/A"}, **{"$defs": chain("nobody")})
+    assert refused_at(dangling) == "/$defs/C/properties/t/$ref"

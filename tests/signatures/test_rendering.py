@@ -299,3 +299,15 @@ def test_a_refused_call_is_bad_too() -> None:
     """rendering: A bad call is marked with code, path and place."""
     assert rendered_calls(MIXED.handed_on()).title == "ToolCalls: 3 calls, 2 bad"
     assert "schema_mismatch" in page_of(MIXED.handed_on())
+
+
+def test_a_reference_is_shown_by_the_name_of_its_definition():
+    """rendering: Calls, declarations, choices and errors render."""
+    schema = {
+        "type": "object",
+        "properties": {"place": {"$ref": "#/$defs/Place"}, "any": {}, "one": {"type": ["string", "null"]}},
+        "required": ["place"],
+        "$defs": {"Place": {"type": "object"}},
+    }
+    html = ToolDecls([{"name": "go", "parameters": schema}])._repr_html_()
+    assert "place: Place, any?: any, one?: string | null" in html

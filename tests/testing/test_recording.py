@@ -1,6 +1,7 @@
 """What a loopback provider records is what passed, and holds no key."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -92,6 +93,23 @@ def test_a_key_is_not_recorded_wherever_it_stands() -> None:
     assert masked.request == {"***": ["a *** b", "***"], "kept": body["kept"], "n": 1.0}
     assert masked.response == b'\xff["***"]["***"]******'
     assert exchange.without(()) == exchange
+
+
+def test_keys_inside_of_texts_and_odd_headers_are_not_recorded() -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    odd = 'sk-"a/é+c=='
+    headers = {"x-api-key": odd.encode("latin-1").decode("utf-8", "surrogateescape")}
+    body = {
+        "mcp_servers": [{"url": "https://user:pass-word1@x.test/mcp", "name": "x"}],
+        "messages": [{"role": "user", "content": "curl -H 'Authorization: Bearer sk-pasted1' x"}],
+    }
+    received = Received(1, "openai", "/v1/x", headers, body, "m", False)
+    response = json.dumps([odd, b64encode(odd.encode("latin-1")).decode(), "pass-word1", "sk-pasted1"])
+    exchange = Exchange("openai", "/v1/x", body, 200, "text/plain", response.encode())
+    masked = exchange.without(secrets_of(received))
+    assert json.loads(masked.response) == ["***"] * 4
+    assert masked.request["mcp_servers"][0]["url"] == "https://user:***@x.test/mcp"
+    assert "pasted" not in masked.line()
 
 
 @given(json_values, st.binary(), st.integers(100, 599))

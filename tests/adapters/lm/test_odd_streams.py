@@ -416,3 +416,16 @@ def test_a_listener_hears_the_calls_that_have_names() -> None:
         chunks = list(program(question="q", tools=ToolDecls([get_weather])))
     assert not any(NOT_JSON in str(chunk) for chunk in chunks)
     assert any("1e999" in str(chunk) for chunk in chunks[:-1])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_a_long_event_of_several_data_lines(end: str) -> None:
+    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    events = long_events.LongEvents(None)
+    long = "x" * 70_000
+    lines = ["event: done", f'data: {{"a": "{long}",', 'data:  "b": 1}', ": a comment"]
+    short = b"".join(events.short([f"{line}{end}".encode() for line in lines])).decode()
+    name = short.partition("data: ")[2].strip()
+    assert (len(short) < 100, short.startswith("event: done")) == (True, True)
+    assert events.text_of(name) == f'{{"a": "{long}",\n "b": 1}}'
+    assert events.text_of(name) == name, "a name is used once"

@@ -29,6 +29,9 @@ FRAMINGS = {
     "no blank line at the end": f"data: {TEXT_A}\n\ndata: {TEXT_B}",
     "no blank lines": f"data: {TEXT_A}\ndata: {TEXT_B}\n",
     "JSON over several lines": f'data: {TEXT_A}\n\ndata: {{\ndata: "b": [1,\ndata:  {{"c": null}}]}}\n\n',
+    "JSON over several lines, CRLF": (
+        f'data: {TEXT_A}\r\n\r\ndata: {{\r\ndata: "b": [1,\r\ndata:  {{"c": null}}]}}\r\n\r\n'
+    ),
     "heartbeats": f"data:\n\ndata: {TEXT_A}\n\ndata: null\n\ndata: {TEXT_B}\n\ndata\n\n",
     "cut off in an event": f'data: {TEXT_A}\n\ndata: {TEXT_B}\n\ndata: {{"c": "Zür',
     "cut off in a field name": f"data: {TEXT_A}\n\ndata: {TEXT_B}\n\nda",
