@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import dspy
@@ -28,6 +29,7 @@ from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, 
 COUNT = int(os.environ.get("SIGADAPT_TALKS", "25"))
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 MODELS = {"gemini": {"model": "gemini/gemini-3-pro-preview"}}  # which asks for the signatures of calls
+CHAT = ("openai", "ollama")
 SIGNS = ("responses", "anthropic", "gemini")
 WORD = re.compile(r"[QTCRPB]\d+_")  # question, text, call, result, pause, bad call
 THOUGHT = re.compile(r"H\d+_")
@@ -47,11 +49,18 @@ class Plan(NamedTuple):
 KINDS = st.sampled_from(["text", "call", "text and call", "bad call", "pause"])
 PLANS = st.builds(Plan, KINDS, st.integers(1, 3), st.booleans(), st.booleans())
 KEPT = st.sampled_from(["calls", "half", "question", "nothing"])
-TROUBLES = st.sampled_from(["", "", "fail", "crash", "move", "save_and_load", "cut", "lose_the_oldest_event"])
+TROUBLES = st.sampled_from(
+    ["", "", "fail", "crash", "move", "save_and_load", "cut", "lose_the_oldest_event", "change_tools"]
+)
 
 
 def look_up(word: str) -> str:
     """Look a word up."""
+    raise AssertionError
+
+
+def count(word: str) -> int:
+    """Count the letters of a word."""
     raise AssertionError
 
 
@@ -110,6 +119,7 @@ class Conversation(RuleBasedStateMachine):
     def begin(self, wire: str, one_event: bool, adapter: Any) -> None:
         self.wire, self.one_event, self.adapter = wire, one_event, adapter
         self.events: list[Event] = []
+        self.tools: list[Any] = [look_up]
         self.words: list[list[str]] = []  # of each event
         self.question: str | None = None
         self.results: ToolResults | None = None  # of the running turn, if it is one event
@@ -175,6 +185,9 @@ class Conversation(RuleBasedStateMachine):
         PROVIDER.replies = replies
         out = self.predict("heal", inputs)
         self.check_arrival(PROVIDER.received[0], self.expected())
+        # The chat templates of open models refuse two questions in a row.
+        roles = [row["role"] for row in PROVIDER.received[0].body.get("messages", ()) if self.wire in CHAT]
+        assert ("user", "user") not in pairwise(roles)
         self.running += words
         self.calls = out.calls or None
         if self.one_event:
@@ -201,7 +214,7 @@ class Conversation(RuleBasedStateMachine):
         adapter = self.adapter(tool_calling="native", orphans=orphans, on_invalid="keep")
         with dspy.context(lm=lm, adapter=adapter):
             history = dspy.History(messages=self.events)
-            return dspy.Predict(Talk)(tools=[look_up], history=history, **inputs)
+            return dspy.Predict(Talk)(tools=self.tools, history=history, **inputs)
 
     def check_untold(self, inputs: Event) -> None:
         """A broken conversation is told before anything leaves, or accepted, with nothing changed."""
@@ -285,6 +298,9 @@ class Conversation(RuleBasedStateMachine):
             self.add({**saved, "calls": calls}, words)
         self.is_whole = self.is_whole and keep == "nothing" and self.one_event
         self.end_turn()
+
+    def change_tools(self) -> None:
+        self.tools = [look_up] if len(self.tools) > 1 else [look_up, count]
 
     def save_and_load(self) -> None:
         text = dspy.History(messages=self.events).model_dump_json()

@@ -67,13 +67,13 @@ def build_request(
         raise InvalidOption(
             "a request's tools are those of the signature's tools field",
             field="tools",
-            fix="Put them into that field, also those that the provider runs.",
+            fix="Pass all tools in that field, including those that the provider runs.",
         )
     request: Any = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)
     choice: Any = options.tool_choice if asked is None else asked
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
-    if parallel is None and is_mapping(choice) and "disable_parallel_tool_use" in choice:
+    if parallel is None and choice and is_mapping(choice) and "disable_parallel_tool_use" in choice:
         parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.

@@ -8,7 +8,7 @@ the record, and the language model's history entry keeps it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
+from sigadapt.adapters.request.aliases import aliases, names_in, renamed, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
@@ -89,15 +89,25 @@ def lowered(request: Request, route: Route) -> Lowered:
         request = _strict(request, route, changes)
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
-    if table or _has_turns(request):
+    if table or any(row["role"] in ("assistant", "tool") for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
-        changes += _renamings(request, table) if table else ()
+        for number, tool in enumerate(request.get("tools", ())):
+            name = named_part(tool).get("name")
+            if name in table:
+                why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
+                changes.append(Change(f"/tools/{number}/{tool['type']}/name", "renamed", why))
         changes += _foreign(request, route)
-        request, ids = with_sendable_ids(
-            renamed(request, table), route.ids, route.longest_id, _own_ids(request, route)
-        )
-        changes += map(_new_id, ids)
+        # A gateway gets the ids that it made; LiteLLM takes signatures off them.
+        states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
+        gateways = [state for state in states if "endpoint" in state and route.replays(state)]
+        own = {each for state in gateways for each in state["ids"]}
+        request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id, own)
+        for new in ids:
+            reason = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
+            reason = "an earlier call has" if new.repeated else reason
+            why = f"{reason} the id {cut(repr(new.given))}; it is sent as {new.sent!r}"
+            changes.append(Change(f"/messages/{new.message}/tool_calls/{new.call}/id", "renamed", why))
         if has_content(request):
             request, moved = with_content(request, route)
             changes += (Change(where, "lowered", why) for where, why in moved)
@@ -147,14 +157,6 @@ def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     return known
 
 
-def _has_turns(request: Request) -> bool:
-    """Return whether the conversation has earlier turns, and so may have calls, results or provider state."""
-    for row in request["messages"]:  # noqa: SIM110  (any() with a generator takes three times as long)
-        if row["role"] in ("assistant", "tool"):
-            return True
-    return False
-
-
 def _without(request: Request, *keys: str) -> Request:
     kept: Any = {key: value for key, value in request.items() if key not in keys}
     return kept
@@ -166,13 +168,16 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
         return request
     form = form_of(choice)
     forces = form not in ("auto", "none", "validated")
+    thinking: Any = request.get("thinking")  # a setting that only LiteLLM takes
+    thinks = is_object(thinking) and thinking.get("type") != "disabled"
+    thinks = thinks or request.get("reasoning_effort") not in (None, "none", "off")
     if not request.get("tools") and route.client != "engine":  # providers refuse a choice without tools
         if forces:
             raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
-        why = "no tools are sent, and so there is nothing to choose"
+        why = "no tools are sent, so there is nothing to choose"
         changes.append(Change("/tool_choice", "dropped", why))
         return _without(request, "tool_choice")
-    if forces and not route.forces_with_thinking and _is_thinking(request):
+    if forces and thinks and not route.forces_with_thinking:
         raise InvalidOption(
             "this provider refuses a forced tool choice while thinking is on",
             field="tool_choice",
@@ -220,12 +225,6 @@ def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]
     changes.append(Change("/tools", "lowered", why))
     narrowed: Request = {**request, "tools": tools, "tool_choice": allowed["mode"]}
     return narrowed
-
-
-def _is_thinking(request: Request) -> bool:
-    thinking: Any = request.get("thinking")  # a setting that only LiteLLM takes
-    is_on = is_object(thinking) and thinking.get("type") != "disabled"
-    return is_on or request.get("reasoning_effort") not in (None, "none", "off")
 
 
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -323,27 +322,6 @@ def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[
         custom = {"name": part["name"], "input": part["arguments"]}
         return {"id": call["id"], "type": "custom", "custom": custom}
     return call
-
-
-def _own_ids(request: Request, route: Route) -> set[str]:
-    """Return the ids that go back to the gateway that made them; LiteLLM takes signatures off them."""
-    states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
-    return {each for state in states if "endpoint" in state and route.replays(state) for each in state["ids"]}
-
-
-def _renamings(request: Request, table: dict[str, str]) -> Iterator[Change]:
-    for number, tool in enumerate(request.get("tools", ())):
-        name = named_part(tool).get("name")
-        if name in table:
-            why = f"the provider would refuse {name!r}; it is sent as {table[name]!r}"
-            yield Change(f"/tools/{number}/{tool['type']}/name", "renamed", why)
-
-
-def _new_id(new: NewId) -> Change:
-    refused = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
-    reason = "an earlier call has the id" if new.repeated else f"{refused} the id"
-    where = f"/messages/{new.message}/tool_calls/{new.call}/id"
-    return Change(where, "renamed", f"{reason} {cut(repr(new.given))}; it is sent as {new.sent!r}")
 
 
 def _without_halves(request: Request, changes: list[Change]) -> Request:

@@ -58,7 +58,7 @@ def messages_of(
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
-            "the history begins with what the model said, and not with a question",
+            "the history begins with a turn of the model, not with a question",
             code="no_question",
             field=prompt.turns.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
@@ -88,7 +88,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str 
     for key in event.keys() - fields.keys():
         (near,) = difflib.get_close_matches(key, fields.keys() - event.keys(), n=1, cutoff=0.8) or [None]
         if near is not None:
-            reason, fix = f"an event has {key!r}, which is no field", f"Did you mean {near!r}?"
+            reason, fix = f"an event has {key!r}, which is not a field", f"Did you mean {near!r}?"
         elif key == "role" and "content" in event:
             reason = "an event is a chat message, with 'role' and 'content'"
             fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."
@@ -99,10 +99,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     """Return whether any input is given. A call that only brings results must not add a question."""
-    for name in prompt.inputs:  # noqa: SIM110  (any() with a generator takes three times as long)
-        if inputs.get(name) is not None:
-            return True
-    return False
+    return any(inputs.get(name) is not None for name in prompt.inputs)
 
 
 def _turns(
@@ -305,15 +302,13 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
         made = sorted([*group, *turn.repeats], key=lambda call: call.index)
         yield assistant_message(made, turn, turn.text if turn != own else text)
         for call in made:
-            result = _repeated(call, results.get(call.of)) if isinstance(call, Repeat) else results[call.id]
+            if not isinstance(call, Repeat):
+                result = results[call.id]
+            elif call.of in results:  # the result of the call that was accepted before
+                result = results[call.of].model_copy(update={"call_id": call.id})
+            else:  # the program took the accepted call out
+                result = ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
             yield result_message(result)
-
-
-def _repeated(call: Repeat, result: ToolResult | None) -> ToolResult:
-    """The result of a call that was accepted before, for the same call made again."""
-    if result is None:  # the program took the accepted call out
-        return ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
-    return result.model_copy(update={"call_id": call.id})
 
 
 def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:

@@ -100,7 +100,8 @@ class _Placing:
         text_only = self._row["is_error"] and self._route.text_failures
         block = None if text_only else self._route.in_results(part, self._model)
         named = {"type": "text", "text": name_of(part, number)}
-        is_named = self._is_in_json(named["text"])
+        texts = [compact(part["value"]) for part in self._parts if part["type"] == "json"]
+        is_named = any(named["text"] in text for text in texts)
         if block is not None:
             says_name = is_named or "name" not in part or part["name"] in compact(block)
             return [part] if says_name else [named, part]
@@ -127,9 +128,6 @@ class _Placing:
         named = self._route.in_questions(label, self._model)
         self._after += [block] if named is None else [named, block]
 
-    def _is_in_json(self, name: str) -> bool:
-        return any(name in compact(part["value"]) for part in self._parts if part["type"] == "json")
-
     def _blocks(self) -> list[Json] | None:
         """Return the blocks inside the result; None if it holds only text."""
         if not any(part["type"] in MEDIA for part in self._parts):
@@ -149,5 +147,5 @@ class _Placing:
             "which cannot be sent on this route",
             code="unsendable_content",
             tool=self._row["name"],
-            fix="Give the result as text, or ask a model that takes it.",
+            fix="Give the result as text, or use a model that accepts it.",
         )
