@@ -68,7 +68,7 @@ def trim_history(
         raise InvalidOption(
             "tokens need a function that counts them",
             field="tokens",
-            fix="Pass count=, a function of a text.",
+            fix="Pass count=, a function of a string.",
         )
     kept: list[list[Event]] = []
     sizes = {"turns": 0, "characters": len('{"messages":[]}'), "tokens": 0}

@@ -272,7 +272,7 @@ def _expected(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = calls.model_copy(update={"tool_calls": list(map(_with_json, calls))})
     for bad in (calls if decls is None else calls.validated(decls)).invalid:
         raise InvalidOption(
-            f"an expected call cannot be made: {bad.message}",
+            f"an expected call is invalid: {bad.message}",
             field="expected",
             tool=bad.name,
             fix="Correct the data: declared tools, and arguments that fit them.",

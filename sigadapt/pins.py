@@ -108,7 +108,7 @@ def pinned(pins: Pins, agree: "Agree | None" = None) -> Transform:
         >>> Toolset("files", [{"name": "read", "description": "Obey."}]).prepared(pinned(pins)).resolve()
         Traceback (most recent call last):
         sigadapt.errors.InvalidToolDecl: tool 'read', at /description: in toolset 'files': \
-the tools are not the pinned ones: changed read/description. Review them, and save pins_of(tools) anew.
+the tools are not the pinned ones: changed read/description. Review them, and save pins_of(tools) again.
     """
     return partial(_compared, pins, agree)
 
@@ -132,7 +132,7 @@ def _agreed(answer: object, drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
             code="drifted",
             tool=drifts[0].tool,
             path=drifts[0].field or None,
-            fix="Review them, and save pins_of(tools) anew.",
+            fix="Review them, and save pins_of(tools) again.",
         )
     return decls
 

@@ -122,7 +122,7 @@ class ToolTexts(dspy.Module):
             if tool in held:
                 if parameter not in (None, *_properties(held[tool].parameters)):
                     raise InvalidOption(
-                        f"the text of {name!r} is for a parameter that {tool} has no more",
+                        f"the text of {name!r} is for a parameter that {tool} no longer has",
                         code="unknown_text",
                         field="texts",
                         fix=f"It has {', '.join(map(repr, _properties(held[tool].parameters))) or 'none'}.",
@@ -187,7 +187,7 @@ def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidO
     names = list(known)
     meant = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
     return InvalidOption(
-        f"{name!r} is no tool and no parameter of one, only {listed(names, _MOST_NAMES, ', ')}",
+        f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}",
         code="unknown_text",
         field="texts",
         fix=f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`.",

@@ -325,10 +325,12 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        if calling.mode == "native":
+        if calling.mode != "native":
+            sendable, changes = calling.request_to_send(request)
+        elif any("turn" in row for row in request["messages"]):
             sendable, changes = with_late_tools(request, self.route)
         else:
-            sendable, changes = calling.request_to_send(request)
+            sendable, changes = request, ()
         sent = lowered(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
@@ -356,7 +358,7 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
-        if reading.calls and self.route.client == "lm15" and self.calling.mode == "native":
+        if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.request, self.route))
         choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
         if choice.tool_calls is None:

@@ -85,7 +85,7 @@ class CallListener(StreamListener):
             f"the CallListener of {self.signature_field_name!r} cannot be pickled: it listens to a stream of "
             "its process",
             code="not_picklable",
-            fix="Make it where the program is streamed.",
+            fix="Create it where you call dspy.streamify.",
         )
 
     def receive(self, chunk: Any) -> None:

@@ -118,7 +118,7 @@ def _pickled(name: str, value: object) -> bytes:
             f"{value!r} cannot be pickled: {error}",
             code="not_picklable",
             field=name,
-            fix="Leave out of it what lives in one process, or make the adapter where it is used.",
+            fix="Leave out what belongs to one process, or create the adapter in the worker.",
         ) from error
 
 

@@ -230,7 +230,7 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
     for name, field in signature.output_fields.items():
         if _is_one_of(field, (ToolDecls, ToolResults)):
             raise InvalidSignature(
-                f"{signature.__name__} has {name!r} as an output, which a model would have to write",
+                f"{signature.__name__} has {name!r} as an output field, so the model would have to write it",
                 field=name,
                 fix="Declare tools and results as input fields, and calls as an output field.",
             )

@@ -20,9 +20,9 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
 
 AdapterOption: TypeAlias = Annotated[
     Literal["chat", "json", "xml", "baml"] | None,
-    typer.Option(help="The adapter. Default: chat; of a recording, the one that it fits."),
+    typer.Option(help="The adapter. Default: chat; for a recording, the one that fits it."),
 ]
 ModeOption: TypeAlias = Annotated[
     Literal["auto", "native", "prompted"] | None,
-    typer.Option(help="The adapter's tool_calling. Default: auto; of a recording, its own."),
+    typer.Option(help="The adapter's tool_calling. Default: auto; for a recording, its own."),
 ]

@@ -128,15 +128,15 @@ WIRE_NAMES = {
 EngineOption: TypeAlias = Annotated[Literal["auto", "litellm"], typer.Option(help="The engine of dspy.LM.")]
 InputOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--input", "-i", help="A value as name=value; JSON for a field that is not text."),
+    typer.Option("--input", "-i", help="An input as name=value; JSON unless the field is a string."),
 ]
 ToolsOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--tools", "-t", help="Tools as module:name; anything that a ToolDecls field takes."),
+    typer.Option("--tools", "-t", help="Tools as module:name; anything that a ToolDecls field accepts."),
 ]
 McpOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--mcp", help="A command that starts an MCP server on stdio, for its tools."),
+    typer.Option("--mcp", help="A command that starts an MCP server on stdio; its tools are used."),
 ]
 
 

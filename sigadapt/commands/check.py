@@ -158,7 +158,7 @@ def _on_wire(decls: ToolDecls, route: Route) -> Iterator[Finding]:
 
 def check(
     tools: Annotated[
-        str | None, typer.Argument(help="The tools as module:name; anything that a ToolDecls field takes.")
+        str | None, typer.Argument(help="Tools as module:name; anything that a ToolDecls field accepts.")
     ] = None,
     mcp: McpOption = None,
     provider: Annotated[
@@ -166,17 +166,20 @@ def check(
         typer.Option(
             "--wire",
             "--provider",
-            help="Check for this wire alone; may be repeated.",
+            help="Check only this wire; may be repeated.",
             autocompletion=lambda: sorted({route.dialect for route in ROUTE_NAMES.values()}),
         ),
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(help="Check for this engine alone.", autocompletion=lambda: list(_ENGINES)),
+        typer.Option(help="Check only this engine.", autocompletion=lambda: list(_ENGINES)),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report what each provider would refuse or change of tools, without sending anything."""
+    """List what each provider would refuse or change in tools.
+
+    Nothing is sent.
+    """
     routes = routes_of(provider or (), engine or ())
     if not tools and not mcp:
         fix = "Give them as module:name, or with --mcp."

@@ -52,8 +52,7 @@ def options(
 ) -> None:
     """Tool calling for DSPy signatures: see what is sent, and read what comes back.
 
-    Exit codes: 0 is success, 1 means that something was found, such as a bad call, 2 means that the arguments
-    cannot be used.
+    Exit codes: 0 is success, 1 a finding such as a bad call, 2 unusable arguments.
     """
 
 

@@ -189,7 +189,7 @@ def demo(
     wire: Annotated[
         str,
         typer.Option(
-            help=f"The embedded provider's wire: {', '.join(WIRE_NAMES)}.",
+            help=f"The wire of the embedded provider: {', '.join(WIRE_NAMES)}.",
             autocompletion=lambda: list(WIRE_NAMES),
         ),
     ] = "openai-chat",
@@ -199,7 +199,10 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show on one screen what you declare, what leaves, what comes back, and what a faulty answer becomes."""
+    """Show the whole flow on one screen.
+
+    It shows what you declare, what is sent, what comes back, and what a faulty answer becomes.
+    """
     quiet()
     loopback = WIRE_NAMES.get(wire, wire)
     if loopback not in WIRE_NAMES.values():

@@ -180,7 +180,7 @@ def _given(item: str, takes: Mapping[str, Taken]) -> tuple[str, Any]:
     name, equals, value = item.partition("=")
     if name not in takes or not equals:
         fix = f"Write name=value with one of {', '.join(takes)}."
-        raise InvalidOption(f"{item!r} gives no input field a value", field="input", fix=fix)
+        raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
     if str in _members(takes[name].annotation):
         return name, value
     try:

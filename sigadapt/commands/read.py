@@ -149,7 +149,10 @@ def read(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read any provider's body or stream, or a model's text, into calls, good and bad."""
+    """Read an answer into calls, good and bad.
+
+    The answer is a provider's body or stream, or the text of a model.
+    """
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
     decls = asyncio.run(decls_of(tools or (), mcp or ())) if tools or mcp else None

@@ -200,7 +200,10 @@ def replay(
     tool_calling: ModeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay recorded exchanges through a signature and print what a program gets, for bug reports."""
+    """Replay a recording through a signature.
+
+    It prints what a program gets from the recorded answers, for bug reports.
+    """
     # A recording is made with sigadapt.testing: LoopbackProvider(script, record="file.jsonl"). Exits with 1
     # if an answer has a bad call or ends in an error, or if the instructions are not the recorded ones.
     quiet()

@@ -209,15 +209,18 @@ def show(
     adapter: AdapterOption = None,
     tool_calling: ModeOption = None,
     react: Annotated[
-        bool, typer.Option("--react", help="The first request of dspy.ReActV2 over it.")
+        bool, typer.Option("--react", help="Show the first request of dspy.ReActV2 over the signature.")
     ] = False,
-    short: Annotated[bool, typer.Option("--short", help="Cut long texts and lists of the bodies.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="Cut long texts and lists.")] = False,
     compare: Annotated[
         str | None, typer.Option(help="A file with an earlier request, to see where a prompt cache ends.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show, offline, the exact request that each provider would get, what was changed, and what it weighs."""
+    """Show the exact request that each provider would get.
+
+    It also shows each change with its reason, and the size of each part. Nothing is sent.
+    """
     quiet()
     earlier = content_of(compare) if compare else b""
     target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))

@@ -334,10 +334,6 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
     headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
-    def late_tools(self, model: str) -> frozenset[str]:
-        """Return that newer models take tools that are added and taken away."""
-        return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
-
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
         """Return a system message that takes tools away and adds others."""
         gone = [
@@ -443,10 +439,17 @@ _STRICT = StrictRules(
     recursion=False,
 )
 
+
+def _late_tools(model: str) -> frozenset[str]:
+    """Return that newer models take tools that are added and taken away."""
+    return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="AnthropicLM",
+    late_tools=_late_tools,
     strict=True,
     strict_rules=_STRICT,
     fields=_FIELDS,
@@ -467,6 +470,7 @@ PROVIDER = Anthropic(
     _ROUTE,
     replace(
         _ROUTE,
+        late_tools=None,
         client="litellm",
         prefixes=frozenset({NAME}),
         as_chat=True,

@@ -331,10 +331,6 @@ class OpenAIResponses(Provider):
 
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
     # https://developers.openai.com/api/docs/guides/tools-tool-search
-    def late_tools(self, model: str) -> frozenset[str]:
-        """Return that OpenAI's own models take tools that are added; no item takes any away."""
-        return frozenset(("added",)) if model.startswith("openai/") else frozenset()
-
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
         """Return an item that adds tools."""
         return {"type": "additional_tools", "role": "developer", "tools": added}
@@ -429,10 +425,16 @@ def _flat(tool: Json) -> Json:
     return {"type": kind, **function, **tool}
 
 
+def _late_tools(model: str) -> frozenset[str]:
+    """Return that OpenAI's own models take tools that are added; no item takes any away."""
+    return frozenset(("added",)) if model.startswith("openai/") else frozenset()
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
     adapter="OpenAILM",
+    late_tools=_late_tools,
     takes=frozenset({NAME}),
     strict=True,
     in_results=result_block,
@@ -449,5 +451,11 @@ _ROUTE = Route(
 
 PROVIDER = OpenAIResponses(
     _ROUTE,
-    replace(_ROUTE, client="litellm", model_type="responses", choices=NO_SUBSET | {"own", "custom"}),
+    replace(
+        _ROUTE,
+        client="litellm",
+        model_type="responses",
+        late_tools=None,
+        choices=NO_SUBSET | {"own", "custom"},
+    ),
 )

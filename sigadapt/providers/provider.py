@@ -209,6 +209,8 @@ class Route:
         longest_name: the most characters that a tool name may have.
         ids: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
+        late_tools: returns which changes of the tools a model takes inside of a conversation, `added` and
+            `removed`; None where none does.
         caveat: returns what the client may lose of a canonical Request without a word, as a sentence that
             names the way around it; empty if nothing.
         fields: the fields of a tool, beside its function, that reach the provider. `namespace` is one of them
@@ -253,6 +255,7 @@ class Route:
     longest_name: int = 64
     ids: str = UNSIGNED
     longest_id: int = 1_000
+    late_tools: Callable[[str], frozenset[str]] | None = None
     caveat: Callable[[Json], str] | None = None
 
     def replays(self, state: Json) -> bool:
@@ -373,10 +376,6 @@ class Provider:
     def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         return ()
-
-    def late_tools(self, model: str) -> frozenset[str]:
-        """Return which changes of the tools a model takes inside of a conversation: `added`, `removed`."""
-        return frozenset()
 
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
         """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""

@@ -111,7 +111,7 @@ def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> obj
         return _at(resource, unquote(fragment), targets)
     except (LookupError, ValueError):
         raise InvalidToolDecl(
-            f"'{cut(reference.target)}' leads to no place in this schema",
+            f"'{cut(reference.target)}' does not exist in this schema",
             code="invalid_schema",
             tool=tool,
             path=reference.path.pointer(),

@@ -13,7 +13,7 @@ from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> Json:
-    """Return the object that pairs make: a `RepeatedKeys` if a key stands twice in it or in a value."""
+    """Return the object that pairs make: a `RepeatedKeys` if a key occurs twice in it or in a value."""
     members = dict(pairs)
     if len(members) < len(pairs):
         return RepeatedKeys(pairs)

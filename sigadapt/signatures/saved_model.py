@@ -25,7 +25,7 @@ class OwnErrors(pydantic.BaseModel):
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
             raise InvalidHistory(
-                f"{type(self).__name__} cannot be made of this: {place and place + ': '}{cut(first['msg'])}",
+                f"{type(self).__name__} cannot be made from it: {place and place + ': '}{cut(first['msg'])}",
                 code="unreadable_history",
                 fix=self.what_to_give,
             ) from error

@@ -346,7 +346,7 @@ class LostFunction:
     def refusal(self) -> InvalidToolDecl:
         """Make the error that says why the function is not there."""
         return InvalidToolDecl(
-            f"its {self.field} was lost, because pickle could not take it",
+            f"its {self.field} is missing, because it could not be pickled",
             code="lost_function",
             tool=self.tool,
             fix="Declare the tool again where it is loaded.",

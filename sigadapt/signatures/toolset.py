@@ -104,7 +104,7 @@ class Toolset(Shown, SeveralTools):
         name: Any = self.name
         if not isinstance(name, str) or not name.strip():
             raise InvalidToolDecl(
-                f"expected a text as the name of a toolset, got {self.name!r}", code="invalid_toolset"
+                f"expected a string as the name of a toolset, got {self.name!r}", code="invalid_toolset"
             )
         if is_function(self.source):
             _check_takes_context(self.name, self.source)
@@ -287,7 +287,7 @@ class Toolset(Shown, SeveralTools):
             raise InvalidToolDecl(
                 f"toolset {self.name!r} cannot be pickled, because of {what}: {error}",
                 code="not_picklable",
-                fix="Make live sessions where the toolset is loaded.",
+                fix="Open live sessions where the toolset is loaded.",
             ) from error
 
     def _rendered(self) -> Rendered:

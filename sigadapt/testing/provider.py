@@ -66,7 +66,13 @@ class LoopbackProvider:
         self._recording = None if record is None else Path(record)
 
     def start(self) -> Self:
-        """Start the server without a `with` block, as in a notebook. It runs until the process ends."""
+        """Start the server without a `with` block, as in a notebook. It runs until the process ends.
+
+        Example:
+            >>> from sigadapt.testing import Answer
+            >>> LoopbackProvider([Answer(text="Hi.")]).start().url.startswith("http://127.0.0.1:")
+            True
+        """
         if self._server is not None:
             raise LoopbackError("the provider is already running", code="already_running")
         self._server = Server(self._respond)

@@ -28,7 +28,7 @@ class Members(NamedTuple):
         fields: by key, the decoded value and where its text begins and ends.
         end: the place behind the object; None if it is broken.
         broken: the key whose value is broken, and where that value begins; None if no value is.
-        repeats: whether a key stands twice; the last one is in `fields`.
+        repeats: whether a key occurs twice; the last one is in `fields`.
         begin: where the object begins.
     """
 

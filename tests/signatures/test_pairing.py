@@ -124,8 +124,10 @@ def test_what_does_not_pair_names_both_sides(values: Any, errors: Any, code: str
 
 
 BOTH = "The turn's calls: 'c1' (balance), 'c2' (owner)."
-UNORDERED = "holds no values in the order of the calls. Give a list with one a call, or a mapping by call id."
-ORDER = "Give one a call, in order, or a mapping by call id."
+UNORDERED = (
+    "holds no values in the order of the calls. Give a list with one for each call, or a mapping by call id."
+)
+ORDER = "Give one for each call, in order, or a mapping by call id."
 SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
     "a foreign id": (
         [ours(TWO[0], 1), FOREIGN], None, "unknown_call", None,
@@ -154,7 +156,7 @@ SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
     ),
     "one without a value": (
         {"c1": 1}, None, "unanswered_call", "owner",
-        ("tool 'owner': call 'c2' has no value. Give one, or use ToolResult.unanswered(call). "
+        ("tool 'owner': call 'c2' has no value. Give it a value, or ToolResult.unanswered(call). "
          "An adapter does so with orphans='heal'."),
     ),
     "too few": ([1], None, "unanswered_call", None, f"1 values were given for 2 calls: c1, c2. {ORDER}"),
@@ -162,7 +164,7 @@ SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
     "good and failed": (
         [ours(TWO[1], 1), ours(TWO[0], 2)], {"c1": "down"}, "conflicting_result", "balance",
         ("tool 'balance': call 'c1' is given a result that did not fail, 2, and an error, 'down'. "
-         "Say it in one place: ToolResult(..., is_error=True), or errors by call id."),
+         "State it once: ToolResult(..., is_error=True), or errors by call id."),
     ),
     "a text": ("ab", None, "unknown_call", None, f"a str {UNORDERED}"),
     "bytes": (b"ab", None, "unknown_call", None, f"a bytes {UNORDERED}"),

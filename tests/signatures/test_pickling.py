@@ -78,10 +78,10 @@ def test_a_function_that_nothing_can_pickle_says_so():
     call = ToolCall(id="c", name="pay", args={"eur": 5})
     assert ToolCalls(call).validated(decls).invalid == ()
     for use in (lambda: call.bind(decls), lambda: decls["pay"].func(eur=5)):
-        with pytest.raises(InvalidToolDecl, match="its func was lost") as caught:
+        with pytest.raises(InvalidToolDecl, match="its func is missing") as caught:
             use()
         assert caught.value.code == "lost_function"
-    with pytest.raises(InvalidToolDecl, match="its requires_confirmation was lost") as caught:
+    with pytest.raises(InvalidToolDecl, match="its requires_confirmation is missing") as caught:
         ToolCalls(call).awaiting_confirmation(decls)
     assert caught.value.code == "confirmation_failed"
 

@@ -16,7 +16,6 @@ import orjson
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.errors import SigadaptError
-from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls
@@ -86,8 +85,7 @@ def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, 
 
 
 def _changes_taken(request: Request, route: Route) -> frozenset[str]:
-    wire = provider_of(route.dialect) if route.client == "lm15" else None
-    return wire.late_tools(request["model"]) if wire is not None else frozenset()
+    return frozenset() if route.late_tools is None else route.late_tools(request["model"])
 
 
 def _declared(text: str) -> list[Json]:

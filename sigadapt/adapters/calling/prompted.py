@@ -104,14 +104,14 @@ def _changes(request: Request) -> Iterator[Change]:
             why = f"a prompt offers functions alone, not {kind!r}"
             yield Change(f"/tools/{number}", "dropped", why)
     if "tool_choice" in request:
-        yield Change("/tool_choice", "lowered", "the prompt says it; the provider does not enforce it")
+        yield Change("/tool_choice", "lowered", "the prompt asks for it; the provider does not enforce it")
     if "parallel_tool_calls" in request:
         yield Change(
-            "/parallel_tool_calls", "lowered", "the prompt says it; the provider does not enforce it"
+            "/parallel_tool_calls", "lowered", "the prompt asks for it; the provider does not enforce it"
         )
     if "response_format" in request:
         yield Change(
-            "/response_format", "dropped", "a call in the text is not JSON alone; the prompt has the form"
+            "/response_format", "dropped", "calls in the text are not JSON; the prompt describes the form"
         )
     for number, row in enumerate(request["messages"]):
         if row.get("tool_calls") and state_of(row) is not None:
@@ -220,7 +220,7 @@ def _media(row: Json) -> Iterator[tuple[str, Json]]:
                 "message cannot hold",
                 code="unsendable_content",
                 tool=row["name"],
-                fix="Give the result as text, or ask a model that takes it.",
+                fix="Give the result as text, or use a model that accepts it.",
             )
         yield name_of(part, number), block
 

@@ -197,7 +197,7 @@ def _require_litellm(model: str) -> None:
     """
     if find_spec("litellm") is None:
         raise InvalidOption(
-            f"{model} is asked over LiteLLM, which is not installed",
+            f"{model} needs LiteLLM, which is not installed",
             code="missing_extra",
             field="engine",
             fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",

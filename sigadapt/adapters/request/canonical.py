@@ -67,7 +67,7 @@ def build_request(
         raise InvalidOption(
             "a request's tools are those of the signature's tools field",
             field="tools",
-            fix="Put them into that field, also those that the provider runs.",
+            fix="Pass all tools in that field, including those that the provider runs.",
         )
     request: Any = {**generation, "model": model, "messages": messages}
     asked = request.pop("tool_choice", None)

@@ -174,7 +174,7 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
     if not request.get("tools") and route.client != "engine":  # providers refuse a choice without tools
         if forces:
             raise InvalidOption("it forces a call, but no tool is sent", field="tool_choice")
-        why = "no tools are sent, and so there is nothing to choose"
+        why = "no tools are sent, so there is nothing to choose"
         changes.append(Change("/tool_choice", "dropped", why))
         return _without(request, "tool_choice")
     if forces and thinks and not route.forces_with_thinking:

@@ -58,7 +58,7 @@ def messages_of(
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
-            "the history begins with what the model said, and not with a question",
+            "the history begins with a turn of the model, not with a question",
             code="no_question",
             field=prompt.turns.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
@@ -88,7 +88,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str 
     for key in event.keys() - fields.keys():
         (near,) = difflib.get_close_matches(key, fields.keys() - event.keys(), n=1, cutoff=0.8) or [None]
         if near is not None:
-            reason, fix = f"an event has {key!r}, which is no field", f"Did you mean {near!r}?"
+            reason, fix = f"an event has {key!r}, which is not a field", f"Did you mean {near!r}?"
         elif key == "role" and "content" in event:
             reason = "an event is a chat message, with 'role' and 'content'"
             fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."

@@ -147,5 +147,5 @@ class _Placing:
             "which cannot be sent on this route",
             code="unsendable_content",
             tool=self._row["name"],
-            fix="Give the result as text, or ask a model that takes it.",
+            fix="Give the result as text, or use a model that accepts it.",
         )

@@ -55,9 +55,9 @@ def _fault(state: dict[str, Any], route: Route) -> str | None:
     for key, kind in (("blocks", dict), ("ids", str), ("lost", str)):
         items = state.get(key, () if key == "blocks" else [])
         if not is_array(items) or not all(isinstance(item, kind) for item in items):
-            return f"its {key} are no list of {'objects' if kind is dict else 'texts'}"
+            return f"its {key} are not a list of {'objects' if kind is dict else 'strings'}"
     if not isinstance(state.get("fields", {}), dict):
-        return "its fields are no object"
+        return "its fields are not an object"
     if route.replays(state):
         content = [state["blocks"], state.get("fields")]
         fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)

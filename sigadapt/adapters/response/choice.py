@@ -157,9 +157,9 @@ def choice_of(
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     return Choice(
-        text=without_halves(reading.text),
+        text=reading.text and without_halves(reading.text),
         tool_calls=calls,
-        reasoning=without_halves(reading.reasoning),
+        reasoning=reading.reasoning and without_halves(reading.reasoning),
         finish_reason=finish,
         raw=raw,
         finish_message=reading.finish_message,

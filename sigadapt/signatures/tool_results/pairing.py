@@ -86,7 +86,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give one, or use ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
+        fix="Give it a value, or ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
     )
 
 
@@ -123,7 +123,7 @@ def _placed(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -
         raise InvalidHistory(
             f"{len(items)} {what}s were given for {len(turn)} calls: {ids}",
             code="unanswered_call" if len(items) < len(turn) else "unknown_call",
-            fix="Give one a call, in order, or a mapping by call id.",
+            fix="Give one for each call, in order, or a mapping by call id.",
         )
     return [
         (item.call_id if isinstance(item, _Bearing) and item.call_id is not None else turn[place].id, item)
@@ -140,7 +140,7 @@ def _items(given: object, what: str) -> list[Any]:
         raise InvalidHistory(
             f"a {type(given).__name__} holds no {what}s in the order of the calls",
             code="unknown_call",
-            fix="Give a list with one a call, or a mapping by call id.",
+            fix="Give a list with one for each call, or a mapping by call id.",
         )
     return list(given)
 
@@ -219,13 +219,13 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
             f"{cut(repr(error))}",
             code="conflicting_result",
             tool=call.name,
-            fix="Say it in one place: ToolResult(..., is_error=True), or errors by call id.",
+            fix="State it once: ToolResult(..., is_error=True), or errors by call id.",
         )
     outcome = _outcome(value, error)
     name = call.name or "unnamed"
     if outcome.is_content and not is_content(outcome.value):
         raise InvalidHistory(
-            f"the result of call {cut(repr(call.id))} says that it is content, and is not: "
+            f"the result of call {cut(repr(call.id))} is marked as content, but is not: "
             f"{_shown(outcome.value)}",
             code="unreadable_history",
             tool=name,

@@ -108,7 +108,7 @@ def call_of(
 def _twice(scan: Scan, members: Members, call: TextCall) -> TextCall:
     """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
     raw = scan.text[members.begin : members.end or members.broken[1] if members.broken else None]
-    return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key stands twice: {cut(raw)}")))
+    return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
 
 
 def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:

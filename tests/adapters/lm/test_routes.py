@@ -19,6 +19,7 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
     (("openai-chat", "litellm", ""), {"model": "mistral/mistral-large-latest", "engine": "litellm"}),
     (("openai-chat", "litellm", "deepseek"), {"model": "deepseek/deepseek-chat", "engine": "litellm"}),
     (("openai-chat", "litellm", "moonshot"), {"model": "moonshot/kimi-k2", "engine": "litellm"}),
+    (("openai-chat", "litellm", "azure"), {"model": "azure/gpt-4o-mini", "engine": "litellm"}),
     (("openai-chat", "litellm", "heroku"), {"model": "heroku/claude-4-sonnet", "engine": "litellm"}),
     (("openai-chat", "litellm", "heroku"), {"model": "sambanova/Meta-Llama-3.1-8B", "engine": "litellm"}),
     (("openai-chat", "litellm", "heroku"), {"model": "docker_model_runner/llama", "engine": "litellm"}),
