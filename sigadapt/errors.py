@@ -78,7 +78,10 @@ class SigadaptError(Exception):
         self.code = code or type(self).code
         self.field, self.tool, self.path = field, tool, path
         self.reason, self.fix = reason, fix
-        Exception.__init__(self, _sentence(self))
+        where = [f"{kind} {name!r}" for kind, name in (("field", field), ("tool", tool)) if name]
+        where += [f"at {path or '/'}"] if path is not None else []
+        head = f"{', '.join(where)}: " if where else ""
+        Exception.__init__(self, f"{head}{reason.rstrip('.')}." + (f" {fix}" if fix else ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own reduce would pass the finished sentence as `reason`.
@@ -89,14 +92,6 @@ def _revive(cls: type[SigadaptError], args: tuple[Any, ...], state: dict[str, An
     error = cls.__new__(cls, *args)
     error.__dict__.update(state)
     return error
-
-
-def _sentence(error: SigadaptError) -> str:
-    where = [f"{kind} {name!r}" for kind, name in (("field", error.field), ("tool", error.tool)) if name]
-    if error.path is not None:
-        where.append(f"at {error.path or '/'}")
-    head = f"{', '.join(where)}: " if where else ""
-    return f"{head}{error.reason.rstrip('.')}." + (f" {error.fix}" if error.fix else "")
 
 
 class InvalidToolDecl(SigadaptError):

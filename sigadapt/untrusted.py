@@ -21,8 +21,9 @@ from sigadapt.dspy_boundary.internals import TYPE_MARKER
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _SHORTEST_SECRET = 16
 _FIX = "Sign what the server made with sigadapt.sign, and let the client send the signatures back."
@@ -89,7 +90,7 @@ def untrusted_history(
 
     Args:
         history: what `History.model_dump_json()` or `model_dump()` wrote, as the client sent it.
-        signature: the signature of the conversation.
+        signature: the signature of the conversation; of an agent's, `agent.react.signature` with its outputs.
         secret: the secret that calls and results were signed with. Without one, a history with calls or
             results is refused, because nobody knows whether they were made.
         signatures: what `sign` gave for the calls and results in the history.
@@ -143,26 +144,28 @@ def untrusted_history(
 
 def _parts_of(value: object) -> Iterator[list[Any]]:
     """Yield what is signed of each call and result in a value."""
-    if isinstance(value, ToolCall):
-        yield ["call", value.id, value.name, value.args]
-    elif isinstance(value, InvalidToolCall):
-        yield ["bad call", value.id, value.name, value.arguments]
-    elif isinstance(value, ToolCalls):
-        for call in value.in_order():
-            yield from _parts_of(call)
+    inside: list[Any] = []
+    if isinstance(value, ToolCalls):
+        results = value.tool_call_results
+        inside = [
+            *value.in_order(),
+            *(read(dspy.ToolCallResults, results, None).tool_call_results if results else ()),
+        ]
     elif isinstance(value, ToolResults):
-        for each in value.rounds:
-            yield from _parts_of(each.calls)
-            for result in each.results:
-                told = (
-                    result.value if isinstance(result.value, str) else orjson.loads(result_text(result.value))
-                )
-                yield ["result", result.call_id, result.name, result.is_error, result.is_mcp, told]
+        inside = [part for each in value.rounds for part in (each.calls, *each.results)]
     elif isinstance(value, dspy.History):
-        for event in value.messages:
-            for key, part in event.items():
-                yield from _parts_of(calls_in({key: part}))
-                yield from _parts_of(ToolResults(rounds=tuple(rounds_in({key: part}, None))))
+        fields = [{key: part} for event in value.messages for key, part in event.items()]
+        inside = [calls_in(field) for field in fields]
+        inside += [ToolResults(rounds=tuple(rounds_in(field, None))) for field in fields]
+    elif isinstance(value, (ToolResult, dspy.ToolCallResults.ToolCallResult)):
+        told = value.value if isinstance(value.value, str) else orjson.loads(result_text(value.value))
+        yield ["result", value.call_id, value.name, value.is_error, getattr(value, "is_mcp", False), told]
+    elif isinstance(value, (InvalidToolCall, RefusedToolCall)):  # the model reads why as its result
+        yield ["bad call", value.id, value.name, value.arguments, value.code, value.message, value.path]
+    elif isinstance(value, ToolCall):
+        yield ["call", value.id, value.name, value.args]
+    for each in inside:
+        yield from _parts_of(each)
 
 
 def _without_state(key: str, value: Any, results: str | None) -> Any:
@@ -178,11 +181,14 @@ def _without_state(key: str, value: Any, results: str | None) -> Any:
 def _plain_calls(given: ToolCalls) -> ToolCalls:
     turn = Turn(text=given.text)
     for call in given:
+        if isinstance(call, RefusedToolCall):  # whose arguments are no object
+            continue
         sent = parse_arguments(call.arguments)
         if not call.is_custom and not (isinstance(sent, dict) and equal_json(sent, call.args)):
             raise _refusal(f"the text of the arguments of call {cut(repr(call.id))} says something else")
     calls = [call.model_copy(update={"turn": turn, "altered": ()}) for call in given]
-    return ToolCalls(tool_calls=calls, invalid=given.invalid, turn=turn)
+    kept = {"invalid": given.invalid, "tool_call_results": given.tool_call_results}
+    return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **kept})
 
 
 def _refusal(reason: str, fix: str | None = None) -> InvalidHistory:

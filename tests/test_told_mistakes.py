@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 from typing import Any, cast
+from uuid import uuid4
 
 import dspy
 import pytest
@@ -254,7 +255,7 @@ def test_a_model_cannot_confirm_its_own_call() -> None:
 def test_a_function_without_annotations_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """adapter-plug-in: A parameter without an annotation is logged once."""
 
-    namespace: dict[str, Any] = {"__name__": "made"}
+    namespace: dict[str, Any] = {"__name__": f"made_{uuid4().hex}"}  # which no other run has warned of
     exec("def untyped(a, b: int, c=1): 'Untyped.'", namespace)  # noqa: S102  (typed code has no such function)
     with caplog.at_level(logging.WARNING, "sigadapt"):
         for _ in range(3):

@@ -173,7 +173,11 @@ class CallSubscription:
         if not self._listeners:
             return
         calls = (choice or self._read_choice(answer.reading, answer.response)).tool_calls
-        missing = [call for call in calls.in_order() if self._is_news(call)] if calls is not None else []
+        missing: list[AnyCall] = []
+        for call in calls.in_order() if calls is not None else ():
+            sent = self._sent.get(call.index)
+            if sent is None or (isinstance(sent, ToolCall) and isinstance(call, InvalidToolCall)):
+                missing.append(call)
         for place, call in enumerate(missing, 1):
             yield from self._responses(call, is_last=place == len(missing))
 
@@ -189,10 +193,6 @@ class CallSubscription:
         for whole in calls.in_order() if calls is not None else ():
             if whole.index == index:
                 yield from self._responses(whole, is_last=False)
-
-    def _is_news(self, call: AnyCall) -> bool:
-        sent = self._sent.get(call.index)
-        return sent is None or (isinstance(sent, ToolCall) and isinstance(call, InvalidToolCall))
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call

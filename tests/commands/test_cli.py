@@ -76,8 +76,11 @@ def test_a_shell_completes_verbs_and_values(words: str, offered: str, tmp_path: 
     assert offered in done.stdout.split()
 
 
-def test_the_completion_script_is_printed() -> None:
+def test_the_completion_script_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """command-line: A shell completes verbs and values."""
+    monkeypatch.setenv(
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1"
+    )  # else the parent process is asked
     shown = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="sigadapt")
     assert "_SIGADAPT_COMPLETE" in shown.output
 

@@ -309,5 +309,5 @@ def test_a_reference_is_shown_by_the_name_of_its_definition():
         "required": ["place"],
         "$defs": {"Place": {"type": "object"}},
     }
-    html = ToolDecls([{"name": "go", "parameters": schema}])._repr_html_()
-    assert "place: Place, any?: any, one?: string | null" in html
+    decls: Any = ToolDecls([{"name": "go", "parameters": schema}])
+    assert "place: Place, any?: any, one?: string | null" in decls._repr_html_()

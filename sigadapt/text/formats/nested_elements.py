@@ -88,17 +88,11 @@ def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> A
     if not element.children or (types and types <= {"string", "null"}):
         return typed(text[element.begin : end], schema, root)
     if "array" in types and {child.key for child, _ in element.children} == {"item"}:
-        items: Any = _items_of(schema)
+        known: Json = schema if is_object(schema) else {}
+        declared = (known, *known.get("anyOf", ()), *known.get("oneOf", ()))
+        items = next((each["items"] for each in declared if is_object(each) and "items" in each), None)
         return [_value(child, behind, items, root, text) for child, behind in element.children]
     return _members(element, schema, root, text)
-
-
-def _items_of(schema: Any) -> Any:
-    known: Json = schema if is_object(schema) else {}
-    for each in (known, *known.get("anyOf", ()), *known.get("oneOf", ())):
-        if is_object(each) and "items" in each:
-            return each["items"]
-    return None
 
 
 FORMATS: tuple[TextFormat, ...] = (
