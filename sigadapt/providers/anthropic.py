@@ -186,6 +186,8 @@ class Anthropic(Provider):
         fields = {"container": container} if is_text(container) and by_code else None
         described = [_described(block) for block in blocks if block.get("type") != _UNKNOWN]
         kept = state(NAME, described, fields)
+        if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results
+            finish = "tool_calls"
         if finish == "pause":  # which goes back as it came, also if it is text alone
             kept = kept or {"dialect": NAME, "blocks": [each.block for each in described]}
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}

@@ -85,7 +85,8 @@ class Call:
         self.name = self.name or _name(fragment)
         piece = _arguments(fragment)
         if piece is not None and piece != "":
-            self.came_whole = not self.pieces and _is_whole(json_text([piece]))
+            text = json_text([piece]) if not self.pieces else ""
+            self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
             self.pieces.append(piece)
 
     @property
@@ -178,10 +179,6 @@ def _place(fragment: Json) -> tuple[str, str]:
     """Return the keys under which a call keeps its name and arguments; custom tools have their own."""
     is_custom = isinstance(fragment.get("custom"), dict) and not isinstance(fragment.get("function"), dict)
     return ("custom", "input") if is_custom else ("function", "arguments")
-
-
-def _is_whole(text: str) -> bool:
-    return text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
 
 
 def _id(fragment: Json) -> str | None:

@@ -22,9 +22,10 @@ def blocks_with_calls(provider: Provider, state: Json, calls: Iterable[Json]) ->
     places: list[Place] = []
     taken_out = False
     for block, call in reversed(_placed(provider, state, calls)):
+        leads_to_nothing = not places or provider.is_thinking(places[-1][0])
         if call is None and provider.is_call(block):
             taken_out = True
-        elif not (taken_out and provider.is_thinking(block) and _leads_to_nothing(provider, places)):
+        elif not (taken_out and leads_to_nothing and provider.is_thinking(block)):
             taken_out = False
             places.append((block, call))
     return places[::-1]
@@ -47,10 +48,6 @@ def _placed(provider: Provider, state: Json, calls: Iterable[Json]) -> list[Plac
         for block in state["blocks"]
     ]
     return places + [({}, call) for call in waiting.values()]
-
-
-def _leads_to_nothing(provider: Provider, following: Sequence[Place]) -> bool:
-    return not following or provider.is_thinking(following[-1][0])
 
 
 def plain_state(provider: Provider, message: Json) -> Json:

@@ -47,11 +47,13 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
     steps = {**names, end: now}
     placed = _placed({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
     taken = _changes_taken(request, route)
-    if placed is None or not all(
-        _is_taken(row, rows[:place][-1:], taken) for place, row in placed[1].items()
-    ):
+    union, changes = placed or ([], {})
+    for place, row in changes.items():
+        kinds = {kind for kind in ("added", "removed") if row["late"][kind]}
+        if not kinds <= taken or place == 0 or rows[place - 1]["role"] not in ("user", "tool"):
+            union = []  # providers take a change only behind a question or behind results
+    if not union:
         return request, (Change("/tools", "lowered", _ANEW),)
-    union, changes = placed
     messages: list[dict[str, Any]] = []
     for place, row in enumerate([*rows, None]):
         messages += [changes[place]] if place in changes else []
@@ -80,12 +82,6 @@ def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, 
             rows[place] = {"role": "system", "content": words, "late": late}
         current = wanted
     return list(known.values()), rows
-
-
-def _is_taken(row: Json, before: Sequence[Json], taken: frozenset[str]) -> bool:
-    """Return whether a provider takes a change, behind a question or behind results."""
-    kinds = {kind for kind in ("added", "removed") if row["late"][kind]}
-    return kinds <= taken and bool(before) and before[0]["role"] in ("user", "tool")
 
 
 def _changes_taken(request: Request, route: Route) -> frozenset[str]:

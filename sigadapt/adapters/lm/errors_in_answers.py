@@ -6,7 +6,6 @@ error of this kind, and keeps nothing in its cache. A rate limit that ends half 
 DSPy's retries, because what came has been paid.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from dspy import LMRateLimitError, lm15
@@ -66,20 +65,13 @@ def refuse_rate_limit_behind(error: Exception) -> None:
     Raises:
         lm15.RateLimitError: if one of the error's causes is a rate limit.
     """
-    if any(_is_rate_limited(each) for each in _with_causes(error)):
-        raise lm15.RateLimitError(str(error)) from error
-
-
-def _is_rate_limited(error: Any) -> bool:
-    return getattr(error, "status_code", None) == 429 or is_rate_limit(getattr(error, "body", None))
-
-
-def _with_causes(error: Any) -> Iterator[Any]:
+    cause: Any = error
     seen: list[Any] = []
-    while error is not None and error not in seen:
-        seen.append(error)
-        yield error
-        error = getattr(error, "original_exception", None) or error.__cause__ or error.__context__
+    while cause is not None and cause not in seen:
+        if getattr(cause, "status_code", None) == 429 or is_rate_limit(getattr(cause, "body", None)):
+            raise lm15.RateLimitError(str(error)) from error
+        seen.append(cause)
+        cause = getattr(cause, "original_exception", None) or cause.__cause__ or cause.__context__
 
 
 def _code_of(error: Any) -> str | None:

@@ -96,17 +96,12 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any
     """Return a Reading with the calls and the thinking that its text holds, and the text without them."""
     read = text_read(reading.text or "", schemas, **how)
     found = reading_of(read, reading.finish)
-    ended = reading.finish is not None and reading.finish not in _CUTTING
-    calls = [_ended(call) for call in found.calls] if ended else found.calls
+    calls = found.calls
+    if reading.finish is not None and reading.finish not in _CUTTING:  # the model itself left a call open
+        calls = [(each, name, sent.sent if isinstance(sent, CutOff) else sent) for each, name, sent in calls]
     return reading._replace(
         text=found.text, reasoning=joined([reading.reasoning, found.reasoning]), calls=calls
     )
-
-
-def _ended(call: RawCall) -> RawCall:
-    """Return a call of an answer that was not cut off: the model itself left the call open."""
-    call_id, name, sent = call
-    return (call_id, name, sent.sent) if isinstance(sent, CutOff) else call
 
 
 def recovered(calls: ToolCalls) -> ToolCalls:

@@ -151,7 +151,11 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
         return calls
     if is_object(choice) and choice["type"] not in ("function", "custom", "allowed_tools"):
         return calls  # a tool that the provider runs
-    allowed = [] if isinstance(choice, str) else _chosen_names(choice)
+    allowed: list[str] = []
+    if is_object(choice):
+        chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
+        parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
+        allowed = [part["name"] for part in parts if "name" in part]
     told = " or ".join(map(repr, allowed)) or "no tool"
     good = [call for call in calls if call.name in allowed]
     bad = [
@@ -163,12 +167,6 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
         return calls
     invalid = sorted([*calls.invalid, *bad], key=lambda call: call.index)
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(invalid)})
-
-
-def _chosen_names(choice: Json) -> list[str]:
-    chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-    parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
-    return [part["name"] for part in parts if "name" in part]
 
 
 def _moved(calls: Iterable[C], before: int) -> list[C]:

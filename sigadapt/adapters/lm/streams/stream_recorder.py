@@ -105,7 +105,7 @@ class Recorder:
         try:
             for each in parse(request, self._known(replace(event, data=text))):
                 if isinstance(each, lm15.StreamErrorEvent):
-                    if self._answers():
+                    if any(not answer.is_empty or answer.finish for answer in self._readings()):
                         self._is_failed = True  # the Choice says what came, and how it ended
                         return
                     if is_rate_limit({"code": each.error.provider_code}):  # lm15 knows some of their codes
@@ -159,9 +159,6 @@ class Recorder:
 
     def _came_to_its_end(self) -> bool:
         return self._is_failed or any(reading.finish is not None for reading in self._readings())
-
-    def _answers(self) -> bool:
-        return any(reading.finish is not None or not reading.is_empty for reading in self._readings())
 
     def _readings(self) -> list[Reading]:
         """Return what the events before the first error say; nothing if they cannot be read."""
