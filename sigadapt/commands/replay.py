@@ -93,6 +93,9 @@ class Program(NamedTuple):
     tool_calling: str | None = None
 
 
+_RECORD = "Record with LoopbackProvider(script, record=path)."
+
+
 def replayed(exchange: Exchange, program: Program) -> Replayed:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls.
 
@@ -119,6 +122,8 @@ def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
 def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
     wire, noted = WIRES[exchange.wire], _Noted()
     was = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
+    if not was.model:
+        raise InvalidOption("a recorded request names no model", field="file", fix=_RECORD)
     engine = {} if program.engine == "auto" else {"engine": program.engine}
     changes = {"model": f"{wire.model.partition('/')[0]}/{was.model}", **engine}
     adapter = ADAPTERS[name](on_invalid="keep", tool_calling=mode, hooks=[noted])

@@ -169,3 +169,16 @@ def test_an_unknown_wire_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(path.read_text("utf-8").replace('"wire": "openai"', '"wire": "telegraph"'), "utf-8")
     assert main(["replay", str(path), "-s", ASSIST, "-t", TOOLS]) == 2
     assert "'telegraph' cannot be replayed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("request_", [{}, {"model": ""}, {"model": 5, "messages": 7}])
+def test_a_request_without_a_model_is_one_sentence(
+    request_: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: An error is one line, and never a traceback."""
+    path = tmp_path / "recording.jsonl"
+    line = {"wire": "openai", "path": "/v1/chat/completions", "request": request_, "status": 200}
+    path.write_text(json.dumps({**line, "content_type": "application/json", "response": "{}"}), "utf-8")
+    assert main(["replay", str(path), "-s", ASSIST, "-t", TOOLS]) in (1, 2)
+    told = capsys.readouterr()
+    assert "unexpected" not in told.err + told.out

@@ -156,7 +156,7 @@ SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
     ),
     "one without a value": (
         {"c1": 1}, None, "unanswered_call", "owner",
-        ("tool 'owner': call 'c2' has no value. Give it a value, or ToolResult.unanswered(call). "
+        ("tool 'owner': call 'c2' has no value. Give one, or use ToolResult.unanswered(call). "
          "An adapter does so with orphans='heal'."),
     ),
     "too few": ([1], None, "unanswered_call", None, f"1 values were given for 2 calls: c1, c2. {ORDER}"),

@@ -86,7 +86,7 @@ def unanswered(call: AnyCall) -> InvalidHistory:
         f"call {cut(repr(call.id))} has no value",
         code="unanswered_call",
         tool=call.name,
-        fix="Give it a value, or ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
+        fix="Give one, or use ToolResult.unanswered(call). An adapter does so with orphans='heal'.",
     )
 
 
