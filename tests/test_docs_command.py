@@ -118,7 +118,7 @@ def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path
     root = DOCS.parent
     shows = block(r"DEMO_SHOWS = \((.*?)\n\)", (root / "tasks.py").read_text("utf-8"))
     wanted: tuple[str, ...] = eval(f"({shows})")  # noqa: S307  (our own task runner)
-    command = [sys.executable, "-m", "sigadapt.commands.cli", "demo"]
+    command = [sys.executable, "-m", "sigadapt", "demo"]
     env = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
     assert [line for line in wanted if line not in done.stdout] == []

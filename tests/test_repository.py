@@ -30,6 +30,7 @@ FLOORS = (
     "__init__",
     "testing",
     "commands",
+    "__main__",
 )
 
 PUBLIC = {

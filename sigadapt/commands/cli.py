@@ -86,7 +86,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     return code or 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -140,7 +140,7 @@ def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
-    command = [sys.executable, "-m", "sigadapt.commands.cli", "check", "mine:TOOLS"]
+    command = [sys.executable, "-m", "sigadapt", "check", "mine:TOOLS"]
     out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
     assert out.startswith("1 tool,")
 

@@ -31,7 +31,7 @@ def shell(*words: str, cwd: Path, terminal: bool = False, **more: str) -> "subpr
     path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
     env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
     env |= {"PYTHONPATH": path, "COLUMNS": "80", "TERM": "xterm-256color", **more}
-    command = [sys.executable, "-m", "sigadapt.commands.cli", *words]
+    command = [sys.executable, "-m", "sigadapt", *words]
     if terminal:
         code = f"import pty, sys; sys.exit(pty.spawn({command!r}) >> 8)"
         command = [sys.executable, "-c", code]

@@ -334,7 +334,7 @@ def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
         "utf-8",
     )
     env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
-    command = [sys.executable, "-m", "sigadapt.commands.cli", "show", "mine:Ask"]
+    command = [sys.executable, "-m", "sigadapt", "show", "mine:Ask"]
     command += ["--tools", "mine:TOOLS", "--model", "openai/gpt-4o-mini"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
     assert "POST /v1/chat/completions" in done.stdout
