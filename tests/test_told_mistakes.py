@@ -65,6 +65,16 @@ def with_field(name: str, kind: Any, *, output: bool = False) -> Any:
     return Turn.delete(name).append(name, field, kind)
 
 
+class Session:
+    async def list_tools(self) -> None: ...
+
+    async def call_tool(self) -> None: ...
+
+
+def visit(*cities: str) -> None:
+    """Visit cities."""
+
+
 MADE = ToolCalls([{"id": "c1", "name": "get_weather", "args": {"city": "Paris"}}])
 
 
@@ -77,6 +87,10 @@ Mistake = tuple[Callable[[], dict[str, Any]], str]
 INPUTS: dict[str, Mistake] = {
     "results that are calls": (lambda: {"results": MADE}, "ToolResults.of(calls, values)"),
     "results that are values": (lambda: {"results": ["18 C"]}, "ToolResults.of(calls, values)"),
+    "results that are values by call id": (
+        lambda: {"results": {"c1": "18 C"}},
+        "ToolResults.of(calls, values)",
+    ),
     "results that are one result": (
         lambda: {"results": ToolResult(call_id="c1", name="get_weather", value="x")},
         "ToolResults.of(calls, values)",
@@ -91,6 +105,8 @@ INPUTS: dict[str, Mistake] = {
     "no tools": (lambda: {"tools": None}, "tools=[...]"),
     "a tool's name": (lambda: {"tools": "get_weather"}, "Give a function"),
     "a tool's result": (lambda: {"tools": [get_weather("Paris")]}, "Give a function"),
+    "an MCP session": (lambda: {"tools": [Session()]}, "Toolset(name, session)"),
+    "a tool of *args": (lambda: {"tools": [visit]}, "*cities"),
     "a tool's class": (lambda: {"tools": [NotATool]}, "is not a tool"),
     "a module's class": (lambda: {"tools": [dspy.Predict]}, "Give an instance"),
     "a lambda": (lambda: {"tools": [lambda: 1]}, "ToolDecl.of(source, name=...)"),
@@ -118,6 +134,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     "a coroutine": (later, "await"),
     "a coroutine in a list": (lambda: [later()], "str(value)"),
     "a future": (lambda: asyncio.new_event_loop().create_future(), "await"),
+    "a call that nobody ran": (lambda: MADE[0], "call.execute(decls)"),
     "a generator": (lambda: (n for n in range(3)), "a list"),
     "a function": (lambda: get_weather, "str(value)"),
     "an object": (object, "str(value)"),

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.response.choice import Answer, Choice
 from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
-from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, listeners_of
+from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
@@ -67,7 +67,7 @@ class CallListener(StreamListener):
         options: `predict`, `predict_name` and `allow_reuse` of `dspy.streaming.StreamListener`.
 
     Raises:
-        InvalidOption: `not_picklable`, when it is pickled.
+        InvalidOption: `not_picklable`, when it is pickled. The stream raises it for a field without calls.
 
     Example:
         >>> import dspy
@@ -116,7 +116,15 @@ class CallSubscription:
         self._latest: Any = None
         self._read_choice = read_choice
         self._declared = {alias: name for name, alias in aliases.items()}
-        self._listeners = listeners_of(field)
+        own = own_listeners()
+        self._listeners = [each for each in own if each.signature_field_name == field]
+        for each in own:
+            if isinstance(each, CallListener) and each not in self._listeners:
+                raise InvalidOption(
+                    f"a CallListener listens to {each.signature_field_name!r}, where no calls come",
+                    field=each.signature_field_name,
+                    fix=f"Use CallListener({field!r}), and StreamListener for text.",
+                )
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
         self._fold = Fold()
         self._index: dict[Call, int] = {}

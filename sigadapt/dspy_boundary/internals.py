@@ -190,10 +190,13 @@ def streaming_to(stream: Any) -> Any:
 
 def listeners_of(field: str) -> list[StreamListener]:
     """Return the listeners to a field of the running predictor."""
+    return [each for each in own_listeners() if each.signature_field_name == field]
+
+
+def own_listeners() -> list[StreamListener]:
+    """Return the listeners to all fields of the running predictor."""
     running = settings.caller_predict
-    return [
-        each for each in all_listeners() if each.signature_field_name == field and each.predict is running
-    ]
+    return [each for each in all_listeners() if each.predict is running]
 
 
 def all_listeners() -> list[StreamListener]:

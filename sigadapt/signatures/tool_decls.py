@@ -194,8 +194,8 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
     def __iter__(self) -> Iterator[ToolDecl]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return iter(self.tools)
 
-    def __getitem__(self, name: str) -> ToolDecl:
-        return self.__dict__["by_name"][name]
+    def __getitem__(self, name: str | int) -> ToolDecl:
+        return self.tools[name] if isinstance(name, int) else self.__dict__["by_name"][name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.__dict__["by_name"]

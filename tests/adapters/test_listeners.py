@@ -14,6 +14,7 @@ from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
+    InvalidOption,
     InvalidToolCall,
     MissingToolCalls,
     ToolCall,
@@ -413,6 +414,12 @@ def test_two_listeners_each_get_what_they_asked_for() -> None:
         run = stream(lm_of(provider), May, None, *listeners)
     assert len(run.calls) == 2
     assert {part.arguments for part in run.partial} <= {"", '{"city":', '{"city":"Paris"}'}
+
+
+def test_calls_are_listened_to_in_their_field_alone() -> None:
+    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidOption) as caught:
+        stream(lm_of(provider), May, None, CallListener("answer"))
+    assert "CallListener('calls')" in str(caught.value)
 
 
 def test_streamed_calls_are_checked_and_named_as_declared() -> None:

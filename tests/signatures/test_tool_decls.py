@@ -168,6 +168,7 @@ def test_a_collection_keeps_order_and_finds_by_name():
     assert [decl.name for decl in decls] == ["search", "Point", "now"]
     assert [tool["function"]["name"] for tool in decls.to_openai()] == ["search", "Point", "now"]
     assert decls["Point"].description == "A point."
+    assert decls[0] == next(iter(decls))
     assert "now" in decls
     assert "then" not in decls
     assert 5 not in decls

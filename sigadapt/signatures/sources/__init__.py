@@ -67,7 +67,8 @@ def unknown_source(value: object) -> InvalidToolDecl:
         program = issubclass(value, dspy.Module)
         reason = f"the class {value.__qualname__} is not a tool"
         return _error(reason, "Give an instance of it." if program else _FIX)
-    return _error(f"{cut(repr(value))} ({type(value).__name__}) is not a tool")
+    fix = "Give its tools: Toolset(name, session)." if hasattr(value, "list_tools") else _FIX
+    return _error(f"{cut(repr(value))} ({type(value).__name__}) is not a tool", fix)
 
 
 def _error(reason: str, fix: str = _FIX) -> InvalidToolDecl:
