@@ -215,6 +215,7 @@ def test_what_goes_back_is_of_the_official_types(name: str, kind: str) -> None:
     blocks = with_call(name, BLOCKS[name][kind])
     with wired(name) as served:
         turn = served.turn(served.calls(blocks))
+    assert len(turn) >= len(blocks)
     if name == "anthropic":
         ANTHROPIC_TYPE.validate_python({"role": "assistant", "content": turn})
     elif name == "gemini":

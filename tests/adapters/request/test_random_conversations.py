@@ -154,5 +154,8 @@ def test_any_events_can_be_healed(kinds: list[str]) -> None:
         calls = ToolCalls(tool_calls=[ToolCall(id=f"t{number}", name="look_up", args={})])
         value: Any = {"calls": calls, "results": ToolResults.of(calls, ["x"])}.get(kind, f"{kind} {number}")
         events.append({kind: value})
-    rows, _ = rows_of(events, ADAPTERS[0])
+    rows, repairs = rows_of(events, ADAPTERS[0])
     accepted(rows)
+    brought = {f"t{number}" for number, kind in enumerate(kinds) if kind == "results"}
+    sent = {row["tool_call_id"] for row in rows if row["role"] == "tool"}
+    assert repairs >= len(brought - sent), "what is not sent is on record"

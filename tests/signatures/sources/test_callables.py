@@ -16,12 +16,16 @@ import dspy
 import pydantic
 import pytest
 from pydantic import Field
+from support import Must, lm_of
 from typing_extensions import TypedDict
 
+import sigadapt
+from sigadapt import ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas import checking as schema
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 
 def facts(source: Callable[..., Any]) -> RawDecl:
@@ -355,6 +359,14 @@ def test_what_cannot_be_called_by_name_is_refused(source: Callable[..., Any]):
     assert problems(source).fix
 
 
+def test_positional_arguments_alone_are_refused():
+    """A model passes arguments by name, so the tool would always run without them."""
+
+    def f(*cities: str): ...
+
+    assert "cities" in problems(f).reason
+
+
 def test_a_result_without_a_schema_is_no_problem():
     def f() -> Callable[[], int]:
         raise AssertionError
@@ -422,8 +434,37 @@ def test_what_was_derived_does_not_keep_the_function_alive():
 def test_nothing_is_called():
     """tool-declarations: Nothing declared is ever called."""
 
-    def f(a: int = 1):
-        raise AssertionError
+    ran: list[str] = []
 
-    facts(f)
-    facts(Desk())
+    def f(a: int = 1) -> int:
+        ran.append("function")
+        return a
+
+    class Tool:
+        def method(self, a: int) -> None:
+            ran.append("method")
+
+        def __call__(self, a: int) -> None:
+            ran.append("object")
+
+    async def later(a: int) -> None:
+        ran.append("coroutine function")
+
+    def ask(args: Any) -> bool:
+        ran.append("confirmation")
+        return True
+
+    method = functools.partial(Tool().method, a=1)
+    sources = [f, Tool(), later, method, dspy.Tool(f, name="g"), dspy.Predict("a -> b")]
+    decls = ToolDecls(
+        [ToolDecl.of(each, name=f"t{n}", requires_confirmation=ask) for n, each in enumerate(sources)]
+    )
+    assert len(decls.to_openai()) == len(sources)
+    calls = ToolCalls([{"name": "t0", "args": {"a": 2}}]).validated(decls)
+    calls[0].bind(decls)
+    with (
+        LoopbackProvider([Answer(calls=[Call("t0", {"a": 1})])]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        dspy.Predict(Must)(question="q", tools=decls)
+    assert ran == []
