@@ -136,53 +136,40 @@ def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Asked:
 def lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
     """Yield the demo's lines, each with its style."""
     yield f"sigadapt demo: {demo.where}", "bold"
-    yield "", None
-    yield "You declare, with tools=[get_weather]:", "bold"
-    for line in filter(None, inspect.getsource(Assist).splitlines()):
-        yield f"    {line}", CODE
     path, tools = demo.leaves or ("", ToolDecls([get_weather]).to_openai())
-    yield "", None
-    yield f"What leaves, the tools of {f'POST {path}' if path else 'the request'}:", "bold"
-    for line in layout(tools, 74).splitlines():
-        yield f"    {line}", CODE
+    declares = [line for line in inspect.getsource(Assist).splitlines() if line]
+    leaves = f"What leaves, the tools of {f'POST {path}' if path else 'the request'}:"
+    for head, code in (
+        ("You declare, with tools=[get_weather]:", declares),
+        (leaves, layout(tools, 74).splitlines()),
+    ):
+        yield "", None
+        yield head, "bold"
+        yield from ((f"    {line}", CODE) for line in code)
     yield "", None
     yield "What comes back:", "bold"
     for asked in demo.asked:
+        calls = asked.out.calls
         yield f"    > {asked.question}", None
-        for said in _said(asked):
-            yield f"        {said}", None
-    yield from _faulty_lines(demo)
-
-
-def _faulty_lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
-    if demo.faulty is None:
+        if calls and calls.text:
+            yield f"        text    {calls.text}", None
+        for call in calls or ():
+            call_id = call.id if len(call.id) < 20 else f"{call.id[:12]}…"
+            yield f"        call    {call}  id={call_id}", None
+        if asked.out.answer:
+            yield f"        answer  {asked.out.answer}", None
+    if demo.faulty is None or demo.sent is None:
         return
-    how = "cut off" if demo.sent is not None and not demo.sent.endswith("})") else "a number for a text"
+    how = "a number for a text" if demo.sent.endswith("})") else "cut off"
     yield "", None
     yield f"What a faulty answer becomes, {how}: {demo.sent}", "bold"
     for adapter, asked in demo.faulty.items():
-        style = "red" if asked.code is None else "green"
-        got = (
-            f"an error, {asked.code}" if asked.code else f"a good call, {', '.join(_calls(asked)) or 'none'}"
-        )
-        yield f"    {adapter:22}{got}", style
-        if asked.error:
-            yield f"        {printable(asked.error)}", None
-
-
-def _said(asked: Asked) -> Iterator[str]:
-    calls = asked.out.calls
-    if calls and calls.text:
-        yield f"text    {calls.text}"
-    for call in calls or ():
-        yield f"call    {call}  id={call.id if len(call.id) < 20 else f'{call.id[:12]}…'}"
-    if asked.out.answer:
-        yield f"answer  {asked.out.answer}"
-
-
-def _calls(asked: Asked) -> list[str]:
-    calls = asked.out.calls
-    return [] if calls is None else [str(call) for call in ToolCalls(calls)]
+        if asked.code is None:
+            good = ", ".join(map(str, ToolCalls(asked.out.calls or []))) or "none"
+            yield f"    {adapter:22}a good call, {good}", "red"
+        else:
+            yield f"    {adapter:22}an error, {asked.code}", "green"
+            yield f"        {printable(asked.error or '')}", None
 
 
 def demo(

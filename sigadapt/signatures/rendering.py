@@ -91,7 +91,7 @@ def rendered_call(call: Any) -> Rendered:
     )
 
 
-def rendered_results(pairs: Sequence[tuple[Any, str]], title: str = "") -> Rendered:
+def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
     """Return what is shown of results, each with its value as text: one row for each."""
     failed = sum(result.is_error for result, _ in pairs)
     count = f"ToolResults: {_counted(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
@@ -103,7 +103,7 @@ def rendered_results(pairs: Sequence[tuple[Any, str]], title: str = "") -> Rende
         ]
         for result, text in pairs[:_MOST_ROWS]
     ]
-    return Rendered(title or count, ("", "tool", "result"), _bounded(rows, pairs))
+    return Rendered(count, ("", "tool", "result"), _bounded(rows, pairs))
 
 
 def rendered_decl(decl: Any) -> Rendered:
@@ -114,7 +114,7 @@ def rendered_decl(decl: Any) -> Rendered:
         [
             Cell(cut(f"{name}{_mark(decl, name)}"), code=True),
             Cell(cut(_type(schema)), code=True),
-            Cell(_about(schema)),
+            Cell(cut(str(schema["description"])) if is_object(schema) and "description" in schema else ""),
         ]
         for name, schema in [*parameters.items()][:_MOST_ROWS]
     ]
@@ -127,26 +127,16 @@ def rendered_decl(decl: Any) -> Rendered:
 
 def rendered_toolset(toolset: Any) -> Rendered:
     """Return what is shown of a Toolset, which is not asked for its tools."""
-    names = [getattr(step, "__name__", None) or _step_name(step) for step in toolset.transforms]
     sources = toolset.source if is_array(toolset.source) else [toolset.source]
-    lines = [
-        ("source", listed(map(_source_name, sources), _MOST_PARAMETERS, ", ")),
-        ("then", ", ".join(names)),
-    ]
-    return Rendered(f"Toolset: {toolset.name}", lines=[(k, text) for k, text in lines if text])
+    parts = ("source", sources), ("then", toolset.transforms)
+    lines = [(label, listed(map(_name_of, part), _MOST_PARAMETERS, ", ")) for label, part in parts if part]
+    return Rendered(f"Toolset: {toolset.name}", lines=lines)
 
 
-def _source_name(source: Any) -> str:
-    return str(getattr(source, "__name__", None) or getattr(source, "name", None) or type(source).__name__)
-
-
-def _step_name(step: Any) -> str:
-    return str(getattr(getattr(step, "func", step), "__name__", "a function")).lstrip("_")
-
-
-def _about(schema: Any) -> str:
-    about = schema.get("description") if is_object(schema) else None
-    return cut(str(about)) if about else ""
+def _name_of(thing: Any) -> str:
+    called = getattr(thing, "func", thing)  # of a partial, its function
+    name = getattr(thing, "name", None) or getattr(called, "__name__", None) or type(thing).__name__
+    return str(name).lstrip("_")
 
 
 def rendered_calls(calls: Any, title: str = "", good: str = "ok") -> Rendered:

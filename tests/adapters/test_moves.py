@@ -40,7 +40,7 @@ PAUSE = next(n for n, block in enumerate(ANTHROPIC) if block["type"] == "server_
 
 BEGINS: dict[str, list[Any]] = {
     "responses": [[*RESPONSES[:2], COMMENTARY, *RESPONSES[2:], SHELL]],
-    "anthropic": [ANTHROPIC[:PAUSE], [*ANTHROPIC[PAUSE:], BASH]],
+    "anthropic": [{"paused": ANTHROPIC[:PAUSE]}, [*ANTHROPIC[PAUSE:], BASH]],
     "gemini": [GEMINI],
 }
 """The first turns, in as many answers as they come in, by column."""

@@ -58,8 +58,8 @@ def body(form: str, heard: Any) -> dict[str, Any]:
     if form == "anthropic":
         head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
         stop = "tool_use" if calls else "end_turn"
-        if heard[-1]["type"] == "server_tool_use":  # which has no result yet
-            stop = "pause_turn"
+        if isinstance(heard, dict):  # {"paused": the blocks so far}
+            heard, stop = cast("dict[str, Any]", heard)["paused"], "pause_turn"
         return {
             **head,
             "content": heard,

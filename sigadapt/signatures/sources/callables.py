@@ -150,7 +150,7 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
     others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
-    if every and not named and not bound and not any(p.annotation is not p.empty for p in every):
+    if every and not named and not bound and not others:
         problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]

@@ -56,6 +56,11 @@ class ToolResults(Shown, OwnErrors):
         [('call_1', 'noon')]
     """
 
+    # A mapping of call ids to values would otherwise be read as no results at all.
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    what_to_give = "Give ToolResults.of(calls, values)."
+
     rounds: tuple[Round, ...] = ()
 
     @classmethod
