@@ -53,7 +53,7 @@ from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
 from sigadapt.adapters.request.orphans import healed
-from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
+from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
@@ -188,14 +188,9 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
     for count in range(1, prepared.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
-        going_on = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        why = f"the provider paused its turn; it is sent back as it came ({count})"
-        sent = going_on.lowered
-        change = Change(f"/messages/{len(prepared.request['messages'])}", "lowered", why)
-        (latest,) = yield going_on._replace(lowered=sent._replace(changes=(*sent.changes, change)))
-        reading = whole_turn(answer.reading, latest.reading)
-        answer = Answer(latest.response)
-        answer.reading = reading  # the Response holds only the last part of the turn
+        resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
+        (latest,) = yield resumed.with_change(change_of_pause(prepared.request, count))
+        answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
     return answer
 
 
@@ -335,6 +330,11 @@ class Prepared(NamedTuple):
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
+
+    def with_change(self, change: Change) -> "Prepared":
+        """Return this with one more change on its record."""
+        lowered = self.lowered
+        return self._replace(lowered=lowered._replace(changes=(*lowered.changes, change)))
 
     def with_reask(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (one bad call)."""

@@ -29,15 +29,17 @@ _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
 class HistoryFields(NamedTuple):
-    """The names of the input fields that hold earlier turns; None for a field that the signature lacks.
+    """The names of the fields that earlier turns are in; None for a field that the signature lacks.
 
     Args:
         history: the `dspy.History` field.
         results: the ToolResults field, which holds the results of the last turn.
+        calls: the calls field, by whose name events and examples hold the calls of their turn.
     """
 
     history: str | None
     results: str | None
+    calls: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Plan:
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
             None if it is an empty ToolCalls.
-        turns: the input fields that hold earlier turns.
+        turns: the fields that earlier turns are in.
         outputs: the names of all output fields, in order.
         texts: the names of the output fields that the model writes as text.
         has_defaults: whether any of them has a default, for a text that does not hold it.
@@ -154,12 +156,12 @@ def _compile(signature: type[Signature]) -> Plan | None:
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
         return None
     _refuse_misfits(signature.__name__, tools, calls)
-    turns = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults))
+    turns = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults), calls[0])
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
     rest, notes = signature, list[str]()
-    for name in filter(None, (tools[0], calls[0], *turns)):
+    for name in filter(None, (tools[0], *turns)):
         rest = rest.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
         extra: Any = signature.model_fields[name].json_schema_extra or {}

@@ -139,7 +139,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     if error:
         return "error", details_in(error), error
     if native in _NATIVE and finish != "content_filter":
-        return _NATIVE[native], native, None
+        return _NATIVE[native], None if native == finish else native, None
     return finish, None, None
 
 

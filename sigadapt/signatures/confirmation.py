@@ -10,7 +10,7 @@ from functools import wraps
 from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, equal_json
@@ -65,6 +65,12 @@ Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
 
 def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     """Return the same declaration with a function that asks a person before it runs."""
+    if not callable(ask):
+        raise InvalidOption(
+            f"a {type(ask).__name__} cannot be asked",
+            field="ask",
+            fix="Give confirmed_by a function of the tool's name, the arguments and the question.",
+        )
     if decl.func is None or decl.requires_confirmation is False:
         return decl
     func = by_name(decl.func)
@@ -116,7 +122,7 @@ def _answer(decl: ToolDecl, rule: Callable[..., object], args: Json) -> bool | C
         if isinstance(answer, Confirmation):
             check_json(answer.payload, tool=decl.name)
     except Exception as error:
-        raise _failed(decl, str(error) or type(error).__name__) from error
+        raise _failed(decl, f"{type(error).__name__}: {error}") from error
     if iscoroutine(answer):
         answer.close()
     if not isinstance(answer, (bool, Confirmation)):

@@ -18,7 +18,13 @@ class OwnErrors(pydantic.BaseModel):
     what_to_give: ClassVar[str | None] = None
     """The `fix` of its errors."""
 
-    def __init__(self, /, **data: Any) -> None:
+    def __init__(self, /, *values: object, **data: Any) -> None:
+        if values:
+            raise InvalidHistory(
+                f"{type(self).__name__} takes no values by position",
+                code="unreadable_history",
+                fix=self.what_to_give or f"Name them: {', '.join(type(self).model_fields)}.",
+            )
         try:
             super().__init__(**data)
         except pydantic.ValidationError as error:

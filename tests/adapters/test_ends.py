@@ -160,6 +160,33 @@ def test_a_gateway_hides_no_end(name: str) -> None:
     assert error.code == code
 
 
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("name", [name for name in ENDS if ENDS[name][0] == "openai"])
+def test_a_streamed_turn_without_an_answer_is_refused_once(name: str, engine: str) -> None:
+    """tool-call-outputs: A turn that ended without an answer says why."""
+    wire, body, code, _ = ENDS[name]
+    (choice,) = body["choices"]
+    head = {**body, "object": "chat.completion.chunk"}
+    rest = {key: choice[key] for key in choice if key != "message"}
+    chunks: list[Json] = [
+        {**head, "choices": [{"index": 0, "delta": choice["message"], "finish_reason": None}]},
+        {**head, "choices": [{**rest, "delta": {}}]},
+    ]
+    answer = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    with LoopbackProvider(lambda _: answer.encode()) as provider:
+        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+        program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            if (name, engine) == ("a choice with an error", "litellm"):  # which LiteLLM raises
+                with pytest.raises(dspy.LMError):
+                    list(program(question="weather?", tools=[get_weather]))
+            else:
+                with pytest.raises(sigadapt.UnusableAnswer) as caught:
+                    list(program(question="weather?", tools=[get_weather]))
+                assert caught.value.code == code
+        assert len(provider.received) == 1
+
+
 def test_the_error_carries_all_that_came() -> None:
     """tool-call-outputs: The error of a turn without an answer holds what came."""
     error, _ = ask("responses", responses(message("Half an"), CALL, status="failed", error=CRASH))

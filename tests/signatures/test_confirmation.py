@@ -21,7 +21,7 @@ from sigadapt import (
     ToolDecls,
     Toolset,
 )
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.signatures.calls import InvalidToolCall, Turn
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -352,3 +352,14 @@ def test_a_call_runs_declared_functions_alone():
         pays.execute([ToolDecl.of(send, requires_confirmation=True)])
     with pytest.raises(SigadaptError, match="do not fit"):
         ToolCall(id="c", name="send", args={"to": 1}).execute([send])
+
+
+def test_who_cannot_be_asked_is_refused_at_once():
+    with pytest.raises(InvalidOption, match="a bool cannot be asked"):
+        declared(True).confirmed_by(cast("Any", True))
+
+
+def test_an_approved_call_is_told_how_to_run():
+    call = ToolCall(id="c1", name="pay", args={"eur": 5})
+    with pytest.raises(InvalidToolDecl, match=r"func\(\*\*call\.bind\(decls\)\)"):
+        call.execute(declared(True))

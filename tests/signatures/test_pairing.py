@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import dspy
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -351,3 +352,28 @@ def test_a_request_for_confirmation_meets_no_id():
     asked = calls.awaiting_confirmation(decls)
     assert len({call.id for call in [*calls, *asked]}) == 4
     assert [request.approved() for request in asked] == list(calls)
+
+
+def test_a_mapping_of_values_is_not_empty_results():
+    """Given by call id to the field itself, values would be left out, and the model would call again."""
+    with pytest.raises(InvalidHistory, match=r"ToolResults\.of"):
+        ToolResults(c1="5 EUR")  # pyright: ignore[reportCallIssue]
+    with pytest.raises(pydantic.ValidationError, match="Extra inputs"):
+        ToolResults.model_validate({"c1": "5 EUR"})
+
+
+def test_results_are_not_given_by_position():
+    with pytest.raises(InvalidHistory, match=r"by position\. Give ToolResults\.of\(calls, values\)"):
+        cast("Any", ToolResults)(["5 EUR", "Bob"])
+
+
+def test_a_call_is_no_result():
+    """An approved call that nobody ran would tell the model that it succeeded."""
+    with pytest.raises(InvalidHistory, match="is a call, which nobody ran") as caught:
+        ToolResults.of(TWO, ["5 EUR", TWO[1]])
+    assert (caught.value.code, caught.value.tool) == ("unsendable_content", "owner")
+
+
+def test_a_missing_key_says_what_it_is():
+    [result, _] = ToolResults.of(TWO, [KeyError("ann"), "Bob"])
+    assert result.value == "KeyError: 'ann'"

@@ -26,7 +26,6 @@ from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
-_NO_TURNS = HistoryFields(None, None)
 _NO_ROUNDS: tuple[list[dict[str, Any]], list[list[Round]]] = [], [[]]
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 
@@ -49,11 +48,12 @@ def messages_of(
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
     if demos:
-        messages += _demos(adapter, rest, demos, prompt.turns.results)
-    events, rounds = _turns(prompt.turns, inputs) if prompt.turns != _NO_TURNS else _NO_ROUNDS
+        messages += _demos(adapter, rest, demos, prompt.turns)
+    has_turns = prompt.turns.history or prompt.turns.results
+    events, rounds = _turns(prompt.turns, inputs) if has_turns else _NO_ROUNDS
     begin = len(messages)
     for number, event in enumerate(events):
-        _refuse_strange(event, rest, prompt.turns.history)
+        _refuse_strange(event, rest, prompt.turns)
         messages += _event(adapter, rest, prompt, event, rounds[number:])
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
@@ -78,13 +78,24 @@ def messages_of(
     ]
 
 
-def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str | None) -> None:
-    """Refuse an event that is a chat message, or that misspells a field: DSPy would leave out what it says.
+def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], turns: HistoryFields) -> None:
+    """Refuse an event that is a chat message, misspells a field, or has calls that are not ToolCalls.
+
+    DSPy would leave out what it says.
 
     Raises:
         InvalidHistory: `unreadable_history`, with the key.
     """
     fields = rest.model_fields
+    calls = event.get(turns.calls) if turns.calls else None
+    # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
+    if calls and collection_in({"calls": calls}) is None:
+        raise InvalidHistory(
+            f"{turns.calls!r} of an event is a {type(calls).__name__}, which is not ToolCalls",
+            code="unreadable_history",
+            field=turns.history,
+            fix="Give the calls of the prediction, what they saved as, or ToolCalls(calls).",
+        )
     for key in event.keys() - fields.keys():
         (near,) = difflib.get_close_matches(key, fields.keys() - event.keys(), n=1, cutoff=0.8) or [None]
         if near is not None:
@@ -94,7 +105,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], field: str 
             fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."
         else:
             continue
-        raise InvalidHistory(reason, code="unreadable_history", field=field, fix=fix)
+        raise InvalidHistory(reason, code="unreadable_history", field=turns.history, fix=fix)
 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
@@ -115,7 +126,7 @@ def _turns(
     return events, [*(rounds_in(event, fields.results) for event in events), list(brought)]
 
 
-_MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)"}
+_MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)", ToolCalls: "ToolCalls(calls)"}
 
 
 def read(kind: type[_M], value: Any, field: str | None) -> _M:
@@ -128,7 +139,7 @@ def read(kind: type[_M], value: Any, field: str | None) -> _M:
         return kind.model_validate(value)
     except (pydantic.ValidationError, TypeError, RecursionError) as error:
         reasons = error.errors(include_url=False)[:1] if isinstance(error, pydantic.ValidationError) else ()
-        why = "; ".join(f"{pointer(each['loc'])} {each['msg']}" for each in reasons) or str(error)
+        why = "; ".join(f"{pointer(each['loc'])} {each['msg']}".strip() for each in reasons) or str(error)
         raise InvalidHistory(
             f"a {kind.__name__} cannot be read from this {type(value).__name__}: {cut(why)}",
             code="unreadable_history",
@@ -138,10 +149,10 @@ def read(kind: type[_M], value: Any, field: str | None) -> _M:
 
 
 def _demos(
-    adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], field: str | None
+    adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
-    turns = [(demo, calls_in(demo), rounds_in(demo, field)) for demo in demos]
+    turns = [(demo, calls_in(demo, fields.calls), rounds_in(demo, fields.results)) for demo in demos]
     texts = [demo for demo, calls, rounds in turns if not (calls or rounds)]
     yield from demo_messages(adapter.format_demos, rest, texts)
     calling = [turn for turn in turns if turn[1] or turn[2]]
@@ -205,15 +216,16 @@ def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) 
         yield {"role": "assistant", "content": calls.text}
 
 
-def calls_in(event: Mapping[str, Any]) -> ToolCalls | None:
-    """Return the calls in an event; None if it has none."""
-    return collection_in(event) or None
+def calls_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
+    """Return the calls in an event; None if it has none. Those in `field` may be a list of dicts."""
+    return collection_in(event, field) or None
 
 
-def collection_in(event: Mapping[str, Any]) -> ToolCalls | None:
+def collection_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
     """Return the calls in an event; an empty collection has the text of an answer without calls."""
     for key, value in event.items():
-        if isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value):
+        is_calls = isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value)
+        if is_calls or (key == field and value):  # an example of data has the calls as dicts
             return read(ToolCalls, value, key)
     return None
 

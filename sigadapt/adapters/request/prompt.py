@@ -98,7 +98,7 @@ def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
         system="\n\n".join(filter(None, (system, notes))),
         reminds=has_outputs and bool(adapter.text_reminder(shown)),
         inputs=tuple(rest.input_fields),
-        turns=rest_of(rest).turns or HistoryFields(None, None),
+        turns=rest_of(rest).turns or HistoryFields(None, None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )

@@ -150,7 +150,7 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
     others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
-    if every and not named and not bound and not any(p.annotation is not p.empty for p in every):
+    if every and not named and not bound and not others:
         problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
     found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
     problems += [problem for problem in found.values() if problem]
@@ -208,17 +208,13 @@ def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parame
 def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
     if parameter.kind is parameter.POSITIONAL_ONLY:
         return f"'{parameter.name}' is positional-only, but a model passes arguments by name"
-    if parameter.name == "self" and type(called) is FunctionType and _is_member(called.__qualname__):
+    holder = called.__qualname__.rpartition(".")[0] if type(called) is FunctionType else ""
+    if parameter.name == "self" and holder and not holder.endswith("<locals>"):
         return "it is a method without an object; use the bound method instead"
     fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
     if any(isinstance(field, FieldInfo) and (field.alias or field.validation_alias) for field in fields):
         return f"'{parameter.name}' has an alias, but Python accepts only the parameter's own name"
     return None
-
-
-def _is_member(qualname: str) -> bool:
-    holder = qualname.rpartition(".")[0]
-    return bool(holder) and not holder.endswith("<locals>")
 
 
 def _called(source: _Function) -> _Function:

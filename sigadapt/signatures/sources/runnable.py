@@ -44,10 +44,11 @@ class Runnable(Uncallable):
         raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
         if not hasattr(raw.function, ASKS_FIRST) and raw.requires_confirmation is not False:
             raise InvalidToolDecl(
-                "it requires confirmation, and this agent would run it without asking anybody",
+                "it requires confirmation, and this would run it without asking anybody",
                 code="nobody_to_ask",
                 tool=str(raw.name),
-                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it.",
+                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it. A "
+                "call that somebody approved runs with `decls[call.name].func(**call.bind(decls))`.",
             )
         return raw
 

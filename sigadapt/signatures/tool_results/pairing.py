@@ -245,6 +245,8 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
     """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
     if isawaitable(value):
         reason, fix = "was not awaited", "Give what it returns: `await` it."
+    elif isinstance(value, dspy.ToolCalls.ToolCall):
+        reason, fix = "is a call, which nobody ran", "Give what it returns: call.execute(decls)."
     elif isinstance(value, (Iterator, AsyncIterator)):
         reason, fix = "is an iterator, whose items are not there yet", "Give a list of them."
     else:
@@ -282,5 +284,9 @@ def _outcome(value: Any, error: Any) -> _Bearing:
         error = value
     elif not error:
         return _Bearing(None, None, value)
-    reason = str(error) or type(error).__name__ if isinstance(error, BaseException) else error
+    reason = error
+    if isinstance(error, KeyError) and error.args:  # whose text is the key alone
+        reason = f"KeyError: {error}"
+    elif isinstance(error, BaseException):
+        reason = str(error) or type(error).__name__
     return _Bearing(None, None, reason, is_error=True)

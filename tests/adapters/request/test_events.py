@@ -173,6 +173,7 @@ UNREADABLE: list[Any] = [
     {"results": 5},
     {"calls": {"tool_calls": [{"id": 3, "name": "f", "args": {}}]}},
     {"calls": {"tool_calls": 3}},
+    {"calls": [{"name": "get_weather", "args": {"city": "Paris"}}], "answer": "Sunny."},
     {"calls": {"tool_calls": [], "invalid": 5}},
     {"calls": {"tool_calls": [{"name": "f", "args": {}}], "turn": 5}},
     {"calls": {"tool_calls": [{"name": "f", "args": {}}], "tool_call_results": 5}},
@@ -195,6 +196,20 @@ def test_an_example_of_a_continuing_turn_sends_its_round():
         *["user", "calls demo_1_0 Paris", "demo_1_0 gave 18 C"],
         "calls demo_1_1 Rome",
     ]
+
+
+def test_an_example_of_data_sends_its_calls():
+    """A labeled example has its calls as dicts; without them, it would teach the model to call nothing."""
+    call = {"name": "get_weather", "args": {"city": "Paris"}}
+    for expected in (call, [call]):
+        assert told(rows_of(demos=[{**Q, "calls": expected}]))[:2] == ["user", "calls demo_0_0 Paris"]
+
+
+@pytest.mark.parametrize("calls", ["get_weather(Paris)", [{"name": "get_weather", "arg": {}}], 5], ids=str)
+def test_an_example_whose_calls_are_none_is_refused(calls: Any):
+    with pytest.raises(InvalidHistory, match="cannot be read") as caught:
+        rows_of(demos=[{**Q, "calls": calls}])
+    assert (caught.value.code, caught.value.field) == ("unreadable_history", "calls")
 
 
 # ---- ids ----

@@ -359,6 +359,14 @@ def test_what_cannot_be_called_by_name_is_refused(source: Callable[..., Any]):
     assert problems(source).fix
 
 
+def test_positional_arguments_alone_are_refused():
+    """A model passes arguments by name, so the tool would always run without them."""
+
+    def f(*cities: str): ...
+
+    assert "cities" in problems(f).reason
+
+
 def test_a_result_without_a_schema_is_no_problem():
     def f() -> Callable[[], int]:
         raise AssertionError

@@ -73,6 +73,16 @@ def with_cut_call(body: Json, wire: Provider | None, finish: str | None = None) 
     return {**whole, "choices": [{**whole["choices"][0], "message": message}]}
 
 
+def _with_end(body: Json, refusal: Any, source: Any) -> Json:
+    """Return the body that LiteLLM makes of chunks, with the refusal and finish reason that it leaves out."""
+    choice = an_object(next(iter(objects(body.get("choices"))), None))
+    native = getattr(source, "received_finish_reason", None)
+    if not choice or not (refusal or native):
+        return body
+    message = {**an_object(choice.get("message")), **({"refusal": refusal} if refusal else {})}
+    return {**body, "choices": [{**choice, "message": message, "native_finish_reason": native}]}
+
+
 class Chunks:
     """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from.
 
@@ -152,7 +162,9 @@ class Chunks:
             body = json.dumps(self._body())
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:
-            body = with_calls(end.provider_data or {}, self._calls())
+            streamed = self._message()
+            body = _with_end(end.provider_data or {}, streamed.get("refusal"), source)
+            body = with_calls(body, objects(streamed.get("tool_calls")))
             events = self._own_events()
             finish = self._wire.read(self._wire.assemble(events))[0].finish if self._wire and events else None
             end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
@@ -161,10 +173,10 @@ class Chunks:
     def _body(self) -> Json:
         return CHAT.assemble(map(plain, self._came))
 
-    def _calls(self) -> list[Json]:
-        """Return the calls that the chunks make, as the `tool_calls` of a chat message."""
+    def _message(self) -> Json:
+        """Return the chat message that the chunks make."""
         choice = an_object(next(iter(objects(self._body().get("choices"))), None))
-        return objects(an_object(choice.get("message")).get("tool_calls"))
+        return an_object(choice.get("message"))
 
     def _came_to_its_end(self, source: Any) -> bool:
         """Return whether the provider said why the answer ended."""
