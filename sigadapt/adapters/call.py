@@ -61,6 +61,7 @@ from sigadapt.adapters.response.text_choice import looks_like, recovered, schema
 from sigadapt.adapters.response.typed_calls import (
     identity,
     of_chosen_tools,
+    with_compact_arguments,
     with_declared_names,
     with_earlier_calls,
     with_later_calls,
@@ -366,6 +367,8 @@ class Prepared(NamedTuple):
         calls = choice.tool_calls
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
+        if self.route.writes_arguments and not from_text:
+            calls = with_compact_arguments(calls)
         calls = self._checked_calls(recovered(calls) if from_text else calls)
         if self.sent_choice is not None:
             calls = of_chosen_tools(calls, self.sent_choice)
