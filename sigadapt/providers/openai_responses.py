@@ -429,7 +429,7 @@ def _flat(tool: Json) -> Json:
 
 def _late_tools(model: str) -> frozenset[str]:
     """Return that OpenAI's own models take tools that are added; no item takes any away."""
-    return frozenset(("added",)) if model.startswith("openai/") else frozenset()
+    return frozenset(("added",)) if _OPENAIS_OWN.match(model) else frozenset()
 
 
 _ROUTE = Route(
