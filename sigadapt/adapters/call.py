@@ -52,7 +52,7 @@ from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
-from sigadapt.adapters.request.orphans import healed
+from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
@@ -134,7 +134,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = healed(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
+    inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
     messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
