@@ -52,8 +52,8 @@ from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
 from sigadapt.adapters.request.declared import declared
 from sigadapt.adapters.request.lowering import Change, Lowered, lowered
-from sigadapt.adapters.request.orphans import healed
-from sigadapt.adapters.request.pauses import can_go_on, whole_turn, with_paused_turn
+from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
@@ -61,6 +61,7 @@ from sigadapt.adapters.response.text_choice import looks_like, recovered, schema
 from sigadapt.adapters.response.typed_calls import (
     identity,
     of_chosen_tools,
+    with_compact_arguments,
     with_declared_names,
     with_earlier_calls,
     with_later_calls,
@@ -133,7 +134,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = healed(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
+    inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
     messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     unsent = Lowered(request, {}, ())
@@ -188,14 +189,9 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
     for count in range(1, prepared.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
-        going_on = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        why = f"the provider paused its turn; it is sent back as it came ({count})"
-        sent = going_on.lowered
-        change = Change(f"/messages/{len(prepared.request['messages'])}", "lowered", why)
-        (latest,) = yield going_on._replace(lowered=sent._replace(changes=(*sent.changes, change)))
-        reading = whole_turn(answer.reading, latest.reading)
-        answer = Answer(latest.response)
-        answer.reading = reading  # the Response holds only the last part of the turn
+        resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
+        (latest,) = yield resumed.with_change(change_of_pause(prepared.request, count))
+        answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
     return answer
 
 
@@ -336,6 +332,11 @@ class Prepared(NamedTuple):
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
 
+    def with_change(self, change: Change) -> "Prepared":
+        """Return this with one more change on its record."""
+        lowered = self.lowered
+        return self._replace(lowered=lowered._replace(changes=(*lowered.changes, change)))
+
     def with_reask(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (one bad call)."""
         again = self.with_request(asking_again(self.request, calls), self.calling)
@@ -366,6 +367,8 @@ class Prepared(NamedTuple):
         calls = choice.tool_calls
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
+        if self.route.writes_arguments and not from_text:
+            calls = with_compact_arguments(calls)
         calls = self._checked_calls(recovered(calls) if from_text else calls)
         if self.sent_choice is not None:
             calls = of_chosen_tools(calls, self.sent_choice)

@@ -14,7 +14,7 @@ that go to the same stream. Rules:
  d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
     `partial=True` gets them.
  e. A subscription belongs to one model call and ends with it.
- f. Where calls are read from text, `text_gate.py` holds their markup back from the listeners to text.
+ f. Where calls are read from text, `text/gate.py` holds their markup back from the listeners to text.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -152,7 +152,10 @@ class ToolAdapter:
         Raises:
             InvalidOption: `missing_extra`, before DSPy asks LiteLLM where that is not installed.
         """
-        asks = self.options.tool_calling not in ("native", "prompted") and call.facts.calls_functions is None
+        asks = (
+            self.options.tool_calling not in ("native", "prompted")
+            and "calls functions" not in call.facts.known
+        )
         if not asks and call.plan.texts:
             asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
         if asks:

@@ -474,6 +474,7 @@ PROVIDER = Anthropic(
         _ROUTE,
         late_tools=None,
         client="litellm",
+        writes_arguments=True,
         prefixes=frozenset({NAME}),
         as_chat=True,
         marks_failed_results=False,

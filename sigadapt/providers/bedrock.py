@@ -207,6 +207,7 @@ PROVIDER = BedrockConverse(
         as_chat=True,
         takes=frozenset({anthropic.NAME}),
         caveat=_caveat,
+        writes_arguments=True,
         choices=NO_SUBSET - {"none"},
         parallel=False,
         forces_with_thinking=False,

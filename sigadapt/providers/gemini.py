@@ -529,6 +529,7 @@ PROVIDER = Gemini(
     replace(
         _ROUTE,
         client="litellm",
+        writes_arguments=True,
         prefixes=frozenset({NAME, "vertex_ai"}),
         as_chat=True,
         choices=NO_SUBSET,

@@ -85,6 +85,7 @@ _OVER_LITELLM = Route(
     formats_beside_tools=False,
     in_questions=chat_image,
     replays_reasoning="reasoning_content",
+    writes_arguments=True,
 )
 _IN_THE_PROMPT = replace(_OVER_LITELLM, prefixes=frozenset({NAME}), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.

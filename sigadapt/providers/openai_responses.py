@@ -16,6 +16,7 @@ followed it. A result repeats the `caller` of its call, and is a `custom_tool_ca
 custom (source: the types of OpenAI's SDK, version 2.54).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -86,6 +87,7 @@ _MESSAGE_FIELDS = frozenset(("type", "id", "role", "status", "content"))
 _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
+_OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
@@ -427,7 +429,7 @@ def _flat(tool: Json) -> Json:
 
 def _late_tools(model: str) -> frozenset[str]:
     """Return that OpenAI's own models take tools that are added; no item takes any away."""
-    return frozenset(("added",)) if model.startswith("openai/") else frozenset()
+    return frozenset(("added",)) if _OPENAIS_OWN.match(model) else frozenset()
 
 
 _ROUTE = Route(

@@ -204,6 +204,8 @@ class Route:
         reasoning_of_others: whether that field also takes the reasoning of other such servers.
         native_tools: whether tools are always sent as the provider's own JSON; otherwise only if lm15's types
             cannot hold them.
+        writes_arguments: whether the client writes a call's arguments as text, which the provider sent as an
+            object.
         root: the regular expression for keywords that arrive at the root of a tool's schema.
         names: the regular expression that a whole tool name must match.
         longest_name: the most characters that a tool name may have.
@@ -250,6 +252,7 @@ class Route:
     custom_tools: bool = False
     search: str = ""
     search_tool: tuple[tuple[str, str], ...] = ()
+    writes_arguments: bool = False
     root: str = ANY
     names: str = PLAIN
     longest_name: int = 64

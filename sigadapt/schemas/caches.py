@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 BUDGET = 4 * 1024 * 1024
 """How many bytes all that outlives the request which brought it may weigh. One cache spends it: that of
-compiled schemas by their text (`check.py`)."""
+compiled schemas by their text (`checking.py`)."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

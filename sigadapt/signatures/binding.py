@@ -152,19 +152,11 @@ def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]
 
 
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
-    details.sort(key=_is_of_an_alternative)
-    reasons = listed(dict.fromkeys(_describe(detail, args) for detail in details), _MOST_ERRORS)
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", _pointer(details[0], args))
-
-
-def _is_of_an_alternative(detail: ErrorDetails) -> bool:
-    """Whether an error may be of an alternative that was not meant: arguments that bind fit their schema."""
-    return detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type")
-
-
-def _describe(detail: ErrorDetails, args: Json) -> str:
-    where, reason = _pointer(detail, args), cut(detail["msg"])
-    return f"{where}: {reason}" if where else reason
+    # Errors that may be of an alternative that was not meant come last: arguments that bind fit their schema.
+    details.sort(key=lambda detail: detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type"))
+    placed = [(_pointer(detail, args), cut(detail["msg"])) for detail in details]
+    reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in placed), _MOST_ERRORS)
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", placed[0][0])
 
 
 def _pointer(detail: ErrorDetails, args: Json) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
 from weakref import ref
 
 import dspy
@@ -159,7 +159,11 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         tools = tuple([entry for entry in entries if isinstance(entry, ToolDecl)]) if decls is None else decls
         by_name = _fill(self, tools, entries)
         if len(by_name) != len(tools):
-            _refuse_duplicate(tools)
+            names = [decl.name for decl in tools]
+            name = next(name for n, name in enumerate(names) if name in names[:n])
+            fix = "Rename one: ToolDecl.of(source, name=...)."
+            reason = f"is declared {names.count(name)} times"
+            raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
 
     @classmethod
     def description(cls) -> str:
@@ -341,7 +345,11 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
             lambda value: value if issubclass(type(value), cls) else cls(value),
             json_schema_input_schema=dicts,
             serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda decls: [_saved(entry) for entry in decls.entries], return_schema=dicts
+                lambda decls: [
+                    bare_form(entry) if isinstance(entry, ToolDecl) else entry.to_openai()
+                    for entry in decls.entries
+                ],
+                return_schema=dicts,
             ),
         )
 
@@ -443,18 +451,6 @@ def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
     if not isinstance(item, _Resolvable):
         raise unknown_source(item)
     return item.resolve().entries
-
-
-def _saved(entry: ToolDecl | NativeTool) -> Json:
-    return bare_form(entry) if isinstance(entry, ToolDecl) else entry.to_openai()
-
-
-def _refuse_duplicate(tools: tuple[ToolDecl, ...]) -> NoReturn:
-    seen: set[str] = set()
-    name = next(decl.name for decl in tools if decl.name in seen or seen.add(decl.name))
-    count = sum(decl.name == name for decl in tools)
-    fix = "Rename one: ToolDecl.of(source, name=...)."
-    raise InvalidToolDecl(f"is declared {count} times", code="duplicate_name", tool=name, fix=fix)
 
 
 def _unknown(name: str, declared: list[str]) -> str:

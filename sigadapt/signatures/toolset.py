@@ -240,7 +240,14 @@ class Toolset(Shown, SeveralTools):
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""
-        decls = yield from self._settled(lambda: _begin(self.source, context), context)
+        source = self.source
+
+        def begin() -> object:
+            if mcp_servers.accepts(source):
+                return mcp_servers.listed_tools(source)
+            return source(context) if is_function(source) else source
+
+        decls = yield from self._settled(begin, context)
         for transform in self.transforms:
             kept = partial(transform.kept, context, decls) if isinstance(transform, Retrieved) else None
             decls = yield from self._settled(partial(transform, context, decls), context, kept)
@@ -394,12 +401,6 @@ def naming(error: Exception, toolset: str) -> InvalidToolDecl:
         )
     what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
     return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
-
-
-def _begin(source: object, context: RequestContext) -> object:
-    if mcp_servers.accepts(source):
-        return mcp_servers.listed_tools(source)
-    return source(context) if is_function(source) else source
 
 
 def _flat(value: object, levels: int = MOST_NESTED) -> Iterator[object]:

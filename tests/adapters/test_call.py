@@ -100,6 +100,24 @@ def test_every_wire_carries_the_call(wire: str, engine: str) -> None:
     assert out.calls[0].id
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_arguments_are_compact_on_every_engine(wire: str, engine: str, stream: bool) -> None:
+    """adapter-plug-in: Every wire and engine gives the same calls."""
+    answer = Answer(calls=[Call("get_weather", {"city": "Zürich", "days": 2})])
+    with (
+        LoopbackProvider([answer]) as provider,
+        dspy.context(lm=lm_of(provider, wire, engine), adapter=sigadapt.ChatAdapter(tool_calling="native")),
+    ):
+        program: Any = dspy.Predict(Must)
+        if stream:
+            program = dspy.streamify(program, async_streaming=False)
+        given: Any = program(question="weather?", tools=[get_weather])
+        out: Any = list(given)[-1] if stream else given
+    assert out.calls[0].arguments == '{"city":"Zürich","days":2}'
+
+
 async def test_async_is_the_same() -> None:
     """adapter-plug-in: Sync and async give the same outputs."""
     with LoopbackProvider([Answer(text="Let me look.", calls=[PARIS])]) as provider:

@@ -150,6 +150,14 @@ def test_elsewhere_the_list_is_sent_anew(talking: Talking, model: str, tools: li
     assert any("anew" in why for why in talking.changes)
 
 
+def test_a_compatible_server_gets_the_list_anew(talking: Talking) -> None:
+    """conversations: Tools that change are declared where they change."""
+    talking.ask(responses(function_call(1)), [get_weather], "openai/gpt-oss-20b")
+    talking.ask(responses(function_call(2)), [get_weather, query], "openai/gpt-oss-20b")
+    assert names(talking.sent[-1]["tools"]) == ["get_weather", "query"]
+    assert all(item.get("type") != "additional_tools" for item in talking.sent[-1]["input"])
+
+
 def test_the_same_tools_change_nothing(talking: Talking) -> None:
     """conversations: Tools that change are declared where they change."""
     talking.ask(claude(use(1)), [get_weather, query])

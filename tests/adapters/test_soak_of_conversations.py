@@ -114,10 +114,11 @@ class Conversation(RuleBasedStateMachine):
     @initialize(
         wire=st.sampled_from(WIRES),
         one_event=st.booleans(),
+        mode=st.sampled_from(["native", "native", "prompted"]),
         adapter=st.sampled_from([sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter]),
     )
-    def begin(self, wire: str, one_event: bool, adapter: Any) -> None:
-        self.wire, self.one_event, self.adapter = wire, one_event, adapter
+    def begin(self, wire: str, one_event: bool, adapter: Any, mode: str) -> None:
+        self.wire, self.one_event, self.adapter, self.mode = wire, one_event, adapter, mode
         self.events: list[Event] = []
         self.tools: list[Any] = [look_up]
         self.words: list[list[str]] = []  # of each event
@@ -170,6 +171,10 @@ class Conversation(RuleBasedStateMachine):
                 word = self.word("B" if is_bad else "C")
                 made.append(Call("look_up", f'{{"word": "{word}"' if is_bad else {"word": word}))
                 words += [] if is_bad else [word]
+        if self.mode == "prompted" and made:
+            forms = (f'{{"name": "{call.name}", "arguments": {call.text}}}' for call in made)
+            tagged = (f"<tool_call>\n{form}\n</tool_call>" for form in forms)
+            text, made = "\n".join([*([text] if text else []), *tagged]), []
         said.append(Answer(text=text, calls=made, reasoning=thought, signature=signature))
         return said, words
 
@@ -211,7 +216,7 @@ class Conversation(RuleBasedStateMachine):
         PROVIDER.received.clear()
         lm = LMS[self.wire]
         lm.history.clear()
-        adapter = self.adapter(tool_calling="native", orphans=orphans, on_invalid="keep")
+        adapter: Any = self.adapter(tool_calling=self.mode, orphans=orphans, on_invalid="keep")
         with dspy.context(lm=lm, adapter=adapter):
             history = dspy.History(messages=self.events)
             return dspy.Predict(Talk)(tools=self.tools, history=history, **inputs)

@@ -217,5 +217,5 @@ def test_content_made_up_is_refused(value: Any):
     made_up = {"call_id": "c", "name": "look", "value": value, "is_content": True}
     with pytest.raises(pydantic.ValidationError, match="not content"):
         ToolResult.model_validate(made_up)
-    with pytest.raises(InvalidHistory, match="is content, and is not"):
+    with pytest.raises(InvalidHistory, match="marked as content, but is not"):
         ToolResults.of(CALLS, [made_up])

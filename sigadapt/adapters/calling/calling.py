@@ -56,7 +56,7 @@ class Calling:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
         rows: Sequence[Json] = request["messages"]
         has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
-        if self.mode == "native" or not ("tools" in request or has_calls):
+        if not ("tools" in request or has_calls):
             return request, ()
         sent, changes = prompted_request(request, self.form)
         why = Change("/tools", "lowered", self.because)
@@ -66,7 +66,7 @@ class Calling:
         self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]
     ) -> tuple[Reading, bool]:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
-        if not self.reads_text or reading.calls:
+        if reading.calls:
             return reading, False
         if not reading.text:
             # A server whose parser missed the end of a thought leaves the answer in its thinking.

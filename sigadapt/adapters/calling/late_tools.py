@@ -47,13 +47,11 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
     steps = {**names, end: now}
     placed = _placed({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
     taken = _changes_taken(request, route)
-    union, changes = placed or ([], {})
-    for place, row in changes.items():
-        kinds = {kind for kind in ("added", "removed") if row["late"][kind]}
-        if not kinds <= taken or place == 0 or rows[place - 1]["role"] not in ("user", "tool"):
-            union = []  # providers take a change only behind a question or behind results
-    if not union:
+    if placed is None or not all(
+        _is_taken(rows[:place], row["late"], taken) for place, row in placed[1].items()
+    ):
         return request, (Change("/tools", "lowered", _ANEW),)
+    union, changes = placed
     messages: list[dict[str, Any]] = []
     for place, row in enumerate([*rows, None]):
         messages += [changes[place]] if place in changes else []
@@ -61,6 +59,12 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
     why = f"the tools changed; the provider is told where, at {len(changes)} places, and its cache stays"
     changed: Request = {**request, "messages": messages, "tools": union}
     return changed, (Change("/tools", "lowered", why),)
+
+
+def _is_taken(before: Sequence[Json], late: Json, taken: frozenset[str]) -> bool:
+    """Return whether a model takes a change: providers take one only behind a question or behind results."""
+    kinds = {kind for kind in ("added", "removed") if late[kind]}
+    return kinds <= taken and bool(before) and before[-1]["role"] in ("user", "tool")
 
 
 def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:

@@ -32,23 +32,19 @@ class ModelFacts:
     """What is known of a language model with the settings of a call, worked out when it is needed.
 
     Args:
-        follows_from: what it follows from.
-        route: the route, if it is known.
+        follows_from: what they follow from.
+        known: the facts that are known already.
     """
 
-    __slots__ = ("calls_functions", "follows_from", "others", "route")
-
-    def __init__(self, follows_from: tuple[Any, ...], route: Route | None = None) -> None:
+    def __init__(self, follows_from: tuple[Any, ...], **known: Any) -> None:
         self.follows_from = follows_from
-        self.route = route
-        self.calls_functions: bool | None = None
-        self.others: dict[str, Any] = {}
+        self.known = known
 
     def cached(self, what: str, work_out: Callable[[], Any]) -> Any:
-        """Return another part, by its name, worked out once."""
-        if what not in self.others:
-            self.others[what] = work_out()
-        return self.others[what]
+        """Return a fact by its name, worked out once."""
+        if what not in self.known:
+            self.known[what] = work_out()
+        return self.known[what]
 
 
 _FACTS: WeakCache[ModelFacts] = WeakCache()
@@ -59,7 +55,7 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
     """Return what is known of a language model, as it is now."""
     engine: Any = getattr(lm, "engine", None)
     if not isinstance(engine, str):
-        return ModelFacts((), OWN_ENGINE)
+        return ModelFacts((), route=OWN_ENGINE)
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return ModelFacts(())
     follows_from = _follows_from(lm, engine, settings)
@@ -82,9 +78,7 @@ def route_of(
         InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
     """
     facts = facts or facts_of(lm, settings)
-    route = facts.route
-    if route is None:
-        route = facts.route = _route_of(lm, settings)
+    route: Route = facts.cached("route", lambda: _route_of(lm, settings))
     if (
         generation
         and route.client == "lm15"
@@ -106,9 +100,7 @@ def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts |
     """Return whether DSPy knows that a language model supports function calling."""
     # Takes the same arguments as `route_of`.
     facts = facts or facts_of(lm, settings)
-    if facts.calls_functions is None:
-        facts.calls_functions = lm.supports_function_calling
-    return facts.calls_functions
+    return facts.cached("calls functions", lambda: lm.supports_function_calling)
 
 
 def is_completion(lm: BaseLM) -> bool:
@@ -137,12 +129,6 @@ def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[An
     return lm.model, lm.model_type, engine, *elsewhere, *clients
 
 
-def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
-    route = _found(lm, settings)
-    is_one_of_many = CHAT.name in route.takes
-    return replace(route, endpoint=_endpoint(lm, settings)) if is_one_of_many else route
-
-
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     """Return which server a model asks: the prefix of its name and the host of its address, no secrets."""
     prefix = model_of(lm).partition("/")[0]
@@ -153,21 +139,20 @@ def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     return f"{prefix}@{host}" if host else prefix
 
 
-def _found(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
+def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
     selection: Any = select_backend(lm, settings)
-    if not selection.native:
-        return _over_litellm(lm)
     resolution: Any = selection.resolution
     route: Route = (
-        _first(client="lm15", server=resolution.provider)
+        _over_litellm(lm)
+        if not selection.native
+        else _first(client="lm15", server=resolution.provider)
         or _first(client="lm15", adapter=resolution.adapter, server="")
         or _first(client="lm15")
     )
-    return (
-        replace(route, replays_reasoning="reasoning_content")
-        if _wants_reasoning(resolution.compat)
-        else route
-    )
+    if selection.native and _wants_reasoning(resolution.compat):
+        route = replace(route, replays_reasoning="reasoning_content")
+    # One of many servers that speak an OpenAI-like wire.
+    return replace(route, endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
 
 
 def _wants_reasoning(compat: Any) -> bool:

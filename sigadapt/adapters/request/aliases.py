@@ -58,7 +58,7 @@ def names_in(request: Request) -> list[str]:
     return names
 
 
-def renamed(request: Request, table: dict[str, str]) -> Request:
+def with_names(request: Request, table: dict[str, str]) -> Request:
     """Return a copy of the Request with its tools renamed everywhere."""
     if not table:
         return request

@@ -8,7 +8,7 @@ the record, and the language model's history entry keeps it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sigadapt.adapters.request.aliases import aliases, names_in, renamed, with_sendable_ids
+from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, named_part
 from sigadapt.adapters.request.result_content import has_content, with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
@@ -102,7 +102,7 @@ def lowered(request: Request, route: Route) -> Lowered:
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
         own = {each for state in gateways for each in state["ids"]}
-        request, ids = with_sendable_ids(renamed(request, table), route.ids, route.longest_id, own)
+        request, ids = with_sendable_ids(with_names(request, table), route.ids, route.longest_id, own)
         for new in ids:
             reason = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
             reason = "an earlier call has" if new.repeated else reason

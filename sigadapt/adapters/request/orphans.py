@@ -40,7 +40,7 @@ class Healed(NamedTuple):
     changes: tuple[Change, ...]
 
 
-def healed(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
+def heal(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
     """Return the inputs with orphans healed.
 
     Raises:

@@ -6,6 +6,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reas
 """
 
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.request.messages import assistant_message
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Reading, Route
@@ -15,29 +16,33 @@ from sigadapt.signatures.calls import Turn
 
 def can_go_on(reading: Reading, route: Route) -> bool:
     """Return whether all of a paused turn is at hand to be sent back."""
-    held = reading.state
-    is_whole = held is not None and held["dialect"] == route.dialect and not route.as_chat
+    state = reading.state
+    is_whole = state is not None and state["dialect"] == route.dialect and not route.as_chat
     return is_whole and not reading.calls
 
 
 def with_paused_turn(request: Request, reading: Reading) -> Request:
     """Return the request with the paused turn behind it."""
     turn = Turn(text=reading.text, reasoning=reading.reasoning, state=reading.state)
-    going_on: Request = {
-        **request,
-        "messages": [*request["messages"], assistant_message((), turn, turn.text)],
-    }
-    return going_on
+    messages = [*request["messages"], assistant_message((), turn, turn.text)]
+    resumed: Request = {**request, "messages": messages}
+    return resumed
+
+
+def change_of_pause(request: Request, count: int) -> Change:
+    """Return the record of a turn's pause, the first or a later one, in a request that had not seen it."""
+    why = f"the provider paused its turn; it is sent back as it came ({count})"
+    return Change(f"/messages/{len(request['messages'])}", "lowered", why)
 
 
 def whole_turn(before: Reading, latest: Reading) -> Reading:
     """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
-    held = before.state or {}
-    provider = provider_of(held["dialect"])
+    paused = before.state or {}
+    provider = provider_of(paused["dialect"])
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
-    then = latest.state or {"blocks": plain}
+    resumed = latest.state or {"blocks": plain}
     return latest._replace(
         text=in_paragraphs([before.text, None, latest.text]),
         reasoning=joined([before.reasoning, latest.reasoning]),
-        state={**held, **then, "blocks": [*held["blocks"], *then["blocks"]]},
+        state={**paused, **resumed, "blocks": [*paused["blocks"], *resumed["blocks"]]},
     )

@@ -144,6 +144,13 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
+def with_compact_arguments(calls: ToolCalls) -> ToolCalls:
+    """Return the calls, with the arguments of good ones as the compact text of what they hold."""
+    # For LiteLLM, which writes with spaces and escapes what a provider sent as an object.
+    good = [call.model_copy(update={"arguments": compact(call.args)}) for call in calls]
+    return calls.model_copy(update={"tool_calls": good}) if good else calls
+
+
 def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
     """Return the calls, with those of tools that the tool choice does not allow as bad ones."""
     # No provider enforces the choice of a prompt, and not every server enforces one of a request.

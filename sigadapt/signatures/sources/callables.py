@@ -208,17 +208,13 @@ def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parame
 def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
     if parameter.kind is parameter.POSITIONAL_ONLY:
         return f"'{parameter.name}' is positional-only, but a model passes arguments by name"
-    if parameter.name == "self" and type(called) is FunctionType and _is_member(called.__qualname__):
+    holder = called.__qualname__.rpartition(".")[0] if type(called) is FunctionType else ""
+    if parameter.name == "self" and holder and not holder.endswith("<locals>"):
         return "it is a method without an object; use the bound method instead"
     fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
     if any(isinstance(field, FieldInfo) and (field.alias or field.validation_alias) for field in fields):
         return f"'{parameter.name}' has an alias, but Python accepts only the parameter's own name"
     return None
-
-
-def _is_member(qualname: str) -> bool:
-    holder = qualname.rpartition(".")[0]
-    return bool(holder) and not holder.endswith("<locals>")
 
 
 def _called(source: _Function) -> _Function:

@@ -124,7 +124,7 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     schema = function.get(shape.schema)
     if shape.schema_in and schema is not None:
         schema = _part(function, shape.schema).get(shape.schema_in)
-    if _is_gemini(schema):
+    if is_object(schema) and schema.get("type") == "OBJECT":  # Gemini's capitals
         schema = _translated(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
     within = _rest(function, "type", "name", "description", "strict", shape.schema)
@@ -210,10 +210,6 @@ def _gemini_function(source: Json, function: object) -> RawDecl:
     return raw._replace(
         parameters=_translated(raw.parameters, function), returns=_translated(raw.returns, function)
     )
-
-
-def _is_gemini(schema: object) -> bool:
-    return is_object(schema) and schema.get("type") == "OBJECT"
 
 
 def _translated(schema: object, function: Json) -> Any:

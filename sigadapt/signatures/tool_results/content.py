@@ -41,7 +41,7 @@ def content_of(value: Any) -> list[Part] | None:
     except TypeError:
         pass  # not plain JSON: it may hold anything
     parts = mcp_content(value) if is_mcp_result(value) else _parts(value)
-    return parts if _has_media(parts) else None
+    return parts if any(map(_media, parts)) else None
 
 
 def mcp_content(result: Any) -> list[Part]:
@@ -96,10 +96,6 @@ def _named(parts: list[Part]) -> Iterator[tuple[str, Part]]:
 
 def _media(part: Part) -> bool:
     return part["type"] in MEDIA
-
-
-def _has_media(parts: list[Part]) -> bool:
-    return any(map(_media, parts))
 
 
 def _is_part(part: Any) -> bool:

@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_object
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
@@ -94,7 +94,11 @@ class ToolResults(Shown, OwnErrors):
         """
         turn = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
         given = results_by_id(turn, values, errors)
-        results = tuple(given.get(call.id) or _complained(call) for call in turn.in_order())
+        for call in turn.invalid:  # what is wrong with it, for the model that made it
+            name, reason = call.name or "unnamed", complaint(call)
+            failed = ToolResult(call_id=call.id, name=name, value=reason, is_error=True)
+            given.setdefault(call.id, failed)
+        results = tuple(given[call.id] for call in turn.in_order())
         return cls(rounds=(Round(calls=turn, results=results),))
 
     def _rendered(self) -> Rendered:
@@ -147,8 +151,3 @@ def result_object(result: ToolResult) -> Json:
     if result.is_mcp:
         return {"output": value}
     return value if is_object(value) else {"result": value}
-
-
-def _complained(call: ToolCall | InvalidToolCall) -> ToolResult:
-    reason = complaint(call) if isinstance(call, InvalidToolCall) else ""
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)

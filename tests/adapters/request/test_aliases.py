@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import LITELLM, NATIVE
 
 from sigadapt import ToolCall, ToolCalls
-from sigadapt.adapters.request.aliases import NewId, aliases, names_in, renamed, with_sendable_ids
+from sigadapt.adapters.request.aliases import NewId, aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.providers.provider import Route
@@ -194,7 +194,7 @@ def test_names_are_changed_everywhere(given_names: list[str]):
     }
     before = repr(request)
     table = aliases(names_in(request), PLAIN, 64)
-    changed: Any = renamed(request, table)
+    changed: Any = with_names(request, table)
     expected = [table.get(name, name) for name in given_names]
     said, *results = changed["messages"]
     assert [call["function"]["name"] for call in said["tool_calls"]] == expected
@@ -219,13 +219,13 @@ def test_a_named_choice_and_every_turn_share_the_alias():
         "tool_choice": {"type": "function", "function": {"name": "a.b", "more": 1}},
     }
     assert names_in(request) == ["c", "a.b", "c", "d.e", "f.g"]
-    changed: Any = renamed(request, {"a.b": "a_b", "f.g": "f_g"})
+    changed: Any = with_names(request, {"a.b": "a_b", "f.g": "f_g"})
     assert names_in(changed) == ["c", "a_b", "c", "d.e", "f_g"]
     assert changed["tool_choice"] == {"type": "function", "function": {"name": "a_b", "more": 1}}
     assert changed["tools"] == request["tools"]
     assert changed["messages"][0] is rows[0]
-    assert renamed(request, {}) is request
-    assert "tools" not in renamed({"model": "m", "messages": []}, {"a": "b"})
+    assert with_names(request, {}) is request
+    assert "tools" not in with_names({"model": "m", "messages": []}, {"a": "b"})
 
 
 @given(names)

@@ -16,7 +16,7 @@ from support import Talk
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults, trim_history
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.orphans import healed
+from sigadapt.adapters.request.orphans import heal
 from sigadapt.schemas.json_values import is_array, is_object
 
 Rows = list[dict[str, Any]]
@@ -44,7 +44,7 @@ def rows_of(events: Rows, adapter: Any, **inputs: Any) -> tuple[Rows, int]:
     plan = plan_of(Talk)
     assert plan is not None
     history = dspy.History(messages=events)
-    whole, changes = healed(plan, {"question": "next?", "history": history, **inputs})
+    whole, changes = heal(plan, {"question": "next?", "history": history, **inputs})
     return adapter.format(plan.rest, [], whole), len(changes)
 
 
