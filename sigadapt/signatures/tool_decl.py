@@ -532,7 +532,8 @@ def _check_fields(decl: ToolDecl) -> None:
     for key, kinds in _FIELDS:
         value = getattr(decl, key)
         if not isinstance(value, kinds):
-            _refuse_field(decl, f"its {key} cannot be {cut(repr(value))} ({type(value).__name__})")
+            fix = "To declare a function, use ToolDecl.of(function)." if key == "name" else None
+            _refuse_field(decl, f"its {key} cannot be {cut(repr(value))} ({type(value).__name__})", fix)
         if isinstance(value, str) and not is_unicode(value):
             _refuse_field(decl, f"its {key} is not valid Unicode (surrogates not allowed)")
     for key in _OWN_KEYS:
@@ -550,5 +551,5 @@ def _nameless(func: Any) -> str:
     return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
-def _refuse_field(decl: ToolDecl, reason: str) -> NoReturn:
-    raise InvalidToolDecl(reason, code="invalid_field", tool=ascii(decl.name)[1:-1])
+def _refuse_field(decl: ToolDecl, reason: str, fix: str | None = None) -> NoReturn:
+    raise InvalidToolDecl(reason, code="invalid_field", tool=ascii(decl.name)[1:-1], fix=fix)

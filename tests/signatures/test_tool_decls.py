@@ -246,6 +246,11 @@ def test_fields_of_the_wrong_type_are_refused(field: str, value: Any):
     assert field in caught.value.reason
 
 
+def test_a_function_in_the_place_of_a_name_is_told_where_it_goes():
+    with pytest.raises(InvalidToolDecl, match=r"use ToolDecl\.of\(function\)"):
+        ToolDecl(cast("Any", search))
+
+
 @pytest.mark.parametrize("field", ["returns", "extras"])
 def test_what_could_not_be_saved_is_refused(field: str):
     with pytest.raises(InvalidToolDecl) as caught:

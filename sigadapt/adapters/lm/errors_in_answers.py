@@ -32,11 +32,6 @@ def refuse_error(body: Json, provider: Provider, raised: Exception | None = None
         raise lm15.ServerError(error_message(error), provider_code=_code_of(error))
 
 
-def is_empty(response: lm15.Response) -> bool:
-    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
-    return not any(part.type != "text" or part.text for part in response.message.parts)
-
-
 def error_event(error: Any) -> lm15.StreamErrorEvent:
     """Return the event that ends a stream with an error in the place of an answer."""
     code = "rate_limit" if is_rate_limit(error) else "server"
@@ -44,15 +39,15 @@ def error_event(error: Any) -> lm15.StreamErrorEvent:
     return lm15.StreamErrorEvent(error=detail)
 
 
-def refuse_rate_limited(answer: Answer, model: str) -> Answer:
-    """Return an answer, unless a rate limit ended it.
+def refuse_rate_limited(answer: Answer, model: str) -> None:
+    """Refuse an answer that a rate limit ended.
 
     Raises:
         dspy.LMRateLimitError: from an UnusableAnswer, whose `choice` holds what came.
     """
     reading = answer.reading
-    if reading.finish != "error" or not is_rate_limit(reading.error):
-        return answer
+    if not is_rate_limit(reading.error):
+        return
     message = error_message(reading.error)
     raise LMRateLimitError(message, model=model, provider_code=_code_of(reading.error)) from UnusableAnswer(
         message, code="failed", choice=choice_of(reading, answer.response)

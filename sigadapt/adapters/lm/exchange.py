@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error
+from sigadapt.adapters.lm.errors_in_answers import refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.stream_recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
@@ -153,6 +153,11 @@ class _OneRequestEngine:
         if is_empty(response):
             refuse_error(json_in(http.body), self._provider)
         return response
+
+
+def is_empty(response: lm15.Response) -> bool:
+    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
+    return not any(part.type != "text" or part.text for part in response.message.parts)
 
 
 def json_in(text: bytes | str) -> Json:

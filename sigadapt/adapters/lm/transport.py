@@ -64,7 +64,7 @@ def send(
         return [Answer(model(prompt, **settings, **each)[0]) for each in executions_of(controls)]
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
-    answers = [refuse_rate_limited(_ask(ready, *each), sent_as) for each in ready.executions]
+    answers = [_unless_limited(_ask(ready, *each), sent_as) for each in ready.executions]
     complete_history(lm, ready.request, sent, len(answers))
     return answers
 
@@ -81,9 +81,16 @@ async def asend(
         ]
     ready = _ready(lm, sent, route, controls, subscribe)
     sent_as = ready.request.model
-    answers = [refuse_rate_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
+    answers = [_unless_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
     complete_history(lm, ready.request, sent, len(answers))
     return answers
+
+
+def _unless_limited(answer: Answer, model: str) -> Answer:
+    """Return an answer, unless a rate limit ended it."""
+    if answer.reading.finish == "error":
+        refuse_rate_limited(answer, model)
+    return answer
 
 
 def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:

@@ -20,8 +20,8 @@ import pydantic
 from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
-from sigadapt.adapters.lm.errors_in_answers import is_empty, refuse_error, refuse_rate_limit_behind
-from sigadapt.adapters.lm.exchange import json_in, provider_in, response_with_raw_body
+from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
+from sigadapt.adapters.lm.exchange import is_empty, json_in, provider_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended, with_cut_call
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
