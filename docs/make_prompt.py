@@ -16,7 +16,7 @@ import litellm
 
 import sigadapt
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.prompt import described, form_of, prompt_of, told
+from sigadapt.adapters.request.prompt import describe, form_of, prompt_of, without_optional_texts
 
 PAGE = Path(__file__).with_name("prompt.md")
 ADAPTER, DSPYS = sigadapt.ChatAdapter(), dspy.ChatAdapter()
@@ -84,8 +84,8 @@ def made_true(rest: Any) -> Words:
 
 def form_with_each_question(rest: Any) -> Words:
     """Return each thing once in the system text, except the form, which ends each question."""
-    rest = told(rest)
-    return Words(described(rest), aside(form_of(ADAPTER, rest)) if rest.output_fields else "")
+    rest = without_optional_texts(rest)
+    return Words(describe(rest), aside(form_of(ADAPTER, rest)) if rest.output_fields else "")
 
 
 def each_once(rest: Any) -> Words:

@@ -315,7 +315,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         # they would write a message about text fields.
         self.message = str(self)
         self.adapter_name, self.signature = adapter_name, signature
-        self.lm_response, self.parsed_result = _told(choice), None
+        self.lm_response, self.parsed_result = _summary(choice), None
         self.model = self.provider = self.provider_code = self.status = None
         self.request_id = self.retry_after = None
 
@@ -337,7 +337,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
 
 
-def _told(choice: AnyChoice) -> str:
+def _summary(choice: AnyChoice) -> str:
     """What the model said: its text, and its calls, each bad one with what is wrong. Optimizers show it."""
     calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
     lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]

@@ -28,9 +28,9 @@ from sigadapt.schemas.json_values import (
     fault_in,
     is_array,
     is_object,
+    json_like,
     listed,
     pointer,
-    spelled,
 )
 from sigadapt.schemas.with_defaults import comparable
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
@@ -121,7 +121,7 @@ def compare(
         'In add, /a is 2, expected 1.'
     """
     decls = None if tools is None else ToolDecls(tools)
-    wanted = _expected(expected, decls)
+    wanted = _gold_calls(expected, decls)
     got = _calls(made, "made").in_order()
     first, second = (
         [_Key.of(call, decls, ids=ids) for call in wanted],
@@ -267,7 +267,7 @@ def _hashable(value: Any) -> Hashable:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def _expected(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
+def _gold_calls(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = _calls(expected, "expected")
     calls = calls.model_copy(update={"tool_calls": list(map(_with_json, calls))})
     for bad in (calls if decls is None else calls.validated(decls)).invalid:
@@ -371,15 +371,15 @@ def _difference(expected: _Key, made: _Key) -> str:
     for name in dict.fromkeys([*wanted, *got]):
         place = pointer([name])
         if name not in got:
-            told.append(f"{place} is missing, expected {_shown(wanted[name])}")
+            told.append(f"{place} is missing, expected {_show(wanted[name])}")
         elif name not in wanted:
             told.append(f"{place} was not expected")
         elif not equal_json(wanted[name], got[name]):
-            told.append(f"{place} is {_shown(got[name])}, expected {_shown(wanted[name])}")
+            told.append(f"{place} is {_show(got[name])}, expected {_show(wanted[name])}")
     if not told:  # they differ in order or in their ids alone
         return f"The call {made.call} was made in another place or under another id than expected."
     return f"In {made.call.name}, {listed(told, _MOST_TOLD)}."
 
 
-def _shown(value: Any) -> str:
-    return cut(spelled(value))
+def _show(value: Any) -> str:
+    return cut(json_like(value))

@@ -110,22 +110,22 @@ def pinned(pins: Pins, agree: "Agree | None" = None) -> Transform:
         sigadapt.errors.InvalidToolDecl: tool 'read', at /description: in toolset 'files': \
 the tools are not the pinned ones: changed read/description. Review them, and save pins_of(tools) again.
     """
-    return partial(_compared, pins, agree)
+    return partial(_compare, pins, agree)
 
 
-def _compared(
+def _compare(
     pins: Pins, agree: "Agree | None", _: RequestContext, decls: ToolDecls
 ) -> ToolDecls | Awaitable[ToolDecls]:
     drifts = drift_of(decls, pins)
     answer = agree(drifts) if drifts and agree is not None else not drifts
-    return _later(answer, drifts, decls) if isawaitable(answer) else _agreed(answer, drifts, decls)
+    return _later(answer, drifts, decls) if isawaitable(answer) else _require_agreement(answer, drifts, decls)
 
 
 async def _later(answer: Awaitable[bool], drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
-    return _agreed(await answer, drifts, decls)
+    return _require_agreement(await answer, drifts, decls)
 
 
-def _agreed(answer: object, drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
+def _require_agreement(answer: object, drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
     if answer is not True:
         raise InvalidToolDecl(
             f"the tools are not the pinned ones: {listed(map(str, drifts), 20, ', ')}",

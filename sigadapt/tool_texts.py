@@ -83,7 +83,7 @@ class ToolTexts(dspy.Module):
         super().__init__()
         self.tools = ToolDecls(tools)
         names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts
-        self.texts = {name: _predictor(name, self._written(name)) for name in names}
+        self.texts = {name: _predictor(name, self._write(name)) for name in names}
         self.made: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
 
     if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ToolTexts(dspy.Module):
             raise _unknown_text(name, self.texts)
         return self.texts[name]
 
-    def _written(self, name: str) -> str:
+    def _write(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)
         decl = next((decl for decl in self.tools if decl.name == tool), None)
         if decl is None or decl.format is not None or parameter not in (None, *_properties(decl.parameters)):

@@ -123,7 +123,11 @@ def untrusted_history(
     if len(given) > events:
         raise _refusal(f"the history has {len(given):,} events, and at most {events:,} are taken")
     plan = plan_of(signature)
-    fields = signature.fields.keys() - {plan.tools, plan.turns.history} if plan else signature.fields.keys()
+    fields = (
+        signature.fields.keys() - {plan.tools, plan.history_fields.history}
+        if plan
+        else signature.fields.keys()
+    )
     checked: list[dict[str, Any]] = []
     for number, event in enumerate(given):
         for key, part in event.items():
@@ -134,7 +138,10 @@ def untrusted_history(
             if TYPE_MARKER in compact(part):
                 raise _refusal(f"{key!r} of event {number} has the marks of an image or a file")
         checked.append(
-            {key: _without_state(key, part, plan and plan.turns.results) for key, part in event.items()}
+            {
+                key: _without_state(key, part, plan and plan.history_fields.results)
+                for key, part in event.items()
+            }
         )
     clean = dspy.History(messages=checked)
     if any(True for _ in _parts_of(clean)) and (secret is None or not is_signed(clean, signatures, secret)):

@@ -8,12 +8,10 @@ from typing import Any
 
 import dspy
 from hypothesis import strategies as st
+from internals import ROUTE_NAMES, ROUTES, Route
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.commands.check import ROUTE_NAMES
-from sigadapt.providers import ROUTES
-from sigadapt.providers.provider import Route
 from sigadapt.testing import Call, LoopbackProvider
 
 NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.client == "lm15"}

@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from sigadapt.text.formats import FORMATS
+from internals import FORMATS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,8 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
-from sigadapt.text.formats import FORMATS
+from internals import FORMATS
 
 pytestmark = pytest.mark.slow
 

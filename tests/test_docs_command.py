@@ -11,9 +11,9 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import main
 from test_docs import DOCS, script
 
-from sigadapt.commands.cli import main
 from sigadapt.errors import InvalidOption
 
 GUIDES = DOCS / "guides"

@@ -6,11 +6,11 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import Turn
 from support import Talk, lm_of
 
 import sigadapt
 from sigadapt import InvalidOption, ToolCall, ToolCalls, ToolResults, trim_history
-from sigadapt.signatures.calls import Turn
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 

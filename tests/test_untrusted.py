@@ -7,12 +7,12 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Turn
 from support import Talk, lm_of
 
 import sigadapt
 from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolDecls, ToolResults, is_signed, sign
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.calls import Turn
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 SECRET = b"a secret of the server, of user 7"

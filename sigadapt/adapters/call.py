@@ -35,7 +35,8 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
-from sigadapt.adapters.lm.traces import reported, watches
+from sigadapt.adapters.lm.traces import report, watches
+from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.outputs import (
     Parse,
     is_no_answer,
@@ -50,14 +51,14 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declared
-from sigadapt.adapters.request.lowering import Change, Lowered, lowered
+from sigadapt.adapters.request.declared import declare
+from sigadapt.adapters.request.lowering import Change, Lowered, lower
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
-from sigadapt.adapters.response.text_choice import looks_like, recovered, schemas_of
+from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
     of_chosen_tools,
@@ -66,7 +67,6 @@ from sigadapt.adapters.response.typed_calls import (
     with_earlier_calls,
     with_later_calls,
 )
-from sigadapt.adapters.text_format import TextFormat
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import has_listeners
 from sigadapt.providers import CHAT
@@ -84,7 +84,7 @@ Outputs: TypeAlias = list[dict[str, Any]]
 class AdapterCall(NamedTuple):
     """The arguments of one adapter call, the Plan of its signature, and what is known of its model."""
 
-    adapter: TextFormat
+    adapter: OutputFormat
     lm: BaseLM
     settings: dict[str, Any]
     signature: type[Signature]
@@ -121,7 +121,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
-        decls = yield from declared(plan, call.signature, call.inputs, call.settings)
+        decls = yield from declare(plan, call.signature, call.inputs, call.settings)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     model = model_of(call.lm)
@@ -236,16 +236,16 @@ def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]
     outputs = _outputs(prepared, candidate, call.adapter.options.hooks)
     if not watches(call.adapter):
         return outputs
-    return reported(call.adapter, call.signature, candidate.choice.text, outputs, Parse)
+    return report(call.adapter, call.signature, candidate.choice.text, outputs, Parse)
 
 
 def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any]) -> Steps[dict[str, Any]]:
     call, plan, choice = prepared.call, prepared.plan, candidate.choice
-    is_prompted = prepared.calling.mode == "prompted"
+    is_prompted, tool_choice = prepared.calling.mode == "prompted", prepared.sent_tool_choice
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
-        if prepared.sent_choice is not None and forces_call(prepared.sent_choice):
+        if tool_choice is not None and forces_call(tool_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None:
@@ -327,7 +327,7 @@ class Prepared(NamedTuple):
             sendable, changes = with_late_tools(request, self.route)
         else:
             sendable, changes = request, ()
-        sent = lowered(sendable, self.route)
+        sent = lower(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
@@ -369,13 +369,13 @@ class Prepared(NamedTuple):
             calls = with_declared_names(calls, self.lowered.names)
         if self.route.writes_arguments and not from_text:
             calls = with_compact_arguments(calls)
-        calls = self._checked_calls(recovered(calls) if from_text else calls)
-        if self.sent_choice is not None:
-            calls = of_chosen_tools(calls, self.sent_choice)
+        calls = self._checked_calls(mark_recovered(calls) if from_text else calls)
+        if self.sent_tool_choice is not None:
+            calls = of_chosen_tools(calls, self.sent_tool_choice)
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     @property
-    def sent_choice(self) -> str | Json | None:
+    def sent_tool_choice(self) -> str | Json | None:
         """The tool choice that the model was told; None if none was, or the route dropped it."""
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":

@@ -8,7 +8,7 @@ from dspy.utils.callback import BaseCallback
 from typing_extensions import Unpack
 
 from sigadapt.adapters.options import ToolOptions, lists_options
-from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.tool_adapter import ToolAdapter
 
 

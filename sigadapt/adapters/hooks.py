@@ -71,7 +71,7 @@ def check_hooks(hooks: Any) -> None:
 def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[Request | Choice]:
     """Call `before_request` of each hook; return the Request as they changed it, or the first Choice."""
     for hook in hooks:
-        answer = yield from _asked(hook, "before_request", request, context)
+        answer = yield from _ask(hook, "before_request", request, context)
         if isinstance(answer, Choice):
             return answer
         if _is_request(answer):
@@ -85,7 +85,7 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
 def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choice]:
     """Call `after_choice` of each hook; return the first Choice that one returns, else the given one."""
     for hook in hooks:
-        answer = yield from _asked(hook, "after_choice", choice, context)
+        answer = yield from _ask(hook, "after_choice", choice, context)
         if answer is not None:
             return _checked_choice(answer, "after_choice")
     return choice
@@ -94,13 +94,13 @@ def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choi
 def on_error(hooks: Any, error: Exception, context: HookContext) -> Steps[Choice | None]:
     """Call `on_error` of each hook; return the first Choice that one returns, else None."""
     for hook in hooks:
-        answer = yield from _asked(hook, "on_error", error, context)
+        answer = yield from _ask(hook, "on_error", error, context)
         if answer is not None:
             return _checked_choice(answer, "on_error")
     return None
 
 
-def _asked(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
+def _ask(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
     ask = getattr(hook, method, None)
     if ask is None:
         return None

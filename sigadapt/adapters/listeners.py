@@ -166,7 +166,7 @@ class CallSubscription:
         newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
             if done is not newest:
-                yield from self._completed(done)
+                yield from self._complete(done)
 
     def on_end(self, answer: Answer) -> Iterator[Any]:
         """At the end of the stream, yield the text and calls not sent yet."""
@@ -189,7 +189,7 @@ class CallSubscription:
         for place, call in enumerate(missing, 1):
             yield from self._responses(call, is_last=place == len(missing))
 
-    def _completed(self, call: Call) -> Iterator[Any]:
+    def _complete(self, call: Call) -> Iterator[Any]:
         index, text = self._index[call], call.arguments
         if not self._listeners or index in self._sent or call.is_custom:
             return  # the text of a custom tool's call is complete only when the answer ends

@@ -105,12 +105,12 @@ class Options:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (
-            {each.name: _pickled(each.name, getattr(self, each.name)) for each in fields(self)},
+        return _unpickle, (
+            {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)},
         )
 
 
-def _pickled(name: str, value: object) -> bytes:
+def _pickle(name: str, value: object) -> bytes:
     try:
         return by_value(value)
     except Exception as error:
@@ -122,7 +122,7 @@ def _pickled(name: str, value: object) -> bytes:
         ) from error
 
 
-def _unpickled(values: dict[str, bytes]) -> Options:
+def _unpickle(values: dict[str, bytes]) -> Options:
     return Options(**{name: pickle.loads(value) for name, value in values.items()})  # noqa: S301  (inside a pickle)
 
 

@@ -19,9 +19,9 @@ from dspy.signatures.signature import Signature
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.options import Options
+from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.adapters.text_format import TextFormat
 from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.providers.wire.ends import UNENDED
 from sigadapt.schemas.arguments import Flaw, parse_arguments
@@ -113,7 +113,7 @@ def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     raise _unusable(choice, plan, code, what)
 
 
-def _refuse_partial(adapter: TextFormat, plan: Plan, choice: Choice) -> None:
+def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
     """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
     if choice.finish_reason in _PARTIAL:
@@ -134,7 +134,7 @@ def _unusable(choice: Choice, plan: Plan, code: AnswerCode, what: str) -> Unusab
 class Parse(NamedTuple):
     """A step that parses a text, which takes time if the adapter asks another model."""
 
-    adapter: TextFormat
+    adapter: OutputFormat
     rest: type[Signature]
     text: str
 
@@ -159,7 +159,7 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) 
         raise _missing(choice, plan, signature, "A call was asked for; this model did not obey.")
 
 
-def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
+def outputs_beside_calls(adapter: OutputFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
     """Return all output values of a turn with calls whose text has no fields, as most do not."""
     calls, text = choice.tool_calls, choice.text
     if calls is None or plan.has_defaults or (text and plan.texts and _is_parsed(adapter, plan, text)):
@@ -167,7 +167,7 @@ def outputs_beside_calls(adapter: TextFormat, plan: Plan, choice: Choice) -> dic
     return {name: calls if name == plan.calls else None for name in plan.outputs}
 
 
-def _is_parsed(adapter: TextFormat, plan: Plan, text: str) -> bool:
+def _is_parsed(adapter: OutputFormat, plan: Plan, text: str) -> bool:
     return adapter.parses_beside_calls and (
         adapter.holds_fields(plan.rest, text) or _is_fields_as_json(plan.rest, text)
     )
@@ -185,7 +185,7 @@ _READS_JSON = JSONAdapter()
 
 
 def outputs_of(
-    adapter: TextFormat,
+    adapter: OutputFormat,
     plan: Plan,
     signature: type[Signature],
     choice: Choice,
@@ -229,7 +229,7 @@ def _missing(choice: Choice, plan: Plan, signature: type[Signature], hint: str) 
     )
 
 
-def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[dict[str, Any]]:
+def _beside_calls(adapter: OutputFormat, plan: Plan, text: str | None) -> Steps[dict[str, Any]]:
     """Return the outputs in the text beside calls; the whole text stays in `ToolCalls.text`."""
     if not text or not _is_parsed(adapter, plan, text):
         return {}
@@ -243,11 +243,11 @@ def _beside_calls(adapter: TextFormat, plan: Plan, text: str | None) -> Steps[di
 
 
 def _without_calls(
-    adapter: TextFormat, plan: Plan, signature: type[Signature], text: str | None
+    adapter: OutputFormat, plan: Plan, signature: type[Signature], text: str | None
 ) -> Steps[dict[str, Any]]:
     """Return the outputs in the text of a turn without calls, which must hold all of them."""
     if not text:
-        raise _unparsed(adapter, signature, "", "The LM returned neither text nor a tool call.")
+        raise _parse_error(adapter, signature, "", "The LM returned neither text nor a tool call.")
     if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):
@@ -256,7 +256,7 @@ def _without_calls(
         return _READS_JSON.parse(plan.rest, text)
     sole = sole_text_field(plan.rest)
     if sole is None:
-        raise _unparsed(adapter, signature, text, "The text has none of the output fields.")
+        raise _parse_error(adapter, signature, text, "The text has none of the output fields.")
     return {sole: adapter.plain(text)}
 
 
@@ -269,7 +269,7 @@ def sole_text_field(rest: type[Signature]) -> str | None:
     return name if kind in (str, str | None) else None
 
 
-def _unparsed(adapter: TextFormat, signature: Any, text: str, message: str) -> AdapterParseError:
+def _parse_error(adapter: OutputFormat, signature: Any, text: str, message: str) -> AdapterParseError:
     return AdapterParseError(
         adapter_name=type(adapter).__name__,
         signature=signature,

@@ -56,7 +56,7 @@ class Plan:
             ToolCalls, as in DSPy's text mode.
         missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
             None if it is an empty ToolCalls.
-        turns: the fields that earlier turns are in.
+        history_fields: the fields that earlier turns are in.
         outputs: the names of all output fields, in order.
         texts: the names of the output fields that the model writes as text.
         has_defaults: whether any of them has a default, for a text that does not hold it.
@@ -71,7 +71,7 @@ class Plan:
     defers_bad_calls: bool
     empty_calls: bool
     missing_calls: Callable[[], Any] | None
-    turns: HistoryFields
+    history_fields: HistoryFields
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
     has_defaults: bool
@@ -85,12 +85,12 @@ class Rest:
     Nothing in it refers to that signature, which would otherwise never be deleted.
 
     Args:
-        turns: its fields of earlier turns; None for a signature that is not the rest of a Plan.
+        history_fields: its fields of earlier turns; None for a signature that is not the rest of a Plan.
         notes: what the author says of the tool fields, which it lacks.
     """
 
-    def __init__(self, turns: HistoryFields | None = None, notes: str = "") -> None:
-        self.turns = turns
+    def __init__(self, history_fields: HistoryFields | None = None, notes: str = "") -> None:
+        self.history_fields = history_fields
         self.notes = notes
         self.prompts: dict[tuple[Any, ...], Any] = {}
         """What adapters say of it, by the methods that say it (`request/prompt.py`)."""
@@ -142,10 +142,10 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
     return rest_of(rest).once(f"without {name}", lambda: rest.delete(name))
 
 
-def reduced(plan: Plan, rest: type[Signature]) -> Plan:
+def reduce(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
-    if rest_of(rest).turns is None:
-        _RESTS.put(rest, Rest(plan.turns, rest_of(plan.rest).notes))
+    if rest_of(rest).history_fields is None:
+        _RESTS.put(rest, Rest(plan.history_fields, rest_of(plan.rest).notes))
     return replace(plan, rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -156,19 +156,19 @@ def _compile(signature: type[Signature]) -> Plan | None:
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
         return None
     _refuse_misfits(signature.__name__, tools, calls)
-    turns = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults), calls[0])
+    history_fields = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults), calls[0])
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
     rest, notes = signature, list[str]()
-    for name in filter(None, (tools[0], *turns)):
+    for name in filter(None, (tools[0], *history_fields)):
         rest = rest.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
         extra: Any = signature.model_fields[name].json_schema_extra or {}
         description = extra.get("desc")
         if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
             notes.append(f"{title}: {description}")
-    _RESTS.put(rest, Rest(turns, "\n".join(notes)))
+    _RESTS.put(rest, Rest(history_fields, "\n".join(notes)))
     return Plan(
         tools=tools[0],
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
@@ -177,7 +177,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
         missing_calls=(lambda: _default_of(field)) if lenient or not field.is_required() else None,
-        turns=turns,
+        history_fields=history_fields,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
         has_defaults=not all(field.is_required() for field in rest.output_fields.values()),

@@ -13,7 +13,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.dspy_boundary.internals import StreamResponse, all_listeners, listeners_of
 
 _NO_DELTA: dict[str, Any] = {}
@@ -51,13 +51,13 @@ class TextSubscription:
         if self._is_plain is None:
             self._decide()
         if self._is_plain:
-            yield from self._sent(self._ready())
+            yield from self._send(self._ready())
 
     def on_end(self, *, goes_on: bool = False) -> Iterator[Any]:
         """Yield what is left to send when the answer ends; a paused turn goes on with another answer."""
         undecided = self._is_plain is None and bool(self._held.strip()) and self._named not in self._held
         if self._is_plain or undecided:
-            yield from self._sent(self._held + "\n\n" * goes_on, is_last=not goes_on)
+            yield from self._send(self._held + "\n\n" * goes_on, is_last=not goes_on)
 
     def _decide(self) -> None:
         begun = self._held.lstrip()
@@ -84,7 +84,7 @@ class TextSubscription:
         kept = [part.replace(marker, "", 1) if part.lstrip().startswith(marker) else part for part in parts]
         return "\n".join(kept)[len(self._line) :]
 
-    def _sent(self, text: str, *, is_last: bool = False) -> Iterator[Any]:
+    def _send(self, text: str, *, is_last: bool = False) -> Iterator[Any]:
         if not text and not is_last:
             return
         for listener in self._listeners:

@@ -20,10 +20,10 @@ from sigadapt.adapters.calling.prompted import check_form
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
+from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
-from sigadapt.adapters.request.prompt import described, form_of, in_own_words
-from sigadapt.adapters.text_format import CHAT_MARKER
+from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
@@ -213,7 +213,7 @@ class ToolAdapter:
             InvalidHistory: for a call without a result or a result without a call.
         """
         rest = signature
-        if rest_of(signature).turns is None:  # it is not the rest of a Plan
+        if rest_of(signature).history_fields is None:  # it is not the rest of a Plan
             plan = plan_of(signature)
             if plan is None:
                 dspys: Any = super()
@@ -227,7 +227,7 @@ class ToolAdapter:
         The words are DSPy's, except that they ask for the text's form "tool calls aside".
         """
         if not in_own_words(self):
-            return described(rest, _aside(form_of(self, rest)))
+            return describe(rest, _aside(form_of(self, rest)))
         return (
             f"{self.format_field_description(rest)}\n"
             f"{_aside(self.format_field_structure(rest))}\n"

@@ -31,7 +31,7 @@ _LONGEST_START = 120  # seconds until an MCP server answers; it may have to be i
 _FIX = "Write module:name, as in my_package.tools:TOOLS."
 
 
-def loaded(place: str, field: str = "tools") -> object:
+def load(place: str, field: str = "tools") -> object:
     """Import the object that `module:name` names; the name may have dots.
 
     Raises:
@@ -70,16 +70,16 @@ async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[obje
     """
     sources: list[object] = []
     for place in places:
-        source = loaded(place)
+        source = load(place)
         listed = getattr(source, "tools", None)  # as the result of `list_tools` has them
         source = source if is_source(source) or not is_array(listed) else listed
         sources += source if is_sequence(source) else [source]
     with Path(os.devnull).open("w", encoding="utf-8") as log:
-        sources += [await _listed(server, log) for server in servers]
+        sources += [await _list_tools(server, log) for server in servers]
     return sources
 
 
-async def _listed(command: str, log: TextIO) -> ToolDecls:
+async def _list_tools(command: str, log: TextIO) -> ToolDecls:
     """Start an MCP server, ask it for its tools, and end it."""
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
@@ -113,7 +113,7 @@ def signature_of(text: str) -> Any:
             return new_signature(text)
         except Exception as error:
             raise InvalidOption(f"{text!r} is not a signature: {error}", field=field) from error
-    found: object = loaded(text, field)
+    found: object = load(text, field)
     if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
         return found
     kind = type(found).__name__

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
+from sigadapt.adapters.request.lowering import lower
 from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
 from sigadapt.errors import InvalidOption, SigadaptError
@@ -95,13 +95,13 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Repo
         try:
             decls = await arun(resolving(source, RequestContext()))
         except SigadaptError as error:  # each is reported
-            findings.append(_refused(error))
+            findings.append(_refusal(error))
         else:
             good.append(Origin(source.name if isinstance(source, Toolset) else None, decls))
     try:
         decls = joined(good)
     except SigadaptError as error:
-        return Report(ToolDecls(), (*findings, _refused(error)))
+        return Report(ToolDecls(), (*findings, _refusal(error)))
     return Report(decls, (*findings, *_undescribed(decls), *_by_wire(decls, routes)))
 
 
@@ -119,7 +119,7 @@ def lines(report: Report) -> Iterator[str]:
                 yield f"  {finding.level}: {finding.why}{where}"
 
 
-def _refused(error: SigadaptError, *wires: str) -> Finding:
+def _refusal(error: SigadaptError, *wires: str) -> Finding:
     return Finding("error", error.tool, str(error), wires)
 
 
@@ -148,9 +148,9 @@ def _on_wire(decls: ToolDecls, route: Route) -> Iterator[Finding]:
     for entry in decls.entries:
         request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
         try:
-            changes = lowered(request, route).changes
+            changes = lower(request, route).changes
         except SigadaptError as error:
-            yield _refused(error)
+            yield _refusal(error)
             continue
         name = entry.name if isinstance(entry, ToolDecl) else entry.kind
         yield from (Finding("note", name, f"{change.what}: {change.why}") for change in changes)

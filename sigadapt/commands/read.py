@@ -64,7 +64,7 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
     try:
-        found = _sent(content, dialect)
+        found = _read_bytes(content, dialect)
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
         if error.code == "provider_error":
@@ -77,10 +77,10 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
         return as_text
     if decls is None:
         return found
-    return found._replace(choices=[_checked(_declared(c, decls, found.wire), decls) for c in found.choices])
+    return found._replace(choices=[_check(_declare(c, decls, found.wire), decls) for c in found.choices])
 
 
-def _sent(content: bytes, dialect: str | None) -> Read:
+def _read_bytes(content: bytes, dialect: str | None) -> Read:
     """Read a body or a stream."""
     body = _body(content)
     if is_object(body):
@@ -116,10 +116,10 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
             fix="Give the tools with --tools module:name.",
         )
     choice = choice_from_text(text, decls)
-    return Read("text", None, [_checked(choice, decls)])
+    return Read("text", None, [_check(choice, decls)])
 
 
-def _declared(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
+def _declare(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
     """Return the choice with declared names for the aliases that the wire's requests have (names travel)."""
     calls, names = choice.tool_calls, [decl.name for decl in decls]
     if calls is None:
@@ -129,7 +129,7 @@ def _declared(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
     return replace(choice, tool_calls=calls)
 
 
-def _checked(choice: Choice, decls: ToolDecls) -> Choice:
+def _check(choice: Choice, decls: ToolDecls) -> Choice:
     calls = choice.tool_calls
     return choice if calls is None else replace(choice, tool_calls=calls.validated(decls))
 

@@ -96,7 +96,7 @@ class Program(NamedTuple):
 _RECORD = "Record with LoopbackProvider(script, record=path)."
 
 
-def replayed(exchange: Exchange, program: Program) -> Replayed:
+def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls.
 
     Raises:
@@ -223,7 +223,7 @@ def replay(
     names = [decl.name for decl in decls]
     program = Program(target, values, names, engine, adapter, tool_calling)
     with waiting("replaying ..."):
-        found = [replayed(exchange, program) for exchange in exchanges]
+        found = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
         emit("replay", placeholders=placeholders, exchanges=[document(each) for each in found])
     else:

@@ -17,7 +17,7 @@ from sigadapt.commands.arguments import sentence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
-from sigadapt.testing.exchange import Response, read, written
+from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import wire_at
 
@@ -86,10 +86,10 @@ class _Noted:
 
     def _note(self, context: HookContext) -> None:
         if self.changes is None:
-            self.changes, self.tools = context.changes, tuple(map(_named, context.decls.entries))
+            self.changes, self.tools = context.changes, tuple(map(_name_of, context.decls.entries))
 
 
-def _named(entry: ToolDecl | NativeTool) -> str:
+def _name_of(entry: ToolDecl | NativeTool) -> str:
     return entry.name if isinstance(entry, ToolDecl) else entry.kind
 
 
@@ -106,7 +106,7 @@ class _Caught:
         wire = wire_at(path)
         if wire is None:
             return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
-        return written(Answer(text="recorded"), wire, read(1, wire, path, {}, content))
+        return write(Answer(text="recorded"), wire, read(1, wire, path, {}, content))
 
 
 def sent_to(

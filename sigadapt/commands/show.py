@@ -85,16 +85,16 @@ def shown(
     return Shown(program.name, tools, program.placeholders, left_out, counted, weighed)
 
 
-def shortened(value: Any, key: str = "") -> Any:
+def shorten(value: Any, key: str = "") -> Any:
     """Return JSON with long texts and lists cut, each saying what was cut."""
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}… ({len(value)} characters)"
     if is_object(value):
-        return {name: shortened(item, name) for name, item in value.items()}
+        return {name: shorten(item, name) for name, item in value.items()}
     if is_array(value):
         most = _MOST if key not in ("tools", "functionDeclarations", "function_declarations") else 1
         rest = [f"… and {len(value) - most} more"] if len(value) > most else []
-        return [*(shortened(item) for item in value[:most]), *rest]
+        return [*(shorten(item) for item in value[:most]), *rest]
     return value
 
 
@@ -128,7 +128,7 @@ def _of(sent: Sent, weighed: list[Weight], *, short: bool) -> Iterator[tuple[str
         yield "  Nothing is renamed, lowered or dropped.", None
     for weight in _rows(weighed):
         yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", None
-    for line in layout(shortened(sent.body) if short else sent.body, 76).splitlines():
+    for line in layout(shorten(sent.body) if short else sent.body, 76).splitlines():
         yield f"  {line}", CODE
 
 

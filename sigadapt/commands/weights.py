@@ -29,13 +29,13 @@ def weights(body: Mapping[str, Any], count: Callable[[str], int]) -> list[Weight
     small: Json = {}
     for key, value in body.items():
         parts = list(_parts(key, value))
-        found += [_weighed(name, part, count) for name, part in parts]
+        found += [_weigh(name, part, count) for name, part in parts]
         if not parts:
             small[key] = value
-    return [*found, _weighed(", ".join(small), small, count)] if small else found
+    return [*found, _weigh(", ".join(small), small, count)] if small else found
 
 
-def _weighed(name: str, part: Any, count: Callable[[str], int]) -> Weight:
+def _weigh(name: str, part: Any, count: Callable[[str], int]) -> Weight:
     text = compact(part)
     return Weight(name, len(text.encode(errors="replace")), count(text))
 

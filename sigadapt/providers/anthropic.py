@@ -48,7 +48,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, spelled
+from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
@@ -94,7 +94,7 @@ def ran_itself(call_id: Any) -> bool:
     return isinstance(call_id, str) and call_id.startswith(("srvtoolu_", "mcptoolu_"))
 
 
-def _described(block: Json) -> Described:
+def _describe(block: Json) -> Described:
     kind = kind_of(block)
     if kind == "text":
         more = "" if block.keys() <= _TEXT_FIELDS else more_than(block, _TEXT_FIELDS)
@@ -152,7 +152,7 @@ class _Block:
         pieces = JsonText(json_text(self.pieces["partial_json"]))
         if not given or parse_arguments(pieces) == given:
             return pieces
-        return JsonText(spelled(given) + pieces) if pieces.strip() else given
+        return JsonText(json_like(given) + pieces) if pieces.strip() else given
 
 
 class Anthropic(Provider):
@@ -184,7 +184,7 @@ class Anthropic(Provider):
         container = an_object(body.get("container")).get("id")
         by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
         fields = {"container": container} if is_text(container) and by_code else None
-        described = [_described(block) for block in blocks if block.get("type") != _UNKNOWN]
+        described = [_describe(block) for block in blocks if block.get("type") != _UNKNOWN]
         kept = state(NAME, described, fields)
         if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results
             finish = "tool_calls"
@@ -324,7 +324,7 @@ class Anthropic(Provider):
 
     def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the blocks and fields that only Anthropic takes."""
-        for kind, more, _, _ in map(_described, state["blocks"]):
+        for kind, more, _, _ in map(_describe, state["blocks"]):
             if more and not (in_chat and kind in _THINKING):
                 yield more
         yield from state.get("lost", ())

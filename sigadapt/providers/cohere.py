@@ -21,7 +21,7 @@ from sigadapt.providers.wire.values import (
     json_text,
     kind_of,
 )
-from sigadapt.schemas.json_values import Json, is_object, spelled
+from sigadapt.schemas.json_values import Json, is_object, json_like
 
 NAME = "cohere"
 
@@ -44,7 +44,7 @@ _EVENTS = {
 def _call(call: Json) -> RawCall:
     function = call.get("function")
     if not is_object(function):
-        return (call.get("id"), None, JsonText(spelled(call)))
+        return (call.get("id"), None, JsonText(json_like(call)))
     return (call.get("id"), function.get("name"), function.get("arguments"))
 
 

@@ -93,7 +93,7 @@ def _candidate(candidate: Json) -> Reading:
     calls = with_reported_call(calls, finish, why)
     text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
     thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish, state(NAME, map(_described, parts)), why)
+    return Reading(text, thinking, calls, finish, state(NAME, map(_describe, parts)), why)
 
 
 def _parts(candidate: Json) -> list[Json]:
@@ -103,23 +103,23 @@ def _parts(candidate: Json) -> list[Json]:
     return one_call_each(parts, "functionCall", lambda text: {"args": text})
 
 
-def _described(part: Json) -> Described:
+def _describe(part: Json) -> Described:
     signed = "a signature" if is_text(part.get("thoughtSignature")) else ""
     if _is_call(part):
         call: Json = part["functionCall"]
         names = (more_than(part, _CALLED), more_than(call, _CALL_FIELDS), signed)
         block = {**part, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
-        return Described("call", _listed(names), block, {"functionCall": {}})
+        return Described("call", _join_names(names), block, {"functionCall": {}})
     more = more_than(part, _SAID)
     if "text" not in part and part.keys() - _SAID:
         return Described("other", more, part)
     if part.get("thought"):
-        return Described("thought", _listed((more, "reasoning" if signed else "")), part)
+        return Described("thought", _join_names((more, "reasoning" if signed else "")), part)
     plain = {"text": part.get("text")}
-    return Described("text" if part.get("text") else "", _listed((more, signed)), part, plain)
+    return Described("text" if part.get("text") else "", _join_names((more, signed)), part, plain)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(filter(None, names))
 
 
@@ -278,7 +278,7 @@ class Gemini(Provider):
         # ran between the thoughts, so that their order stays.
         keeps_summaries = any(
             kind == "other" or {*more.split(", ")} - {"", "reasoning", "a signature"}
-            for kind, more, _, _ in map(_described, known["blocks"])
+            for kind, more, _, _ in map(_describe, known["blocks"])
         )
         parts: list[Json] = []
         for part, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
@@ -368,7 +368,7 @@ class Gemini(Provider):
 
     def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the parts and fields that only Gemini takes."""
-        for kind, more, _, _ in map(_described, state["blocks"]):
+        for kind, more, _, _ in map(_describe, state["blocks"]):
             for name in filter(None, more.split(", ")):
                 if not (in_chat and (kind == "thought" or name == "a signature")):
                     yield name

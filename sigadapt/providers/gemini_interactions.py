@@ -109,7 +109,7 @@ class GeminiInteractions(Provider):
         )
         thinking = joined(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_described, steps)), why)]
+        return [Reading(text, thinking, calls, finish, state(NAME, map(_describe, steps)), why)]
 
     def without_calls(self, body: Json) -> Json:
         """Return an interaction without its calls."""
@@ -155,11 +155,11 @@ class GeminiInteractions(Provider):
 
     def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of the steps that only this wire takes."""
-        yield from filter(None, (_described(step).more for step in state["blocks"]))
+        yield from filter(None, (_describe(step).more for step in state["blocks"]))
         yield from state.get("lost", ())
 
 
-def _described(step: Json) -> Described:
+def _describe(step: Json) -> Described:
     kind = kind_of(step)
     if kind == "function_call":
         return Described("call", "", {key: step[key] for key in step if key != "arguments"})

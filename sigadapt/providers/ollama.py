@@ -15,7 +15,7 @@ from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Ro
 from sigadapt.providers.result_blocks import chat_image
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.values import an_object, calls_of, decoded, joined, text_of
-from sigadapt.schemas.json_values import Json, is_object, spelled
+from sigadapt.schemas.json_values import Json, is_object, json_like
 
 NAME = "ollama"
 
@@ -23,7 +23,7 @@ NAME = "ollama"
 def _call(call: Json) -> RawCall:
     function = call.get("function")
     if not is_object(function):
-        return (call.get("id"), None, JsonText(spelled(call)))
+        return (call.get("id"), None, JsonText(json_like(call)))
     return (call.get("id"), function.get("name"), decoded(function.get("arguments")))
 
 

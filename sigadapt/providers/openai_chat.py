@@ -57,7 +57,7 @@ from sigadapt.providers.wire.values import (
     text_of,
 )
 from sigadapt.providers.writing import name_of, text_of_arguments, written_text
-from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, spelled
+from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, json_like
 
 NAME = "openai-chat"
 
@@ -200,7 +200,7 @@ def _call(call: Json) -> RawCall:
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
     name, arguments = function.get("name"), function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
-        arguments = JsonText(spelled(call))
+        arguments = JsonText(json_like(call))
     return call.get("id"), name, arguments
 
 
@@ -211,7 +211,7 @@ def _usual(call: Json) -> Json:
     if function.__class__ is dict or is_object(call.get("custom")):
         return call
     found = calls_of(function, _only_arguments) if function else [call]
-    inner = found[0] if len(found) == 1 else {"arguments": JsonText(spelled(function))}
+    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
     arguments = inner.get("arguments")
     sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
     return {**call, "function": sent}
@@ -256,9 +256,9 @@ def _whole_choice(chunks: list[Json]) -> Json:
         else:
             message[key] = values[-1]
     if "reasoning_details" in message:
-        message["reasoning_details"] = _joined(message["reasoning_details"], ("type", "index"))
+        message["reasoning_details"] = _join_parts(message["reasoning_details"], ("type", "index"))
     if is_array(message.get("content")):
-        message["content"] = _joined(message["content"], ("type",))
+        message["content"] = _join_parts(message["content"], ("type",))
     if "tool_calls" in fields:
         fragments = [_usual(call) for calls in fields["tool_calls"] for call in calls_of(calls)]
         message["tool_calls"] = fold(fragments, ended=ended)
@@ -271,7 +271,7 @@ def _whole_choice(chunks: list[Json]) -> Json:
     return {**whole, "message": message}
 
 
-def _joined(pieces: Any, same: Sequence[str]) -> list[Json]:
+def _join_parts(pieces: Any, same: Sequence[str]) -> list[Json]:
     """Return streamed parts with each run of pieces of one part joined."""
     parts: list[Json] = []
     for piece in objects(pieces):
@@ -288,7 +288,7 @@ def _longer(before: Any, piece: Any, key: str) -> Any:
     if key in _GROWING and isinstance(before, str) and isinstance(piece, str):
         return before + piece
     if key in _GROWING and is_array(before) and is_array(piece):
-        return _joined([*before, *piece], ("type",))
+        return _join_parts([*before, *piece], ("type",))
     return before if piece is None else piece
 
 
@@ -364,7 +364,7 @@ class OpenAIChat(Provider):
         reasoning = next((sent[field] for field in _REASONING if field in sent), None)
         if reasoning and route.replays_reasoning:
             row[route.replays_reasoning] = reasoning
-        calls = [_sent(call, places.get(call["id"], {})) for call in message.get("tool_calls") or ()]
+        calls = [_without_known(call, places.get(call["id"], {})) for call in message.get("tool_calls") or ()]
         return [{**row, **held, **({"tool_calls": calls} if calls else {})}]
 
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
@@ -401,7 +401,7 @@ class OpenAIChat(Provider):
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 
 
-def _sent(call: Json, held: Json) -> Json:
+def _without_known(call: Json, held: Json) -> Json:
     """Return a call as it goes back, with the fields that its server sent beside it."""
     if "custom" in call:
         custom = {"name": name_of(call), "input": written_text(call)}

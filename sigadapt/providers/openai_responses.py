@@ -134,7 +134,7 @@ def _thinking(item: Json) -> str | None:
 # ---- a turn that goes back ----
 
 
-def _described(item: Json) -> Described:
+def _describe(item: Json) -> Described:
     kind = kind_of(item)
     if kind == "message":
         parts = content_parts(item.get("content"))
@@ -242,7 +242,7 @@ class OpenAIResponses(Provider):
         why = details_in(error) or (status if finish == "error" else None)
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-        kept = state(NAME, map(_described, items))
+        kept = state(NAME, map(_describe, items))
         return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
 
     def without_calls(self, body: Json) -> Json:
@@ -328,7 +328,7 @@ class OpenAIResponses(Provider):
 
     def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the items and fields that only OpenAI takes."""
-        yield from filter(None, (_described(item).more for item in state["blocks"]))
+        yield from filter(None, (_describe(item).more for item in state["blocks"]))
         yield from state.get("lost", ())
 
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, spelled
+from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
@@ -106,7 +106,7 @@ class FreeText(str):
             return CutOff(cls.of(sent.sent))
         if sent is None:
             return cls()
-        return cls(sent) if isinstance(sent, str) else cls(spelled(sent))
+        return cls(sent) if isinstance(sent, str) else cls(json_like(sent))
 
 
 class Loss(NamedTuple):

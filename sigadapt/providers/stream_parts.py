@@ -126,7 +126,7 @@ class Fold:
         index = fragment.get("index")
         slot = index if isinstance(index, int) else None
         latest = self.calls[-1] if self.calls else None
-        call = _continued(fragment, slot, self._by_index, self._by_id, latest)
+        call = _call_to_continue(fragment, slot, self._by_index, self._by_id, latest)
         if call is None:
             call = Call(fragment)
             self.calls.append(call)
@@ -157,7 +157,7 @@ def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
     return [call.whole(ended=ended) for call in found.calls]
 
 
-def _continued(
+def _call_to_continue(
     fragment: Json,
     slot: int | None,
     by_index: dict[Any, Call],
@@ -237,7 +237,7 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     root: Json = {}
     for path, leaf in leaves.items():
         steps = _steps(path)
-        if not steps or not _placed(root, steps, leaf):
+        if not steps or not _put_at(root, steps, leaf):
             return list(partials)
     return root
 
@@ -264,7 +264,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _placed(root: Any, steps: list[str | int], value: Any) -> bool:
+def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
     """Put a value at its place and create what is missing on the way; return whether the place was free."""
     at = root
     for step, following in zip(steps, [*steps[1:], None], strict=True):

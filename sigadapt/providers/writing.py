@@ -21,7 +21,7 @@ def blocks_with_calls(provider: Provider, state: Json, calls: Iterable[Json]) ->
     # program added comes last.
     places: list[Place] = []
     taken_out = False
-    for block, call in reversed(_placed(provider, state, calls)):
+    for block, call in reversed(_places(provider, state, calls)):
         leads_to_nothing = not places or provider.is_thinking(places[-1][0])
         if call is None and provider.is_call(block):
             taken_out = True
@@ -37,10 +37,10 @@ def drops_thinking(provider: Provider, state: Json, calls: Sequence[Json]) -> bo
     def count(places: Iterable[Place]) -> int:
         return sum(provider.is_thinking(block) for block, _ in places)
 
-    return count(blocks_with_calls(provider, state, calls)) < count(_placed(provider, state, calls))
+    return count(blocks_with_calls(provider, state, calls)) < count(_places(provider, state, calls))
 
 
-def _placed(provider: Provider, state: Json, calls: Iterable[Json]) -> list[Place]:
+def _places(provider: Provider, state: Json, calls: Iterable[Json]) -> list[Place]:
     waiting = {call["id"]: call for call in calls}
     ids = iter(state.get("ids", ()))
     places: list[Place] = [

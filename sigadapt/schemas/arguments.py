@@ -27,7 +27,7 @@ from sigadapt.schemas.json_values import (
     fault_in,
     is_array,
     is_object,
-    spelled,
+    json_like,
     without_halves,
 )
 
@@ -93,14 +93,14 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
     if value is None:
         return "", {}
     if type(value) is RepeatedKeys:
-        text = spelled(value)
+        text = json_like(value)
         return text, parse_arguments(text)
     fault = fault_in(value, levels=ARGUMENT_LEVELS)
     if fault is not None and "surrogate" in fault.reason:
         value = without_halves(value)
         fault = fault_in(value, levels=ARGUMENT_LEVELS)
     if fault is not None:
-        text = spelled(value)
+        text = json_like(value)
         reason = f"the arguments are not JSON ({fault.reason}): {cut(text)}"
         return text, Flaw("invalid_json", reason, fault.path)
     text = compact(value)

@@ -113,7 +113,7 @@ def check(schema: object, *, tool: str | None) -> Checked:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, Path(place.path, "type"))
     patterns = _patterns(places, tool)
-    checked = Checked(_compiled(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
+    checked = Checked(_compile(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
         _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
     return checked
@@ -135,7 +135,7 @@ def check_json(value: object, *, tool: str | None) -> None:
         _refuse(fault.reason, tool, fault.path)
 
 
-def _compiled(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
+def _compile(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
     """Compile a schema, which also checks it against its metaschema (check e)."""
     try:
         return _draft_of(schema)(schema, **_OPTIONS)

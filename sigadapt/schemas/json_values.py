@@ -295,7 +295,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1)), None)
 
 
-def spelled(value: Any) -> str:
+def json_like(value: Any) -> str:
     r"""Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
     Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
@@ -320,10 +320,10 @@ def spelled(value: Any) -> str:
             around[id(item)] = None
             pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
             members = [(f"{_scalar(key)}:", child) for key, child in pairs]
-            pending.extend(reversed(_enclosed("{", members, "}")))
+            pending.extend(reversed(_enclose("{", members, "}")))
         elif is_array(item):
             around[id(item)] = None
-            pending.extend(reversed(_enclosed("[", [("", child) for child in item], "]")))
+            pending.extend(reversed(_enclose("[", [("", child) for child in item], "]")))
         else:
             pieces.append(_scalar(item))
     return "".join(pieces)
@@ -337,7 +337,7 @@ class _Closing(str):
     __slots__ = ()
 
 
-def _enclosed(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
+def _enclose(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
     parts: list[Any] = [_Verbatim(opening)]
     for n, (label, child) in enumerate(members):
         parts += [_Verbatim(("," if n else "") + label), child]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jsonschema_rs
 
 from sigadapt.schemas.json_values import Json, cut, is_array, is_object
-from sigadapt.schemas.subschemas import applications, dereferenced
+from sigadapt.schemas.subschemas import applications, dereference
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -92,13 +92,13 @@ class Misfits:
 
     def _distance(self, alternative: Any, value: Any) -> tuple[bool, int, int]:
         """Return how far a value is from an alternative: type, tags, missing and extra names."""
-        schema = dereferenced(alternative, self._root)
+        schema = dereference(alternative, self._root)
         if not is_object(schema) or not self.fits(_only(schema, "type", "const", "enum"), value):
             return True, 0, 0
         named = schema.get("properties")
         if not is_object(value) or not is_object(named):
             return False, 0, 0
-        parts = {name: dereferenced(named[name], self._root) for name in named.keys() & value.keys()}
+        parts = {name: dereference(named[name], self._root) for name in named.keys() & value.keys()}
         tags = {name: _only(part, "const", "enum") for name, part in parts.items() if is_object(part)}
         wrong = sum(not self.fits(tag, value[name]) for name, tag in tags.items())
         missing = set(schema.get("required", ())).difference(value)

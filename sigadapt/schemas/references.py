@@ -65,7 +65,7 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
             edges[id(place.holder)].add((place.keyword, place.path and place.path.key, id(place.schema)))
         entered = len(places)
         for reference in references[followed:]:
-            target: Any = _resolved(reference, targets, tool)
+            target: Any = _resolve(reference, targets, tool)
             edges[id(reference.holder)].add(("$ref", reference.path.key, id(target)))
             if is_object(target) and id(target) not in targets.of_schema:  # only references lead to it
                 targets.of_schema[id(target)] = reference.resource
@@ -94,7 +94,7 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
     ]
 
 
-def _resolved(reference: _Reference, targets: _Targets, tool: str | None) -> object:
+def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> object:
     base, _, fragment = reference.target.partition("#")
     resource = reference.resource
     if base:

@@ -109,10 +109,10 @@ def applications(schema: Json, value: Any, root: Json) -> Iterator[Application]:
 
 def _of_object(schema: Json, value: Json) -> Iterator[Application]:
     for keyword in ("dependentSchemas", "dependencies"):
-        for key, held in _named(schema, keyword).items():
+        for key, held in _named_schemas(schema, keyword).items():
             if key in value and not is_array(held):
                 yield Application(keyword, held, None, value)
-    named, patterns = _named(schema, "properties"), _named(schema, "patternProperties")
+    named, patterns = _named_schemas(schema, "properties"), _named_schemas(schema, "patternProperties")
     for key, part in value.items():
         matching = [held for pattern, held in patterns.items() if _matches(pattern, key)]
         yield from (Application("patternProperties", held, key, part) for held in matching)
@@ -144,7 +144,7 @@ def _matches(pattern: str, key: str) -> bool:
         return False
 
 
-def _named(schema: Json, keyword: str) -> Json:
+def _named_schemas(schema: Json, keyword: str) -> Json:
     named = schema.get(keyword)
     return named if is_object(named) else {}
 
@@ -162,7 +162,7 @@ def target_of(reference: object, root: Json) -> Any:
     return place
 
 
-def dereferenced(schema: Any, root: Json) -> Any:
+def dereference(schema: Any, root: Json) -> Any:
     """Return what a schema refers to, if it is only a reference; else the schema."""
     for _ in range(16):
         if not is_object(schema) or "$ref" not in schema:

@@ -29,7 +29,7 @@ def with_defaults(args: Json, schema: Json) -> Json:
         >>> with_defaults({"b": {}}, schema)
         {'b': {'c': []}, 'a': 1}
     """
-    return _filled(args, schema, schema, 0, lambda value, _: value)
+    return _fill(args, schema, schema, 0, lambda value, _: value)
 
 
 def comparable(args: Json, schema: Json) -> Json:
@@ -40,7 +40,7 @@ def comparable(args: Json, schema: Json) -> Json:
         >>> comparable({"at": "2026-01-01T01:00:00+01:00"}, schema)
         {'at': '2026-01-01T00:00:00+00:00'}
     """
-    return _filled(args, schema, schema, 0, _in_utc)
+    return _fill(args, schema, schema, 0, _in_utc)
 
 
 _TIME: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(pydantic.AwareDatetime)
@@ -56,7 +56,7 @@ def _in_utc(value: Any, schema: Json) -> Any:
         return value
 
 
-def _filled(value: Any, schema: Any, root: Json, level: int, alike: Callable[[Any, Json], Any]) -> Any:
+def _fill(value: Any, schema: Any, root: Json, level: int, alike: Callable[[Any, Json], Any]) -> Any:
     if not is_object(schema) or level > _MOST_LEVELS:
         return value
     value = alike(value, schema)
@@ -64,13 +64,13 @@ def _filled(value: Any, schema: Any, root: Json, level: int, alike: Callable[[An
     chosen: set[str] = set()
     for keyword, held, key, part in applications(schema, value, root):
         if keyword in _PARTS:
-            filled[key] = _filled(filled[key], held, root, level + 1, alike)
+            filled[key] = _fill(filled[key], held, root, level + 1, alike)
         elif keyword in _WHOLE and keyword not in chosen:
             if keyword in ("anyOf", "oneOf"):
                 if not _fits(part, held, root):
                     continue
                 chosen.add(keyword)
-            filled = _filled(filled, held, root, level + 1, alike)
+            filled = _fill(filled, held, root, level + 1, alike)
     if is_object(filled) and is_object(properties := schema.get("properties")):
         for name, held in properties.items():
             if name not in filled and is_object(held) and "default" in held:

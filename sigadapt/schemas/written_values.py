@@ -240,7 +240,7 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
     return None
 
 
-def typed(raw: str, schema: Any, root: Json) -> Any:
+def value_of(raw: str, schema: Any, root: Json) -> Any:
     """Return the value that a raw text is by its schema; the text itself where it is none."""
     types, word = types_of(schema, root), raw.strip()
     if types == {"string"}:
@@ -261,7 +261,7 @@ def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | N
     text = value if isinstance(value, str) else compact(value)
     if any(mark in text for mark in marks) or not re.fullmatch(r"[\w.-]{1,100}", key):
         return None
-    back = typed(text, property_of(schema, key, schema), schema)
+    back = value_of(text, property_of(schema, key, schema), schema)
     return text if type(back) is type(value) and compact(back) == compact(value) else None
 
 

@@ -96,21 +96,21 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
     except pydantic.ValidationError as error:
         return _details(error)
     if not issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
-        for keywords in (_validated, _annotated):
+        for keywords in (_validate, _annotate):
             bound = keywords(made, args)
             if _makes(bound, made):
                 return bound
     return copy.deepcopy(args)
 
 
-def _validated(made: pydantic.BaseModel, args: Json) -> Json:
+def _validate(made: pydantic.BaseModel, args: Json) -> Json:
     fields = _fields_of(type(made))
     typed = {key: getattr(made, name) for key, name in fields.items() if name in made.model_fields_set}
     others = copy.deepcopy(args) | (made.model_extra or {})
     return others | {key: value for key, value in typed.items() if key in args}
 
 
-def _annotated(made: pydantic.BaseModel, args: Json) -> Json:
+def _annotate(made: pydantic.BaseModel, args: Json) -> Json:
     model = type(made)
     types = {key: model.model_fields[name].annotation for key, name in _fields_of(model).items()}
     return _by_annotation(callables.Types(types), args)[0] | (made.model_extra or {})
@@ -119,12 +119,12 @@ def _annotated(made: pydantic.BaseModel, args: Json) -> Json:
 def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:
     try:
         again = type(made).model_validate(keywords)
-        return _given(again) == _given(made)
+        return _fields_given(again) == _fields_given(made)
     except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
 
 
-def _given(model: pydantic.BaseModel) -> tuple[Json, Json | None]:
+def _fields_given(model: pydantic.BaseModel) -> tuple[Json, Json | None]:
     """Return what was given: defaults may differ each time, such as a new id or the time."""
     return {name: getattr(model, name) for name in model.model_fields_set}, model.model_extra
 

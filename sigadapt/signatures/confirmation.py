@@ -122,14 +122,14 @@ def _answer(decl: ToolDecl, rule: Callable[..., object], args: Json) -> bool | C
         if isinstance(answer, Confirmation):
             check_json(answer.payload, tool=decl.name)
     except Exception as error:
-        raise _failed(decl, f"{type(error).__name__}: {error}") from error
+        raise _failure(decl, f"{type(error).__name__}: {error}") from error
     if iscoroutine(answer):
         answer.close()
     if not isinstance(answer, (bool, Confirmation)):
-        raise _failed(decl, f"expected a boolean or a Confirmation, got a {type(answer).__name__}")
+        raise _failure(decl, f"expected a boolean or a Confirmation, got a {type(answer).__name__}")
     return answer
 
 
-def _failed(decl: ToolDecl, why: str) -> InvalidToolDecl:
+def _failure(decl: ToolDecl, why: str) -> InvalidToolDecl:
     reason = f"its requires_confirmation function failed: {why}"
     return InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)

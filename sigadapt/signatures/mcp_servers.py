@@ -46,7 +46,7 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         page = await source.list_tools(**_next(source.list_tools, cursor))
     else:
         tools = page
-    return [_declared(source, tool) for tool in tools]
+    return [_declare(source, tool) for tool in tools]
 
 
 def _next(list_tools: Callable[..., Any], cursor: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _next(list_tools: Callable[..., Any], cursor: str) -> dict[str, Any]:
     return {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
 
 
-def _declared(source: Any, tool: Any) -> ToolDecl:
+def _declare(source: Any, tool: Any) -> ToolDecl:
     name: str = tool.name
 
     def call_tool(**arguments: Any) -> Awaitable[Any]:

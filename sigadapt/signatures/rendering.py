@@ -94,7 +94,7 @@ def rendered_call(call: Any) -> Rendered:
 def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
     """Return what is shown of results, each with its value as text: one row for each."""
     failed = sum(result.is_error for result, _ in pairs)
-    count = f"ToolResults: {_counted(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
+    count = f"ToolResults: {_count(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
     rows = [
         [
             Cell("failed", "bad") if result.is_error else Cell("ok", "good"),
@@ -103,7 +103,7 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
         ]
         for result, text in pairs[:_MOST_ROWS]
     ]
-    return Rendered(count, ("", "tool", "result"), _bounded(rows, pairs))
+    return Rendered(count, ("", "tool", "result"), _first_rows(rows, pairs))
 
 
 def rendered_decl(decl: Any) -> Rendered:
@@ -122,7 +122,7 @@ def rendered_decl(decl: Any) -> Rendered:
     lines = [("description", decl.description.strip()), ("marked", ", ".join(flags))]
     title = f"ToolDecl: {decl.name}, {decl.size:,} bytes"
     heads = ("parameter", "type", "description")
-    return Rendered(title, heads, _bounded(rows, [*parameters]), [(k, text) for k, text in lines if text])
+    return Rendered(title, heads, _first_rows(rows, [*parameters]), [(k, text) for k, text in lines if text])
 
 
 def rendered_toolset(toolset: Any) -> Rendered:
@@ -143,19 +143,19 @@ def rendered_calls(calls: Any, title: str = "", good: str = "ok") -> Rendered:
     """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
-    count = f"ToolCalls: {_counted(len(every), 'call')}" + (f", {bad} bad" if bad else "")
+    count = f"ToolCalls: {_count(len(every), 'call')}" + (f", {bad} bad" if bad else "")
     said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
     rows = [_call_row(call, good) for call in every[:_MOST_ROWS]]
-    return Rendered(title or count, ("", "tool", "arguments"), _bounded(rows, every), said, bad > 0)
+    return Rendered(title or count, ("", "tool", "arguments"), _first_rows(rows, every), said, bad > 0)
 
 
 def rendered_decls(decls: Any) -> Rendered:
     """Return what is shown of a ToolDecls: one row for each tool."""
     entries: Sequence[Any] = decls.entries
     total = len(compact(decls.to_openai()).encode())
-    title = f"ToolDecls: {_counted(len(entries), 'tool')}, {total:,} bytes"
+    title = f"ToolDecls: {_count(len(entries), 'tool')}, {total:,} bytes"
     rows = [_decl_row(entry) for entry in entries[:_MOST_ROWS]]
-    return Rendered(title, ("tool", "description", "parameters", "bytes"), _bounded(rows, entries))
+    return Rendered(title, ("tool", "description", "parameters", "bytes"), _first_rows(rows, entries))
 
 
 def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
@@ -224,12 +224,12 @@ def _type(schema: Any) -> str:
     return " | ".join(map(str, kinds)) if is_array(kinds) else str(kinds)
 
 
-def _bounded(rows: list[Any], every: Sequence[Any]) -> list[Any]:
+def _first_rows(rows: list[Any], every: Sequence[Any]) -> list[Any]:
     more = len(every) - len(rows)
     return [*rows, [Cell(""), Cell(f"and {more} more", "dim"), Cell("")]] if more else rows
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -322,8 +322,8 @@ class ToolDecl(Shown, Runnable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         functions = {"func": self.func, "requires_confirmation": self.requires_confirmation}
-        kept = {key: _pickled(self.name, key, each) for key, each in functions.items() if callable(each)}
-        return _unpickled, (bare_form(self), kept)
+        kept = {key: _pickle(self.name, key, each) for key, each in functions.items() if callable(each)}
+        return _unpickle, (bare_form(self), kept)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -368,14 +368,14 @@ def by_value(value: object) -> bytes:
     return cloudpickle.dumps(value)
 
 
-def _pickled(tool: str, field: str, function: Any) -> bytes:
+def _pickle(tool: str, field: str, function: Any) -> bytes:
     try:
         return by_value(function)
     except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
         return by_value(LostFunction(tool, field))
 
 
-def _unpickled(source: Json, functions: dict[str, bytes]) -> ToolDecl:
+def _unpickle(source: Json, functions: dict[str, bytes]) -> ToolDecl:
     fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
     return with_fields(ToolDecl.of(source), **fields)
 

@@ -440,14 +440,14 @@ def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
         elif (decls := declarations_of(item)) is not None:
             yield from decls
         elif not may_hold_sources(item):
-            yield from _resolved(item)
+            yield from _resolve(item)
         elif len(pending) > MOST_NESTED:
             raise InvalidToolDecl(f"sources nest deeper than {MOST_NESTED} levels", code="unknown_source")
         else:
             pending.append(iter(item))
 
 
-def _resolved(item: object) -> tuple[ToolDecl | NativeTool, ...]:
+def _resolve(item: object) -> tuple[ToolDecl | NativeTool, ...]:
     if not isinstance(item, _Resolvable):
         raise unknown_source(item)
     return item.resolve().entries

@@ -119,7 +119,7 @@ class Toolset(Shown, SeveralTools):
             >>> [d.name for d in files.filtered(lambda context, decl: decl.name != "write").resolve()]
             ['read']
         """
-        return self.prepared(partial(_filtered, predicate))
+        return self.prepared(partial(_filter, predicate))
 
     def retrieved(self, search: Search) -> "Toolset":
         """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
@@ -159,7 +159,7 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in letters.named("c", "a").resolve()]
             ['c', 'a']
         """
-        return self.prepared(partial(_chosen, names))
+        return self.prepared(partial(_choose, names))
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -168,7 +168,7 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
             ['fs_read']
         """
-        return self.prepared(partial(_prefixed, prefix))
+        return self.prepared(partial(_prefix, prefix))
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
         """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
@@ -247,13 +247,13 @@ class Toolset(Shown, SeveralTools):
                 return mcp_servers.listed_tools(source)
             return source(context) if is_function(source) else source
 
-        decls = yield from self._settled(begin, context)
+        decls = yield from self._settle(begin, context)
         for transform in self.transforms:
             kept = partial(transform.kept, context, decls) if isinstance(transform, Retrieved) else None
-            decls = yield from self._settled(partial(transform, context, decls), context, kept)
+            decls = yield from self._settle(partial(transform, context, decls), context, kept)
         return decls
 
-    def _settled(
+    def _settle(
         self,
         begin: Callable[[], object],
         context: RequestContext,
@@ -283,11 +283,11 @@ class Toolset(Shown, SeveralTools):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        source = self._pickled("its source", self.source)
-        transforms = [self._pickled("what is done to its tools", each) for each in self.transforms]
-        return _unpickled, (self.name, source, transforms)
+        source = self._pickle("its source", self.source)
+        transforms = [self._pickle("what is done to its tools", each) for each in self.transforms]
+        return _unpickle, (self.name, source, transforms)
 
-    def _pickled(self, what: str, part: object) -> bytes:
+    def _pickle(self, what: str, part: object) -> bytes:
         try:
             return by_value(part)
         except Exception as error:
@@ -304,35 +304,35 @@ class Toolset(Shown, SeveralTools):
         return f"Toolset({self.name!r})"
 
 
-def _unpickled(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
+def _unpickle(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
     return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
 
 
-def _filtered(
+def _filter(
     predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
 ) -> Entries:
     return [
         entry
         for entry in decls.entries
-        if not isinstance(entry, ToolDecl) or _kept(predicate(context, entry))
+        if not isinstance(entry, ToolDecl) or _keeps(predicate(context, entry))
     ]
 
 
-def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
+def _choose(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
     return [known_tool(name, decls) for name in names]
 
 
-def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
-    return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
+def _prefix(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
+    return _rename({decl.name: prefix + decl.name for decl in decls}, decls)
 
 
 def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
     for name in names:
         known_tool(name, decls)
-    return _renamed(names, decls)
+    return _rename(names, decls)
 
 
-def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
+def _rename(names: Mapping[str, str], decls: ToolDecls) -> Entries:
     return [
         with_fields(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
         for entry in decls.entries
@@ -416,7 +416,7 @@ def _holds_others(value: object) -> TypeGuard[Iterable[object]]:
     return is_sequence(value) or (may_hold_sources(value) and not is_source(value))
 
 
-def _kept(answer: object) -> bool:
+def _keeps(answer: object) -> bool:
     if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
         answer.close()
         raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")

@@ -45,7 +45,7 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
     )
 
 
-def written(reply: Reply, wire: Wire, request: Received) -> Response:
+def write(reply: Reply, wire: Wire, request: Received) -> Response:
     """Write a reply in the wire's format, whole or streamed as the request asks.
 
     Raises:
@@ -57,7 +57,7 @@ def written(reply: Reply, wire: Wire, request: Received) -> Response:
             return Response(200, form.STREAM_TYPE, list(form.encode(form.stream(reply, request))))
         return _json(200, form.render(reply, request))
     if isinstance(reply, Failure):
-        return _failed(reply, wire)
+        return _failure(reply, wire)
     if isinstance(reply, bytes):
         return Response(200, form.STREAM_TYPE if request.stream else JSON, [reply])
     if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
@@ -65,14 +65,14 @@ def written(reply: Reply, wire: Wire, request: Received) -> Response:
     raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
 
 
-def refused(error: Exception, wire: Wire | None) -> Response:
+def refuse(error: Exception, wire: Wire | None) -> Response:
     """Write an error of the script or of the request, in the wire's error shape, for the client to see."""
     status = {"unknown_path": 404, "unreadable_request": 400}.get(getattr(error, "code", ""), 500)
     form = (wire or WIRES["openai"]).format
     return _json(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))
 
 
-def _failed(reply: Failure, wire: Wire) -> Response:
+def _failure(reply: Failure, wire: Wire) -> Response:
     if isinstance(reply.body, bytes):
         return Response(reply.status, JSON, [reply.body])
     return _json(reply.status, reply.body or wire.format.failure(reply.status, reply.message))

@@ -11,9 +11,9 @@ from typing import Any
 from typing_extensions import Self
 
 from sigadapt.testing.answers import LoopbackError
-from sigadapt.testing.exchange import Response, read, refused, written
+from sigadapt.testing.exchange import Response, read, refuse, write
 from sigadapt.testing.received import Received
-from sigadapt.testing.recording import LOOPBACK_KEY, Exchange, appended, secrets_of
+from sigadapt.testing.recording import LOOPBACK_KEY, Exchange, append, secrets_of
 from sigadapt.testing.script import Script, policy
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES, wire_at
@@ -144,23 +144,23 @@ class LoopbackProvider:
     async def _respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
         wire = wire_at(path) if method == "POST" else None
         if wire is None:
-            return self._refused(_unknown(method, path), None)
+            return self._refuse(_unknown(method, path), None)
         try:
             received = self._record(wire, path, headers, content)
-            return self._recorded(received, written(await self._policy(received), wire, received))
+            return self._write_recording(received, write(await self._policy(received), wire, received))
         except Exception as error:  # noqa: BLE001  (leaving the block raises it)
-            return self._refused(error, wire)
+            return self._refuse(error, wire)
 
-    def _recorded(self, received: Received, response: Response) -> Response:
+    def _write_recording(self, received: Received, response: Response) -> Response:
         if self._recording is not None:
             body = b"".join(response.chunks)
             told = (received.wire, received.path, received.body, response.status, response.content_type, body)
-            appended(self._recording, Exchange(*told).without(secrets_of(received)))
+            append(self._recording, Exchange(*told).without(secrets_of(received)))
         return response
 
-    def _refused(self, error: Exception, wire: Wire | None) -> Response:
+    def _refuse(self, error: Exception, wire: Wire | None) -> Response:
         self._problems.append(error)
-        return refused(error, wire)
+        return refuse(error, wire)
 
     def _record(self, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
         received = read(self._count + 1, wire, path, headers, content)

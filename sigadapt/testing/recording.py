@@ -130,7 +130,7 @@ def _exchange_in(line: str) -> Exchange | None:
     return Exchange(**{**{name: known[name] for name in _FIELDS}, "response": response})
 
 
-def appended(path: Path, exchange: Exchange) -> None:
+def append(path: Path, exchange: Exchange) -> None:
     """Write an exchange at the end of a recording."""
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{exchange.line()}\n")

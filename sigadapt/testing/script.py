@@ -22,7 +22,7 @@ def policy(script: Script) -> Policy:
         LoopbackError: `invalid_script`, if it is neither a sequence nor a function, or is empty.
     """
     if callable(script):
-        return _asked(script)
+        return _ask(script)
     if isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
         raise LoopbackError("a script is a sequence of at least one reply, or a function of the request")
     return _in_order(script)
@@ -37,7 +37,7 @@ def _in_order(replies: Sequence[Reply]) -> Policy:
     return reply
 
 
-def _asked(function: Callable[[Received], Reply | Awaitable[Reply]]) -> Policy:
+def _ask(function: Callable[[Received], Reply | Awaitable[Reply]]) -> Policy:
     def call(received: Received) -> Reply | Awaitable[Reply]:
         try:
             return function(received)

@@ -71,7 +71,7 @@ def _plain(scan: Scan, at: int, tools: Tools) -> Found | None:
     return read_body(scan, at, tools, stops=("\n{", "\n```"))
 
 
-def _fenced(scan: Scan, at: int, tools: Tools) -> Found | None:
+def _read_fenced(scan: Scan, at: int, tools: Tools) -> Found | None:
     fence = _FENCE.match(scan.text, at)
     found = _plain(scan, fence.end(), tools) if fence else None
     if found is None:
@@ -96,7 +96,7 @@ def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closin
 
 _READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {
     "plain-json": _plain,
-    "fenced-json": _fenced,
+    "fenced-json": _read_fenced,
     "qwen3-coder-xml": partial(_between, head=_QWEN, closing="</function>"),
     "glm-4.5": partial(_between, head=_GLM, closing="</tool_call>"),
 }

@@ -242,7 +242,7 @@ class _Reader:
             return place
         if self.layout.is_json and (field := calls_field.opener_of(self.layout).match(self.text, begin)):
             behind = self._field(field)
-        behind = behind or self._expected(begin, self.grammar.bare)
+        behind = behind or self._read_expected(begin, self.grammar.bare)
         return behind or max(place, quotations.json_end(self.scan, begin, begin))
 
     def _bare(self, begin: int) -> int | None:
@@ -250,7 +250,7 @@ class _Reader:
         for each in self.grammar.bare if begin < len(self.text) else ():
             found = each.read(self.scan, begin, self.tools)
             if found is not None:
-                return self._called(each.name, found, self._around(begin, found.end))
+                return self._take_calls(each.name, found, self._around(begin, found.end))
         return None
 
     def _format(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
@@ -263,8 +263,8 @@ class _Reader:
             is_value = around[0] == self.value_start and self.layout.has_calls(self.text)
             if is_value or self._is_quoted(*around) or (not each.bare and self._is_mention(*around)):
                 return max(around[1], token.end())
-            return self._called(each.name, found, around)
-        return self._expected(begin, formats) or self._no_call(
+            return self._take_calls(each.name, found, around)
+        return self._read_expected(begin, formats) or self._no_call(
             token, is_bare=any(each.bare for each in formats)
         )
 
@@ -278,7 +278,7 @@ class _Reader:
         silent = thinking.SILENT_TOKEN.match(self.text, begin)
         return self._silent(silent) if silent else self._empty(token)
 
-    def _expected(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
+    def _read_expected(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
         """Read a faulty call in the format that the prompt asked for, and return the place behind it."""
         name = self.scan.expected
         if self.open_thought or not (
@@ -289,7 +289,7 @@ class _Reader:
         if found is None:
             return None
         around = self._around(begin, found.end)
-        return None if self._is_quoted(*around) else self._called(name, found, around)
+        return None if self._is_quoted(*around) else self._take_calls(name, found, around)
 
     def _field(self, opener: re.Match[str]) -> int | None:
         """Read the calls field, and return the place behind it; None if what stands there is text."""
@@ -303,7 +303,9 @@ class _Reader:
         found = calls_field.read(self.scan, opener, self.layout, self._calls_in)
         if found is None:
             return None
-        return self._called(calls_field.NAME, Found(found.calls, found.end, found.text), (begin, found.end))
+        return self._take_calls(
+            calls_field.NAME, Found(found.calls, found.end, found.text), (begin, found.end)
+        )
 
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)
@@ -318,8 +320,8 @@ class _Reader:
         for each in self.grammar.fences:
             found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
             if found is not None:
-                return self._called(each.name, found, self._around(begin, found.end))
-        behind = self._expected(begin, self.grammar.fences)
+                return self._take_calls(each.name, found, self._around(begin, found.end))
+        behind = self._read_expected(begin, self.grammar.fences)
         if behind is not None:
             return behind
         if begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST:
@@ -403,7 +405,7 @@ class _Reader:
             high = closing.end()
         return low, high
 
-    def _called(self, name: str, found: Found, around: tuple[int, int]) -> int:
+    def _take_calls(self, name: str, found: Found, around: tuple[int, int]) -> int:
         """Take calls that were read, and return the place behind them."""
         self._say(around[0])
         self.open_thought = self.has_said = False

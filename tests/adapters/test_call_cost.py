@@ -12,14 +12,12 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.clients import capabilities
+from internals import plan, routes, tool_decl
+from internals import select_backend as dspys_select_backend
 from support import May, Must
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters import plan
-from sigadapt.adapters.lm import routes
-from sigadapt.dspy_boundary.internals import select_backend as dspys_select_backend
-from sigadapt.signatures import tool_decl
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 lm15 = dspy.lm15

@@ -7,13 +7,11 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import Request, lower
 from support import ENGINES, LITELLM, NATIVE, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
-from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt import InvalidToolCall, InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
@@ -207,7 +205,7 @@ def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
         {"role": "tool", "tool_call_id": "c1", "name": "run", "content": "ok", "is_error": False},
     ]
     request: Request = {"model": "m", "messages": rows}
-    sent = lowered(request, route)
+    sent = lower(request, route)
     [made] = sent.request["messages"][1]["tool_calls"]
     if route.custom_tools:
         assert (made, sent.changes) == (call, ())

@@ -10,22 +10,22 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.streaming import StreamListener
+from internals import Turn, transport
 from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
+    CallListener,
     InvalidOption,
     InvalidToolCall,
     MissingToolCalls,
+    PartialCall,
     ToolCall,
     ToolCallParseError,
     ToolCalls,
     ToolDecls,
     ToolResults,
 )
-from sigadapt.adapters.listeners import CallListener, PartialCall
-from sigadapt.adapters.lm import transport
-from sigadapt.signatures.calls import Turn
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")

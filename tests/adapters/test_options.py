@@ -5,10 +5,10 @@ import inspect
 from typing import Any
 
 import pytest
+from internals import Options, ToolOptions
 from support import ADAPTERS
 
 import sigadapt
-from sigadapt.adapters.options import Options, ToolOptions
 from sigadapt.errors import InvalidOption
 
 

@@ -14,6 +14,7 @@ from anthropic.types.beta import BetaMessageParam
 from google.genai import types as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import Turn
 from openai.types.responses import ResponseInputItemParam
 from own_blocks import BLOCKS, CHAT, IS_CALL, Json, events
 from support import get_weather, lm_of
@@ -22,7 +23,6 @@ from wire_bodies import body, said_text
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response, choice_from_stream
 from sigadapt.errors import InvalidHistory
-from sigadapt.signatures.calls import Turn
 from sigadapt.testing import LoopbackProvider
 
 FORMS = {"openai": "chat", "responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}

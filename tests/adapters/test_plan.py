@@ -6,12 +6,11 @@ from typing import Any, Optional
 
 import dspy
 import pytest
+from internals import plan_of
 from support import May
 
-from sigadapt.adapters.plan import plan_of
+from sigadapt import ToolCalls, ToolDecls
 from sigadapt.errors import InvalidSignature
-from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.tool_decls import ToolDecls
 
 made: Any = dspy.Signature
 """Making a signature from fields, which DSPy's metaclass does and its types do not say."""

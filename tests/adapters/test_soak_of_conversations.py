@@ -18,12 +18,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from internals import is_array, is_object
 from provider_rules import refusal
 from support import Talk, lm_of
 
 import sigadapt
 from sigadapt import Change, InvalidHistory, ToolCalls, ToolResults, trim_history
-from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
 COUNT = int(os.environ.get("SIGADAPT_TALKS", "25"))

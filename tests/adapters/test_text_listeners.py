@@ -8,11 +8,10 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import TextSubscription, text_listeners
 from support import ADAPTERS, PARIS, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt.adapters import text_listeners
-from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.testing import Answer, LoopbackProvider
 
 PLAIN = "Hello there, how can I help you today?"

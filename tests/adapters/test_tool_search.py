@@ -5,12 +5,11 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import Request, lower
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolDecl, ToolDecls
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
@@ -150,13 +149,13 @@ def wheres(sent: Any) -> list[tuple[str, str]]:
 
 def test_a_search_of_another_provider_becomes_this_one_s():
     """request-shaping: Deferred tools are searched for in the wire's own way."""
-    sent = lowered(request(SEARCH, DEFERRED), NATIVE["anthropic"])
+    sent = lower(request(SEARCH, DEFERRED), NATIVE["anthropic"])
     assert sent.request.get("tools", [])[0] == {
         "type": "tool_search_tool_bm25_20251119",
         "name": "tool_search_tool_bm25",
     }
     assert wheres(sent) == [("/tools/0", "lowered")]
-    sent = lowered(request(CLAUDES, DEFERRED), NATIVE["openai-responses"])
+    sent = lower(request(CLAUDES, DEFERRED), NATIVE["openai-responses"])
     assert (sent.request.get("tools", [])[0], wheres(sent)) == (SEARCH, [("/tools/0", "lowered")])
 
 
@@ -167,7 +166,7 @@ PLAIN = [route for route in (*NATIVE.values(), *LITELLM.values(), NATIVE_OLLAMA)
 def test_where_there_is_no_search_all_tools_are_sent(route: Any):
     """request-shaping: Deferred tools are sent at once where there is no search."""
     named = {**DEFERRED, "name": "list.orders"}
-    sent = lowered(request(SEARCH, named), route)
+    sent = lower(request(SEARCH, named), route)
     [tool] = sent.request.get("tools", [])
     assert "defer_loading" not in tool
     assert tool["function"]["parameters"] == PARAMETERS
@@ -180,6 +179,6 @@ def test_where_there_is_no_search_all_tools_are_sent(route: Any):
 
 def test_a_namespace_elsewhere_is_its_tools():
     """request-shaping: A declared field leaves or is recorded."""
-    sent = lowered(request({**CRM, "tools": [ORDERS]}), NATIVE["anthropic"])
+    sent = lower(request({**CRM, "tools": [ORDERS]}), NATIVE["anthropic"])
     assert [tool["function"]["name"] for tool in sent.request.get("tools", [])] == ["list_orders"]
     assert wheres(sent) == [("/tools/0/namespace", "dropped")]

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from sigadapt.schemas.caches import BUDGET
+from internals import BUDGET
 
 pytestmark = pytest.mark.slow
 

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import dspy
+from internals import Response, Server
 from wire_matrix import COLUMNS, Column
 
 from sigadapt.testing import LoopbackProvider
-from sigadapt.testing.exchange import Response
-from sigadapt.testing.server import Server
 
 TEXT = '{"answer": "Fine."}'
 """An answer without calls that every adapter can read."""

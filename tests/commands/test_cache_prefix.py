@@ -7,10 +7,9 @@ from typing import Any
 import dspy
 import pytest
 from commands import programs
+from internals import divergence, main
 
 import sigadapt
-from sigadapt.commands.cache_prefix import divergence
-from sigadapt.commands.cli import main
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
 
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 from commands.test_show import SERVER
+from internals import ROUTE_NAMES, Finding, checked, cli, lines, load, routes_of
 
-from sigadapt import ToolDecls
-from sigadapt.commands import cli
-from sigadapt.commands.arguments import loaded
-from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, routes_of
+from sigadapt import RequestContext, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.toolset import RequestContext, Toolset
 
 
 def described(city: str) -> str:
@@ -107,7 +104,7 @@ async def test_the_report_tells_every_tool_and_its_size():
 @pytest.mark.parametrize("place", ["nowhere:x", "json:nothing", "json", "", ":x"])
 def test_a_place_that_is_none_is_refused(place: str):
     with pytest.raises(InvalidOption):
-        loaded(place)
+        load(place)
 
 
 @pytest.mark.parametrize(

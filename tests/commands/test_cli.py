@@ -9,17 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from internals import DIALECTS, WIRE_NAMES, WIRES, app, cli, counted, main, read, write
 from typer.testing import CliRunner
 
 from sigadapt import __version__
-from sigadapt.commands import cli
-from sigadapt.commands.arguments import WIRE_NAMES
-from sigadapt.commands.cli import app, main
-from sigadapt.commands.printing import counted
-from sigadapt.commands.read import DIALECTS
 from sigadapt.testing import Answer, Call
-from sigadapt.testing.exchange import read, written
-from sigadapt.testing.wires import WIRES
 
 VERBS = ("demo", "show", "read", "check", "replay")
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
@@ -43,7 +37,7 @@ def answer(tmp_path: Path) -> Path:
     row = WIRES["openai"]
     said = Answer(calls=[Call("get_weather", {"city": 42})])
     received = read(1, row, "/", {}, b'{"model": "m"}')
-    (tmp_path / "answer.json").write_bytes(written(said, row, received).chunks[0])
+    (tmp_path / "answer.json").write_bytes(write(said, row, received).chunks[0])
     return tmp_path / "answer.json"
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import demo, main
 
-from sigadapt.commands import demo
-from sigadapt.commands.cli import main
 from sigadapt.testing import WIRES, LoopbackProvider
 
 ON_EACH = [(wire, engine) for wire in WIRES for engine in ("auto", "litellm")]

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sigadapt.commands.cli import main
-from sigadapt.commands.printing import layout
+from internals import layout, main
 
 ASSIST, HOSTILE = "commands.programs:Assist", "commands.programs:HOSTILE"
 OSC = '{"error": {"message": "slow \\u001b]0;title\\u0007 down \\u202e"}}'

@@ -10,15 +10,13 @@ import pytest
 from commands import programs
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import main, read_from, write
+from internals import read as request_of
 from support import RECORDINGS, recorded
 
 from sigadapt import ToolDecls, choice_from_response
-from sigadapt.commands.cli import main
-from sigadapt.commands.read import read_from
 from sigadapt.errors import SigadaptError, UnreadableResponse
 from sigadapt.testing import WIRES, Answer, Call
-from sigadapt.testing.exchange import read as request_of
-from sigadapt.testing.exchange import written
 
 TOOLS = "commands.programs:TOOLS"
 GOOD = Answer(text="Let me look.", calls=[Call("get_weather", {"city": "Paris"})])
@@ -31,7 +29,7 @@ def bytes_of(wire: str, answer: Answer, *, stream: bool) -> bytes:
     path = f"/v1beta/models/m:{'streamGenerateContent' if stream else 'generateContent'}"
     body = json.dumps({"model": "m", "stream": stream}).encode()
     received = request_of(1, row, path if wire == "gemini" else "/", {}, body)
-    return b"".join(written(answer, row, received).chunks)
+    return b"".join(write(answer, row, received).chunks)
 
 
 @pytest.mark.parametrize("stream", [False, True])

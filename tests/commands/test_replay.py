@@ -7,9 +7,9 @@ from typing import Any, cast
 import dspy
 import pytest
 from commands import programs
+from internals import main
 
 import sigadapt
-from sigadapt.commands.cli import main
 from sigadapt.testing import WIRES, Answer, Call, Failure, LoopbackProvider, Reply
 
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"

@@ -11,12 +11,9 @@ from typing import Any
 import dspy
 import pytest
 from commands import programs
+from internals import Model, default_models, main, sent_to, shorten, weights
 
 import sigadapt
-from sigadapt.commands.cli import main
-from sigadapt.commands.sending import Model, default_models, sent_to
-from sigadapt.commands.show import shortened
-from sigadapt.commands.weights import weights
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
 
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
@@ -270,7 +267,7 @@ def test_dspys_own_fields_are_shown(capsys: Any) -> None:
 def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: A long body is cut on request, and says what was cut."""
     long = {"messages": [{"content": "x" * 500}], "tools": [{"name": "a"}, {"name": "b"}]}
-    assert shortened(long) == {
+    assert shorten(long) == {
         "messages": [{"content": f"{'x' * 60}… (500 characters)"}],
         "tools": [{"name": "a"}, "… and 1 more"],
     }

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from commands import programs
+from internals import inputs_of
 
 from sigadapt import ToolDecls
-from sigadapt.commands.programs import inputs_of
 from sigadapt.errors import InvalidOption
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import dspy
 import pytest
 from dspy.clients import call_context
+from internals import internals
 
-from sigadapt.dspy_boundary import internals
 from sigadapt.testing import Answer, LoopbackProvider
 
 lm15 = dspy.lm15

@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import whole_arguments
 from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
-from sigadapt.adapters.response.choice import choice_from_response, choice_from_stream, choices_from_response
-from sigadapt.providers.stream_parts import whole_arguments
+from sigadapt import choice_from_response, choice_from_stream, choices_from_response
 
 BODY: Json = {
     "candidates": [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
 
-from sigadapt.adapters.response.choice import choice_from_response
+from sigadapt import choice_from_response
 
 FIELDS: Json = {
     "id": "r",

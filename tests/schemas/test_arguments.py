@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Flaw, compact, cut, parse_arguments
 from support import json_values
-
-from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import compact, cut
 
 
 @pytest.mark.parametrize(

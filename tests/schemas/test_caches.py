@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sigadapt.schemas.caches import BoundedCache, WeakCache
+from internals import BoundedCache, WeakCache
 
 
 class Thing:

@@ -7,10 +7,10 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import Flaw
+from internals import checking as schema
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas import checking as schema
-from sigadapt.schemas.arguments import Flaw
 
 
 def of(**properties: Any) -> dict[str, Any]:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import ARGUMENT_LEVELS, Flaw, RepeatedKeys, check_decoded, json_like, parse_arguments
 from support import json_values
-
-from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, RepeatedKeys, spelled
 
 
 def nested(levels: int, leaf: Any) -> Any:
@@ -40,7 +38,7 @@ def test_bad_arguments(value: Any, code: str, path: str | None) -> None:
     text, flaw = check_decoded(value)
     assert isinstance(flaw, Flaw)
     assert (flaw.code, flaw.path) == (code, path)
-    assert text == spelled(value)
+    assert text == json_like(value)
     assert len(flaw.message) < 400
 
 

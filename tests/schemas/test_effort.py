@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
+from internals import Flaw, Json
+from internals import checking as schema
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas import checking as schema
-from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json
 
 
 def of(part: Json, **more: Any) -> Json:

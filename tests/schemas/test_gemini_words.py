@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sigadapt.schemas.gemini import in_json_schema
+from internals import in_json_schema
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (

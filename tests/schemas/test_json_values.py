@@ -8,9 +8,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Path, closest, compact, cut, fault_in, json_like, listed, pointer
 from support import json_values
-
-from sigadapt.schemas.json_values import Path, closest, compact, cut, fault_in, listed, pointer, spelled
 
 # Python values, most of which JSON cannot hold somewhere
 anything: st.SearchStrategy[Any] = st.recursive(
@@ -115,21 +114,21 @@ def test_a_pointer_leads_back(keys: list[Any]) -> None:
 
 @given(json_values)
 def test_a_json_value_is_spelled_as_json(value: Any) -> None:
-    assert spelled(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert json_like(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     assert json.loads(compact(value)) == value
 
 
 @given(anything)
 def test_any_value_is_spelled(value: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse."""
-    assert spelled(value)
+    assert json_like(value)
 
 
 def test_a_value_within_itself_is_spelled() -> None:
     both: dict[str, Any] = {"b": [1, {}], "same": (same := [2]), "again": same}
     both["b"][1]["back"] = both
     both["b"].append(both["b"])
-    assert spelled(both) == '{"b":[1,{"back":"..."},"..."],"same":[2],"again":[2]}'
+    assert json_like(both) == '{"b":[1,{"back":"..."},"..."],"same":[2],"again":[2]}'
 
 
 def test_a_value_that_no_encoder_can_nest_is_spelled() -> None:
@@ -137,7 +136,7 @@ def test_a_value_that_no_encoder_can_nest_is_spelled() -> None:
     value: Any = 0
     for _ in range(50_000):
         value = [{"a": value}]
-    assert spelled(value) == '[{"a":' * 50_000 + "0" + "}]" * 50_000
+    assert json_like(value) == '[{"a":' * 50_000 + "0" + "}]" * 50_000
 
 
 @pytest.mark.parametrize("value", [10**400, {"a": -(10**40)}, "\ud800"], ids=["large", "inside", "surrogate"])

@@ -5,10 +5,10 @@ import sys
 from typing import Any
 
 import pytest
+from internals import Json, pointer
+from internals import checking as schema
 
-from sigadapt.schemas import checking as schema
-from sigadapt.schemas.json_values import Json, pointer
-from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt import ToolDecl
 
 
 def alternative(op: str, **properties: Any) -> Json:

@@ -12,10 +12,9 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 import pytest
+from internals import Json, check, flaw_in
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking import check, flaw_in
-from sigadapt.schemas.json_values import Json
 
 ARCHIVE = os.environ.get("SIGADAPT_SCHEMA_SUITE", "")
 FOLDER = "/json/tests/draft2020-12/"

@@ -4,9 +4,9 @@ import socket
 from typing import Any
 
 import pytest
+from internals import check, flaw_in
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.checking import check, flaw_in
 
 
 def refusal(parameters: dict[str, Any]) -> InvalidToolDecl:

@@ -5,10 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from internals import Json, StrictRules, StrictTool, strict_tool
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json
-from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
 
 TEXT = {"type": "string"}
 CLOSED: Json = {"type": "object", "properties": {"t": TEXT}, "required": ["t"], "additionalProperties": False}

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import RepeatedKeys, literal_at, property_of, types_of, value_of
 from support import CORPUS, json_values
-
-from sigadapt.schemas.json_values import RepeatedKeys
-from sigadapt.schemas.written_values import literal_at, property_of, typed, types_of
 
 LISTED = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -94,7 +92,7 @@ def test_other_literals() -> None:
 )
 def test_text_is_typed_by_its_schema(raw: str, schema: dict[str, Any], value: Any) -> None:
     """text-calls: The schema types what the format does not."""
-    read = typed(raw, schema, {"$defs": {"n": {"type": "integer"}}})
+    read = value_of(raw, schema, {"$defs": {"n": {"type": "integer"}}})
     assert (type(read), read) == (type(value), value)
 
 
@@ -120,7 +118,7 @@ def test_the_values_of_the_corpus() -> None:
         raw = row["raw"]
         raw = raw.removeprefix("\n")  # Qwen3-Coder's line breaks are markup
         raw = raw.removesuffix("\n")
-        read = typed(raw, {"type": types} if types else {}, {})
+        read = value_of(raw, {"type": types} if types else {}, {})
         if read != row["want"] and title not in OTHERWISE:
             wrong.append(f"{title}: {read!r}")
     assert len(rows) > 60

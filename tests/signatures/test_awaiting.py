@@ -6,9 +6,9 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from internals import Await, Steps, arun, run
 
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.signatures.awaiting import Await, Steps, arun, run
 
 
 class Both:

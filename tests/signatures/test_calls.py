@@ -9,10 +9,10 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Turn
 
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls
 from sigadapt.errors import InvalidHistory
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.tool_decls import ToolDecls
 
 turns = st.builds(
     Turn,

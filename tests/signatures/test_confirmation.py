@@ -9,22 +9,22 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import REQUEST, Turn
 from support import json_values
 
 from sigadapt import (
     Confirmation,
+    InvalidToolCall,
     InvalidToolDecl,
     SigadaptError,
     ToolCall,
     ToolCalls,
     ToolDecl,
     ToolDecls,
+    ToolResults,
     Toolset,
 )
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.signatures.calls import InvalidToolCall, Turn
-from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_results.results import ToolResults
 
 
 def over_ten(args: dict[str, Any]) -> bool:

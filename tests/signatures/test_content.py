@@ -9,12 +9,11 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import content_of, is_content, json_of, result_object, text_of, text_of_result
 from support import json_values
 
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
-from sigadapt.signatures.tool_results.results import result_object, text_of_result
 
 CALLS = ToolCalls([ToolCall(id="c", name="look", args={})])
 SHOT = dspy.Image("data:image/png;base64,aGk=")

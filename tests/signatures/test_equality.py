@@ -6,10 +6,10 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Turn
 from support import json_values
 
 from sigadapt import ToolCall, ToolCalls, choice_from_response
-from sigadapt.signatures.calls import Turn
 
 ARGS = {"a": 1, "b": {"c": [1.5, True, None]}}
 TEXT = '{ "b": {"c": [1.5, true, null]},  "a": 1 }'

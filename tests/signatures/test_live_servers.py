@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import mcp
@@ -65,9 +65,10 @@ async def test_a_live_toolset_in_a_constructor(tmp_path: Path) -> None:
     """toolsets: A live toolset in a constructor gives advice that works."""
     async with live(tmp_path) as session:
         toolset = Toolset("demo", session)
+        agent_of = cast("Any", dspy.ReActV2)
         made: list[Any] = [
-            lambda: dspy.ReActV2("question -> answer", tools=toolset),
-            lambda: dspy.ReActV2("question -> answer", tools=[*toolset]),
+            lambda: agent_of("question -> answer", tools=toolset),
+            lambda: agent_of("question -> answer", tools=[*toolset]),
             lambda: ToolDecls([toolset]),
         ]
         for each in made:
@@ -75,7 +76,7 @@ async def test_a_live_toolset_in_a_constructor(tmp_path: Path) -> None:
                 each()
             assert caught.value.code == "async_toolset"
         # What the advice says:
-        agent: Any = dspy.ReActV2("question -> answer", tools=await toolset.aresolve())
+        agent = agent_of("question -> answer", tools=await toolset.aresolve())
         answers = [Answer(calls=[Call("add", {"a": 1})]), Answer(calls=[Call("submit", {"answer": "3"})])]
         with (
             LoopbackProvider(answers) as provider,

@@ -16,9 +16,7 @@ import mcp.types
 import pytest
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls
-from sigadapt.signatures.tool_results.results import ToolResults
-from sigadapt.signatures.toolset import Toolset
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults, Toolset
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.skipif(

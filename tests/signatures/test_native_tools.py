@@ -4,9 +4,9 @@ import pickle
 from typing import Any
 
 import pytest
+from internals import NativeTool, is_native
 
 from sigadapt import InvalidToolDecl, ToolDecls
-from sigadapt.signatures.native_tools import NativeTool, is_native
 
 NATIVE: list[dict[str, Any]] = [
     {"type": "web_search"},

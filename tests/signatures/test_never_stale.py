@@ -16,11 +16,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from internals import plan_of, prompt_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.prompt import prompt_of
 
 
 def template(a: int = 1, *, b: str = "x") -> None:

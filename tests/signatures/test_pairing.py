@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import CallToolResult, TextContent
 
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.signatures.calls import InvalidToolCall
 
 TheirResult = dspy.ToolCallResults.ToolCallResult
 TWO = ToolCalls(

@@ -6,11 +6,10 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import equal_json, excerpt_of, printable
 from support import json_values
 
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.schemas.json_values import equal_json
-from sigadapt.signatures.places import excerpt_of, printable
 
 
 @pytest.mark.parametrize(

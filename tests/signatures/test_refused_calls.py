@@ -8,10 +8,10 @@ from typing import Any
 import dspy
 import pytest
 from hypothesis import given
+from internals import RefusedToolCall, Turn
 from support import json_values
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults, UnboundToolCall
-from sigadapt.signatures.calls import RefusedToolCall, Turn
 
 
 def add(a: int, b: int) -> int:

@@ -12,6 +12,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Cell, Excerpt, Rendered, rendered_calls
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -24,8 +25,6 @@ from sigadapt import (
     ToolDecls,
     choice_from_response,
 )
-from sigadapt.signatures.places import Excerpt
-from sigadapt.signatures.rendering import Cell, Rendered, rendered_calls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HOSTILE = "<script>alert(1)</script>"

@@ -6,11 +6,10 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import complaint
 
-from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.signatures.calls import InvalidToolCall
-from sigadapt.signatures.tool_results.results import complaint
 
 
 def calls_of(count: int) -> ToolCalls:

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Flaw, parse_arguments, repair, unwrap
 
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls
 from sigadapt.errors import CallCode
-from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.calls.salvage import repair, unwrap
-from sigadapt.signatures.tool_decls import ToolDecls
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -20,9 +20,8 @@ from dspy.utils import DummyLM
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.tool_decl import ToolDecl
-from sigadapt.signatures.tool_decls import ToolDecls
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 

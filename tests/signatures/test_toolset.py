@@ -13,11 +13,10 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Await, arun, resolving, run
 from mcp.server.mcpserver import MCPServer
 
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
-from sigadapt.signatures.awaiting import Await, arun, run
-from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
+from sigadapt import InvalidToolDecl, RequestContext, ToolDecl, ToolDecls, Toolset
 
 
 def search(query: str) -> str:

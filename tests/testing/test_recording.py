@@ -10,6 +10,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import Received, secrets_of
 from support import json_values
 
 from sigadapt.testing import (
@@ -23,8 +24,6 @@ from sigadapt.testing import (
     exchanges_in,
     forwarding,
 )
-from sigadapt.testing.received import Received
-from sigadapt.testing.recording import secrets_of
 
 SAID = Answer(text="Grüße.", calls=[Call("now", {"a": 1})])
 

@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 import pytest
+from internals import FORMATS, formats_named, looks_like
 
 from sigadapt import InvalidOption, ToolCalls, choice_from_text
-from sigadapt.adapters.response.text_choice import looks_like
-from sigadapt.text.formats import FORMATS, named
 
 WEATHER: dict[str, Any] = {
     "name": "get_weather",
@@ -39,7 +38,7 @@ def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_format_reads_its_example(name: str) -> None:
     """text-calls: Every format of the table is read."""
-    (form,) = named([name])
+    (form,) = formats_named([name])
     alone = choice_from_text(form.example, TOOLS, formats=[name])
     assert isinstance(alone.tool_calls, ToolCalls)
     assert [(call.name, call.args) for call in alone.tool_calls] == PARIS
@@ -50,7 +49,7 @@ def test_a_format_reads_its_example(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in FORMATS if not each.bare and each.name != "harmony"])
 def test_the_text_around_a_call_stays(name: str) -> None:
     """text-calls: What is no call stays text."""
-    (form,) = named([name])
+    (form,) = formats_named([name])
     choice = choice_from_text(f"Let me look.\n{form.example}\nOne moment.", TOOLS)
     assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
     said = (choice.text or "").split("\n")
@@ -62,7 +61,7 @@ def test_the_text_around_a_call_stays(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_another_tools_call_is_text(name: str) -> None:
     """text-calls: Only declared tools are called."""
-    (form,) = named([name])
+    (form,) = formats_named([name])
     choice = choice_from_text(form.example, [{"name": "other"}])
     assert choice.tool_calls is None
     if name not in ("harmony", "inkling"):  # these have tokens around what is said, which say nothing
@@ -257,8 +256,8 @@ def test_prefixes_that_a_text_chooses_are_matched_and_not_compiled() -> None:
 
 def test_ids_that_models_write_are_kept() -> None:
     """text-calls: An id in the text is kept."""
-    kimi = choice_from_text(named(["kimi-k2"])[0].example, TOOLS).tool_calls
-    other = choice_from_text(named(["hermes"])[0].example, TOOLS).tool_calls
+    kimi = choice_from_text(formats_named(["kimi-k2"])[0].example, TOOLS).tool_calls
+    other = choice_from_text(formats_named(["hermes"])[0].example, TOOLS).tool_calls
     assert kimi is not None
     assert other is not None
     assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")

@@ -12,13 +12,12 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import TextGate, text_read
 from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.testing import Answer, LoopbackProvider
-from sigadapt.text.gate import TextGate
 
 CORPUS = os.environ.get("SIGADAPT_CORPUS")
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'

@@ -5,11 +5,9 @@
 from typing import Any
 
 import pytest
+from internals import FORMATS, MOST_CALLS, Scan, Spent
 
 from sigadapt import choice_from_text
-from sigadapt.text.contract import MOST_CALLS
-from sigadapt.text.formats import FORMATS
-from sigadapt.text.scan import Scan, Spent
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}

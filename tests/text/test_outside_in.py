@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import FORMATS, Layout, Scan, TextGate, formats_named, read_text
 from support import CORPUS
 
 from benchmarks.answers import measure
 from sigadapt import choice_from_text
-from sigadapt.text.formats import FORMATS, named
-from sigadapt.text.gate import TextGate
-from sigadapt.text.layout import Layout
-from sigadapt.text.reader import read_text
-from sigadapt.text.scan import Scan
 
 
 def tool(name: str, *keys: str) -> dict[str, Any]:
@@ -54,7 +50,7 @@ def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
 @given(content=markup, writer=st.sampled_from(WRITERS))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
-    (form,) = named([writer])
+    (form,) = formats_named([writer])
     args = {"path": "a.md", "content": content}
     assert form.write is not None
     choice = choice_from_text(form.write([("write_file", args)], SCHEMAS), TOOLS)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import FORMATS, compact, formats_named
 from support import json_values
 
 from sigadapt import Choice, choice_from_text
-from sigadapt.schemas.json_values import compact
-from sigadapt.text.formats import FORMATS, named
 
 Json = dict[str, Any]
 WRITABLE = [each.name for each in FORMATS if each.write]
@@ -97,7 +96,7 @@ def test_what_is_said_is_read_back(
 ) -> None:
     """text-calls: What a format says is read back as it was."""
     schemas, calls = turn
-    (form,) = named([name])
+    (form,) = formats_named([name])
     assert form.write is not None
     written = f"{text}\n\n{form.write(calls, schemas)}" if text else form.write(calls, schemas)
     tools = [{"name": tool, "parameters": schema} for tool, schema in schemas.items()]
@@ -121,6 +120,6 @@ def test_the_formats_that_are_said() -> None:
 
 @pytest.mark.parametrize("name", WRITABLE)
 def test_no_calls_are_said_as_nothing(name: str) -> None:
-    (form,) = named([name])
+    (form,) = formats_named([name])
     assert form.write is not None
     assert form.write([], {}) == ""

@@ -29,23 +29,23 @@ def offered_tools(request: Request, route: Route) -> str | None:
     if not tools or not _changes_taken(request, route):
         return None
     text, name = _identity(tools)
-    return name if name in dict(map(_identity_of, _remembered(request).values())) else text
+    return name if name in dict(map(_identity_of, _offers(request).values())) else text
 
 
 def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with the tools of the conversation's beginning, and rows where they changed."""
-    remembered, tools = _remembered(request), request.get("tools")
+    remembered, tools = _offers(request), request.get("tools")
     if not remembered or not tools:
         return request, ()
     now = _identity(tools)[1]
     names = {place: _identity_of(offered)[0] for place, offered in remembered.items()}
     if set(names.values()) == {now}:
         return request, ()
-    lists = {name: _declared(text) for name, text in map(_identity_of, remembered.values()) if text}
+    lists = {name: _declare(text) for name, text in map(_identity_of, remembered.values()) if text}
     rows = request["messages"]
     end = len(rows) - (rows[-1]["role"] == "assistant")  # a paused turn stays the last one
     steps = {**names, end: now}
-    placed = _placed({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
+    placed = _place({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
     taken = _changes_taken(request, route)
     if placed is None or not all(
         _is_taken(rows[:place], row["late"], taken) for place, row in placed[1].items()
@@ -67,7 +67,7 @@ def _is_taken(before: Sequence[Json], late: Json, taken: frozenset[str]) -> bool
     return kinds <= taken and bool(before) and before[-1]["role"] in ("user", "tool")
 
 
-def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
+def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
     """Return all tools of the lists and the rows that change them; None for what no row can say."""
     first, *later = sorted(lists.items())
     known, current, rows = _by_name(first[1]), _by_name(first[1]), dict[int, Json]()
@@ -81,7 +81,7 @@ def _placed(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, 
         if not wanted or any(known.setdefault(name, wanted[name]) != wanted[name] for name in wanted):
             return None
         if added or removed:
-            late = {"root": root, "added": _named(added), "removed": _named(removed)}
+            late = {"root": root, "added": _as_names(added), "removed": _as_names(removed)}
             words = f"Tools from here on: {', '.join(wanted)}."
             rows[place] = {"role": "system", "content": words, "late": late}
         current = wanted
@@ -92,7 +92,7 @@ def _changes_taken(request: Request, route: Route) -> frozenset[str]:
     return frozenset() if route.late_tools is None else route.late_tools(request["model"])
 
 
-def _declared(text: str) -> list[Json]:
+def _declare(text: str) -> list[Json]:
     """Return the tools of a saved turn; none if they are no declarations: anybody may have written them."""
     try:
         return ToolDecls(orjson.loads(text)).to_openai()
@@ -106,11 +106,11 @@ def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
     return named if "None" not in named and len(named) == len(tools) else {}
 
 
-def _named(names: Iterable[str]) -> list[Json]:
+def _as_names(names: Iterable[str]) -> list[Json]:
     return [{"name": name} for name in names]
 
 
-def _remembered(request: Request) -> dict[int, str]:
+def _offers(request: Request) -> dict[int, str]:
     turns = ((place, row.get("turn")) for place, row in enumerate(request["messages"]))
     return {place: turn.offered for place, turn in turns if turn is not None and turn.offered}
 

@@ -87,7 +87,7 @@ def _functions(request: Request) -> list[Json]:
     ]
 
 
-def _escaped(value: Json) -> str:
+def _escape(value: Json) -> str:
     """Return a value as JSON that holds none of the markup of prompts and answers."""
     return _MARKUP.sub(lambda char: f"\\u{ord(char[0]):04x}", compact(value))
 
@@ -129,7 +129,7 @@ def _instructions(request: Request, form: str) -> str:
     functions = _functions(request)
     if not functions:
         return ""
-    tools = "\n".join(map(_escaped, functions))
+    tools = "\n".join(map(_escape, functions))
     words = _OFFER.format(tools=tools, example=writers()[form](_EXAMPLE, {}))
     asked = _choice(request.get("tool_choice"))
     if request.get("parallel_tool_calls") is False:
@@ -195,7 +195,7 @@ def _results(rows: list[Json]) -> Json:
             label = f"Attachment {number}: {name[1:-1]} of result {place} ({row.get('name')})"
             attached += [{"type": "text", "text": label}, block]
         key = "error" if row.get("is_error") else "content"
-        result = _escaped({"name": row.get("name"), key: content})
+        result = _escape({"name": row.get("name"), key: content})
         texts.append(f"<tool_response>\n{result}\n</tool_response>")
     text = "\n".join(texts)
     return {"role": "user", "content": [{"type": "text", "text": text}, *attached] if attached else text}

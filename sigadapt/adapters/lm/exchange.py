@@ -105,7 +105,7 @@ class _OneRequestEngine:
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
         try:
-            written = written_target(self._engine, self._placed(request), self._methods)
+            written = written_target(self._engine, self._place(request), self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
@@ -116,17 +116,17 @@ class _OneRequestEngine:
         self._target = provider, routed
         return changes
 
-    def _placed(self, request: lm15.Request) -> lm15.Request:
+    def _place(self, request: lm15.Request) -> lm15.Request:
         return request if self._native is None else self._native.placed_in(request)
 
-    def _planned(self) -> tuple[Any, lm15.Request] | None:
+    def _take_plan(self) -> tuple[Any, lm15.Request] | None:
         """Return the provider that has the request written already; only the first attempt sends it."""
         target, self._target = self._target, None
         return target
 
-    def _resolved(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
+    def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        provider, routed = target_of(self._engine, self._placed(request), streaming=streaming)
+        provider, routed = target_of(self._engine, self._place(request), streaming=streaming)
         return with_methods(provider, self._methods), routed
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
@@ -171,7 +171,7 @@ def json_in(text: bytes | str) -> Json:
 class _SyncEngine(_OneRequestEngine):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        provider, routed = self._planned() or self._resolved(request, streaming=False)
+        provider, routed = self._take_plan() or self._resolve(request, streaming=False)
         if not request.config.stop:
             return provider.complete(routed)
         recorder = Recorder(self._provider, request.model)
@@ -179,7 +179,7 @@ class _SyncEngine(_OneRequestEngine):
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = self._resolved(request, streaming=True)
+        provider, routed = self._resolve(request, streaming=True)
         recorder = Recorder(self._provider, request.model)
         with closing(recorder.attached_to(provider).stream(routed)) as events:
             for event in events:
@@ -192,7 +192,7 @@ class _AsyncEngine(_OneRequestEngine):
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        target = self._planned() or await asyncio.to_thread(self._resolved, request, streaming=False)
+        target = self._take_plan() or await asyncio.to_thread(self._resolve, request, streaming=False)
         provider, routed = target
         if not request.config.stop:
             return await provider.complete(routed)
@@ -201,7 +201,7 @@ class _AsyncEngine(_OneRequestEngine):
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = await asyncio.to_thread(self._resolved, request, streaming=True)
+        provider, routed = await asyncio.to_thread(self._resolve, request, streaming=True)
         recorder = Recorder(self._provider, request.model)
         async with aclosing(recorder.attached_to(provider).stream(routed)) as events:
             async for event in events:

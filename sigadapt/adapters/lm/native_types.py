@@ -11,7 +11,7 @@ from dspy.adapters.types.citation import Citations
 from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.plan import Plan, reduced, without
+from sigadapt.adapters.plan import Plan, reduce, without
 from sigadapt.dspy_boundary import forms
 
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
@@ -34,7 +34,7 @@ def without_native_fields(plan: Plan, kinds: list[Any], lm: BaseLM, settings: di
             whole: Any = _CachedDelete(rest) if kind in _DSPYS_OWN else rest
             left: Any = kind.adapt_to_native_lm_feature(whole, name, lm, settings)
             rest = left.rest if type(left) is _CachedDelete else left
-    return plan if rest is plan.rest else reduced(plan, rest)
+    return plan if rest is plan.rest else reduce(plan, rest)
 
 
 def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | None) -> dict[str, Any]:

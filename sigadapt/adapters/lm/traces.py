@@ -48,7 +48,7 @@ def watches(instance: Any) -> bool:
     return bool(_settings.get("callbacks") or getattr(instance, "callbacks", None))
 
 
-def shown(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
+def show_to_watchers(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
     """Return the context in which to call a model, so that its event shows what was sent and what came."""
     if not watches(lm) and _OPENINFERENCE not in sys.modules:
         return _NOBODY
@@ -144,7 +144,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
-def reported(
+def report(
     adapter: Any, signature: Any, text: str | None, flow: Steps[dict[str, Any]], parses: type[Any]
 ) -> Steps[dict[str, Any]]:
     """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile."""

@@ -18,7 +18,7 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.lm.traces import complete_history, shown
+from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
@@ -96,10 +96,10 @@ def _unless_limited(answer: Answer, model: str) -> Answer:
 def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=False)
     if stream is None:
-        with shown(ready.lm, ready.sent):
+        with show_to_watchers(ready.lm, ready.sent):
             return Answer(lm(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), show_to_watchers(ready.lm, ready.sent):
         answer = Answer(lm(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         sync_send_to_stream(stream, item)
@@ -109,10 +109,10 @@ def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answe
 async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
     stream, lm = stream_now(), ready.model(is_async=True)
     if stream is None:
-        with shown(ready.lm, ready.sent):
+        with show_to_watchers(ready.lm, ready.sent):
             return Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     tap = CallTap(stream, subscribe())
-    with streaming_to(tap), with_partial_marked(tap.calls), shown(ready.lm, ready.sent):
+    with streaming_to(tap), with_partial_marked(tap.calls), show_to_watchers(ready.lm, ready.sent):
         answer = Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
     for item in tap.rest(answer):
         await stream.send(item)
@@ -126,7 +126,7 @@ def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscrib
     if controls.prompt_cache is not None:
         typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
     if controls.client:
-        lm = _copied(lm, controls.client)
+        lm = _copy(lm, controls.client)
     if has_rows:
         # DSPy's cache key is made of the request, which lacks these.
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
@@ -144,7 +144,7 @@ def executions_of(controls: Controls) -> list[dict[str, Any]]:
     return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
 
 
-def _copied(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
+def _copy(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
     """Return a copy of the model that shares its history."""
     copied = lm.copy(**changes)
     copied.history = lm.history

@@ -12,7 +12,7 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, resolving
 
 
-def declared(
+def declare(
     plan: Plan, signature: type[Signature], inputs: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Steps[ToolDecls]:
     """Return the declarations of a call. It is a generator, because toolsets may have to be awaited.

@@ -67,7 +67,7 @@ class Lowered(NamedTuple):
     settings: Mapping[str, Json] | None = None
 
 
-def lowered(request: Request, route: Route) -> Lowered:
+def lower(request: Request, route: Route) -> Lowered:
     """Return a Request made fit for a route, with a record of the changes.
 
     Raises:
@@ -112,7 +112,7 @@ def lowered(request: Request, route: Route) -> Lowered:
             request, moved = with_content(request, route)
             changes += (Change(where, "lowered", why) for where, why in moved)
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
-            request = _signed(request, route, changes)
+            request = _sign(request, route, changes)
     if not plain:
         request = _without_searches(request, route, changes)
     wire = provider_of(route.dialect) if route.client == "lm15" else None
@@ -192,7 +192,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
         changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
     if form == "validated":
-        return _unvalidated(request, route, changes)
+        return _without_validation(request, route, changes)
     if not isinstance(choice, str) and form != "own":
         request = _chosen_only(request, choice, changes)
         if "required" in route.choices:
@@ -202,7 +202,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
     return _without(request, "tool_choice")
 
 
-def _unvalidated(request: Request, route: Route, changes: list[Change]) -> Request:
+def _without_validation(request: Request, route: Route, changes: list[Change]) -> Request:
     """Lower a choice whose calls the provider would check: sigadapt checks them."""
     choice: Any = request.get("tool_choice")
     why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
@@ -384,7 +384,7 @@ def _names(names: Iterable[str]) -> str:
     return listed(map(cut, dict.fromkeys(names)), _MOST_NAMES, ", ")
 
 
-def _signed(request: Request, route: Route, changes: list[Change]) -> Request:
+def _sign(request: Request, route: Route, changes: list[Change]) -> Request:
     """Add what the provider asks for in place of missing state, to the first calls of the running turn."""
     # The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every
     # turn.

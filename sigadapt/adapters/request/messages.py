@@ -14,15 +14,15 @@ import dspy
 import pydantic
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
-from sigadapt.adapters.text_format import TextFormat
 from sigadapt.dspy_boundary.forms import demo_messages
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.tool_results.pairing import unanswered
+from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -36,7 +36,7 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
 def messages_of(
-    adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
+    adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form.
 
@@ -48,19 +48,19 @@ def messages_of(
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
     if demos:
-        messages += _demos(adapter, rest, demos, prompt.turns)
-    has_turns = prompt.turns.history or prompt.turns.results
-    events, rounds = _turns(prompt.turns, inputs) if has_turns else _NO_ROUNDS
+        messages += _demos(adapter, rest, demos, prompt.history_fields)
+    has_turns = prompt.history_fields.history or prompt.history_fields.results
+    events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else _NO_ROUNDS
     begin = len(messages)
     for number, event in enumerate(events):
-        _refuse_strange(event, rest, prompt.turns)
+        _refuse_strange(event, rest, prompt.history_fields)
         messages += _event(adapter, rest, prompt, event, rounds[number:])
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
             "the history begins with a turn of the model, not with a question",
             code="no_question",
-            field=prompt.turns.history,
+            field=prompt.history_fields.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
         )
     user = question(adapter, rest, prompt, inputs)
@@ -78,7 +78,7 @@ def messages_of(
     ]
 
 
-def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], turns: HistoryFields) -> None:
+def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:
     """Refuse an event that is a chat message, misspells a field, or has calls that are not ToolCalls.
 
     DSPy would leave out what it says.
@@ -87,13 +87,13 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], turns: Hist
         InvalidHistory: `unreadable_history`, with the key.
     """
     fields = rest.model_fields
-    calls = event.get(turns.calls) if turns.calls else None
+    calls = event.get(history_fields.calls) if history_fields.calls else None
     # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
     if calls and collection_in({"calls": calls}) is None:
         raise InvalidHistory(
-            f"{turns.calls!r} of an event is a {type(calls).__name__}, which is not ToolCalls",
+            f"{history_fields.calls!r} of an event is a {type(calls).__name__}, which is not ToolCalls",
             code="unreadable_history",
-            field=turns.history,
+            field=history_fields.history,
             fix="Give the calls of the prediction, what they saved as, or ToolCalls(calls).",
         )
     for key in event.keys() - fields.keys():
@@ -105,7 +105,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], turns: Hist
             fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."
         else:
             continue
-        raise InvalidHistory(reason, code="unreadable_history", field=turns.history, fix=fix)
+        raise InvalidHistory(reason, code="unreadable_history", field=history_fields.history, fix=fix)
 
 
 def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
@@ -113,7 +113,7 @@ def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
     return any(inputs.get(name) is not None for name in prompt.inputs)
 
 
-def _turns(
+def _events_and_rounds(
     fields: HistoryFields, inputs: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], list[list[Round]]]:
     """The events of the history, and the rounds that each of them brings; last, those of the request."""
@@ -149,7 +149,7 @@ def read(kind: type[_M], value: Any, field: str | None) -> _M:
 
 
 def _demos(
-    adapter: TextFormat, rest: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
+    adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
     turns = [(demo, calls_in(demo, fields.calls), rounds_in(demo, fields.results)) for demo in demos]
@@ -187,7 +187,7 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: TextFormat,
+    adapter: OutputFormat,
     rest: type[Signature],
     prompt: Prompt,
     event: dict[str, Any],
@@ -208,7 +208,7 @@ def _event(
     yield from _round(_of_own(calls, last) or _of_later(calls, rounds), text)
 
 
-def _text_of(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
+def _text_of(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
     calls = collection_in(event)
     if any(event.get(name) is not None for name in rest.output_fields):
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
@@ -258,12 +258,12 @@ def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
 
 def answers(answered: Round, calls: ToolCalls) -> bool:
     """Return whether a round is about some of these calls; servers use ids again, so names count too."""
-    asked = {call.id: _asked(call) for call in calls.in_order()}
+    asked = {call.id: _call_of(call) for call in calls.in_order()}
     known = [call for call in answered.calls.in_order() if call.id in asked]
-    return bool(known) and all(_asked(call) == asked[call.id] for call in known)
+    return bool(known) and all(_call_of(call) == asked[call.id] for call in known)
 
 
-def _asked(call: ToolCall | InvalidToolCall) -> Any:
+def _call_of(call: ToolCall | InvalidToolCall) -> Any:
     return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
 
 
@@ -296,7 +296,7 @@ def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
             fix="Give the results of these calls, with them or with the next event, or use orphans='heal'.",
         )
     for call in calls:
-        raise unanswered(call)
+        raise no_result_error(call)
     return ToolResults.of(calls, []).rounds[0]
 
 
@@ -323,7 +323,7 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
             yield result_message(result)
 
 
-def _outputs_text(adapter: TextFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:
+def _outputs_text(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:
     held = [name for name in rest.output_fields if event.get(name) is not None]
     if not held:
         return None
@@ -344,7 +344,7 @@ def assistant_message(
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": _named(call.name), "arguments": _accepted(call)},
+                "function": {"name": _name(call.name), "arguments": _acceptance(call)},
             }
             if not (isinstance(call, ToolCall) and call.is_custom)
             else {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
@@ -354,7 +354,7 @@ def assistant_message(
     }
 
 
-def _accepted(call: ToolCall | InvalidToolCall | Repeat) -> str:
+def _acceptance(call: ToolCall | InvalidToolCall | Repeat) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
     if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
         return call.arguments
@@ -367,12 +367,12 @@ def result_message(result: ToolResult) -> Message:
     return {
         "role": "tool",
         "tool_call_id": result.call_id,
-        "name": _named(result.name),
+        "name": _name(result.name),
         "content": text_of_result(result),
         "is_error": result.is_error,
         "result": result,
     }
 
 
-def _named(name: str | None) -> str:
+def _name(name: str | None) -> str:
     return name or "unnamed"  # no provider accepts a call without a name

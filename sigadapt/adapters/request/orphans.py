@@ -47,10 +47,12 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
         InvalidHistory: `unreadable_history`, for a history or results that cannot be read at all.
     """
     healing = _Healing(plan.rest)
-    given = inputs.get(plan.turns.history) if plan.turns.history else None
-    results = inputs.get(plan.turns.results) if plan.turns.results else None
+    given = inputs.get(plan.history_fields.history) if plan.history_fields.history else None
+    results = inputs.get(plan.history_fields.results) if plan.history_fields.results else None
     history = (
-        read(dspy.History, given, plan.turns.history) if given is not None else dspy.History(messages=[])
+        read(dspy.History, given, plan.history_fields.history)
+        if given is not None
+        else dspy.History(messages=[])
     )
     asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
     events, brought = healing.conversation(
@@ -58,9 +60,9 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
     )
     fields: dict[str, Any] = {}
     if given is not None:
-        fields[str(plan.turns.history)] = dspy.History(messages=events)
+        fields[str(plan.history_fields.history)] = dspy.History(messages=events)
     if results is not None:
-        fields[str(plan.turns.results)] = ToolResults(rounds=tuple(brought)) if brought else None
+        fields[str(plan.history_fields.results)] = ToolResults(rounds=tuple(brought)) if brought else None
     return Healed({**inputs, **fields}, tuple(healing.changes))
 
 
@@ -91,7 +93,7 @@ class _Healing:
                 self._close(whole, unfinished)
                 is_open, unfinished = True, "a question that was never answered"
             last = [] if calls is None else self._last_rounds(calls, own)
-            own = self._followed(own, is_open=is_open)
+            own = self._follow(own, is_open=is_open)
             if own:
                 is_open, unfinished = True, ""
             if calls is not None:
@@ -105,7 +107,7 @@ class _Healing:
             whole.append({**event, _HEALED: ToolResults(rounds=(*own, *last))} if own or last else event)
         if asks:
             self._close(whole, unfinished)
-        return whole, self._followed(brought, is_open=is_open or asks or not events)
+        return whole, self._follow(brought, is_open=is_open or asks or not events)
 
     def rounds_of(self, value: Any) -> list[Round]:
         """Return the rounds of ToolResults, whole, also of saved ones that do not pair."""
@@ -150,22 +152,22 @@ class _Healing:
         brought[0] = self._whole(calls, brought[0].results)
         return True
 
-    def _followed(self, rounds: list[Round], *, is_open: bool) -> list[Round]:
+    def _follow(self, rounds: list[Round], *, is_open: bool) -> list[Round]:
         """Return the rounds, unless they follow nothing that they could answer."""
         if is_open:
             return rounds
         for result in [result for each in rounds for result in each.results]:
-            self._record(f"the result of call {_shown(result.call_id)} is dropped: nothing here asked for it")
+            self._record(f"the result of call {_show(result.call_id)} is dropped: nothing here asked for it")
         return []
 
     def _record_dropped(self, event: Event, calls: ToolCalls | None, rounds: list[Round]) -> None:
         """Record an event before the first question, whose beginning was cut off."""
-        self._followed(rounds, is_open=False)
+        self._follow(rounds, is_open=False)
         for call in calls.in_order() if calls is not None else ():
-            self._record(f"call {_shown(call.id)} is dropped: no question is before it")
+            self._record(f"call {_show(call.id)} is dropped: no question is before it")
         said = [answered.calls for answered in rounds] + ([calls] if calls is not None else [])
         for text in filter(None, (each.text for each in said)):
-            self._record(f"the text {_shown(text)} is dropped: no question is before it")
+            self._record(f"the text {_show(text)} is dropped: no question is before it")
         for name in self._outputs:
             if event.get(name) is not None:
                 self._record(f"the output {name!r} is dropped: no question is before it")
@@ -181,17 +183,15 @@ class _Healing:
             elif result.call_id in by_id:
                 reason = "the call has another"
             elif result.name not in ("", tool):
-                reason = f"it is of {_shown(result.name)}, and the call of {_shown(tool)}"
+                reason = f"it is of {_show(result.name)}, and the call of {_show(tool)}"
             else:
                 by_id[result.call_id] = result.model_copy(update={"name": tool})
                 continue
-            self._record(f"the result of call {_shown(result.call_id)} is dropped: {reason}")
+            self._record(f"the result of call {_show(result.call_id)} is dropped: {reason}")
         for call in calls.in_order():
             if call.id not in by_id:
-                by_id[call.id] = _failed(call)
-                self._record(
-                    f"call {_shown(call.id)} of {_shown(call.name)} gets a failed result: it had none"
-                )
+                by_id[call.id] = _failure(call)
+                self._record(f"call {_show(call.id)} of {_show(call.name)} gets a failed result: it had none")
         return Round(calls=calls, results=tuple(by_id[call.id] for call in calls.in_order()))
 
     def _asks(self, event: Event) -> bool:
@@ -206,11 +206,11 @@ class _Healing:
         self.changes.append(Change("/messages", "healed", why))
 
 
-def _failed(call: ToolCall | InvalidToolCall) -> ToolResult:
+def _failure(call: ToolCall | InvalidToolCall) -> ToolResult:
     if isinstance(call, ToolCall):
         return ToolResult.unanswered(call)
     return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
 
 
-def _shown(text: str | None) -> str:
+def _show(text: str | None) -> str:
     return cut(repr(text))

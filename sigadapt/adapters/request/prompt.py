@@ -15,8 +15,8 @@ from dspy.adapters import utils
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
+from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields, rest_of
-from sigadapt.adapters.text_format import TextFormat
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
@@ -43,7 +43,7 @@ class Prompt(NamedTuple):
         system: the system text; empty if there is nothing to say.
         reminds: whether each question ends with a reminder of the text's form.
         inputs: the names of the input fields.
-        turns: the fields that hold earlier turns.
+        history_fields: the fields that hold earlier turns.
         templated: whether the adapter is known to put texts into a question unchanged.
         templates: questions with `%s` in the place of each value, by the names of the given inputs.
     """
@@ -51,25 +51,25 @@ class Prompt(NamedTuple):
     system: str
     reminds: bool
     inputs: tuple[str, ...]
-    turns: HistoryFields
+    history_fields: HistoryFields
     templated: bool
     templates: dict[tuple[str, ...], str]
 
 
-def prompt_of(adapter: TextFormat, rest: type[Signature]) -> Prompt:
+def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
     prompts = rest_of(rest).prompts
     kind, own = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
     words = tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
     prompt = prompts.get(words)
     if prompt is None:
-        prompt = _compiled(adapter, rest)
+        prompt = _compile(adapter, rest)
         if not _are_the_users(adapter, _WORDS):  # those may say something else each time
             prompts[words] = prompt
     return prompt
 
 
-def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
+def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
     """Return the user's message: `adapter.format_user_message_content`, and the reminder if there is one."""
     # DSPy builds a pydantic adapter for every value of every call, even for plain texts. DSPy's own methods
     # put texts in unchanged, so a template of them is made once. Other methods and other values go through
@@ -84,27 +84,29 @@ def question(adapter: TextFormat, rest: type[Signature], prompt: Prompt, inputs:
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
-    return f"{text}\n\n{adapter.text_reminder(told(rest))}".strip() if prompt.reminds else text
+    return (
+        f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip() if prompt.reminds else text
+    )
 
 
-def _compiled(adapter: TextFormat, rest: type[Signature]) -> Prompt:
-    has_outputs, shown, notes = bool(rest.output_fields), told(rest), rest_of(rest).notes
+def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
+    has_outputs, shown, notes = bool(rest.output_fields), without_optional_texts(rest), rest_of(rest).notes
     if has_outputs:
         system = adapter.text_description(shown)
     else:  # without DSPy's description of the task, which names outputs; a user's own is kept
         is_users = _are_the_users(adapter, (_TASK,))
-        system = described(shown, task=adapter.format_task_description(shown) if is_users else None)
+        system = describe(shown, task=adapter.format_task_description(shown) if is_users else None)
     return Prompt(
         system="\n\n".join(filter(None, (system, notes))),
         reminds=has_outputs and bool(adapter.text_reminder(shown)),
         inputs=tuple(rest.input_fields),
-        turns=rest_of(rest).turns or HistoryFields(None, None, None),
+        history_fields=rest_of(rest).history_fields or HistoryFields(None, None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )
 
 
-def told(rest: type[Signature]) -> type[Signature]:
+def without_optional_texts(rest: type[Signature]) -> type[Signature]:
     """Return the signature as shown to the model: `str | None` becomes `str`."""
     # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
     # Whether there is a text at all is for the calls to say, not for the model.
@@ -119,14 +121,14 @@ def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
     return rest if optional else None  # not the same signature, which would keep itself alive
 
 
-def _are_dspys(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
+def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
     kind: Any = type(adapter)
     return not any(name in vars(adapter) for name in methods) and all(
         any(getattr(kind, name, None) is getattr(dspys, name) for dspys in _DSPYS) for name in methods
     )
 
 
-def _are_the_users(adapter: TextFormat, methods: tuple[str, ...]) -> bool:
+def _are_the_users(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
     """Return whether any of the methods is the user's, not DSPy's or sigadapt's."""
     known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
     return any(_package_of(method) not in ("dspy", "sigadapt") for method in known)
@@ -138,12 +140,12 @@ def _package_of(method: Any) -> str:
     return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
 
 
-def in_own_words(adapter: TextFormat) -> bool:
+def in_own_words(adapter: OutputFormat) -> bool:
     """Return whether an adapter overrides how DSPy's chat, JSON and XML adapters describe text outputs."""
     return not _are_dspys(adapter, _DESCRIBING)
 
 
-def described(rest: type[Signature], form: str = "", task: str | None = None) -> str:
+def describe(rest: type[Signature], form: str = "", task: str | None = None) -> str:
     """Return a system text: the instructions, the fields worth describing, and the form of the outputs."""
     inputs, outputs = _worth_listing(rest.input_fields), _worth_listing(rest.output_fields)
     pieces = (
@@ -165,7 +167,7 @@ def _line(name: str, field: FieldInfo) -> str:
     return utils.get_field_description_string({name: field})
 
 
-def form_of(adapter: TextFormat, rest: type[Signature]) -> str:
+def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:
     """Return DSPy's description of the text outputs: a short sentence, or the structure for other types."""
     kinds: list[Any] = [field.annotation for field in rest.output_fields.values()]
     if all(kind in (str, str | None) for kind in kinds):

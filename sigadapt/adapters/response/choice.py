@@ -188,10 +188,10 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     error = body.get("error")
     if not readings or (error and not _says_something(readings)):
         raise _unreadable(body, dialect)
-    return [_failed(reading, error_in(body)) for reading in readings] if error else readings
+    return [_fail(reading, error_in(body)) for reading in readings] if error else readings
 
 
-def _failed(reading: Reading, error: Any) -> Reading:
+def _fail(reading: Reading, error: Any) -> Reading:
     return reading._replace(finish="error", finish_message=error_message(error), error=error)
 
 
@@ -232,7 +232,7 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
     if text is not None and text not in whole:
         # Commentary may stand behind the answer, so that each text is looked for by itself.
         texts = [part.text for part in parts if part.type in {"text", "refusal"}]
-        if not all(_squeezed(each) in _squeezed(whole) for each in texts):
+        if not all(_squeeze(each) in _squeeze(whole) for each in texts):
             return None
     return _until_stop(reading, text)
 
@@ -242,16 +242,16 @@ def _until_stop(reading: Reading, text: str | None) -> Reading:
     whole = reading.text or ""
     if not text or whole.startswith(text):
         return reading._replace(text=text or whole or None)
-    if reading.commentary or not _squeezed(whole).startswith(_squeezed(text)):
+    if reading.commentary or not _squeeze(whole).startswith(_squeeze(text)):
         return reading
     # lm15 joins blocks without the blank line that a Reading puts between them.
     end = len(text)
-    while len(_squeezed(whole[:end])) < len(_squeezed(text)):
+    while len(_squeeze(whole[:end])) < len(_squeeze(text)):
         end += 1
     return reading._replace(text=whole[:end])
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     return "".join(text.split())
 
 
@@ -266,7 +266,7 @@ def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Readin
     readings, error = provider.read(body), error or error_in(body, provider)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
-    return [_failed(reading, error) for reading in readings] if error else readings
+    return [_fail(reading, error) for reading in readings] if error else readings
 
 
 def _says_something(readings: list[Reading]) -> bool:

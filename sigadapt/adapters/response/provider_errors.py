@@ -10,7 +10,7 @@ from typing import Any
 from sigadapt.providers import PROVIDERS
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object, is_text
-from sigadapt.schemas.json_values import Json, cut, spelled
+from sigadapt.schemas.json_values import Json, cut, json_like
 
 # OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api/reference/errors-and-debugging
 # OpenAI: {"code": "rate_limit_exceeded", ...}, https://developers.openai.com/api/docs/guides/error-codes
@@ -42,7 +42,7 @@ def error_without_answer(body: Json, provider: Provider) -> Any:
 def error_message(error: Any) -> str:
     """Return the message of an error; the whole error as JSON if it has none."""
     message = an_object(error).get("message", error)
-    return message if is_text(message) else cut(spelled(error))
+    return message if is_text(message) else cut(json_like(error))
 
 
 def is_rate_limit(error: Any) -> bool:

@@ -42,7 +42,7 @@ def events_of(stream: Any) -> list[Any]:
             not a stream.
     """
     if isinstance(stream, (str, bytes, bytearray)):
-        return list(_decoded(_text([stream])))
+        return list(_decode(_text([stream])))
     if is_object(stream) or not hasattr(stream, "__iter__"):
         raise UnreadableResponse(
             f"expected a stream, got a {type(stream).__name__}",
@@ -50,7 +50,7 @@ def events_of(stream: Any) -> list[Any]:
         )
     items: list[Any] = list(stream)
     if any(isinstance(item, (str, bytes, bytearray)) for item in items):
-        return list(_decoded(_text(items)))
+        return list(_decode(_text(items)))
     return items
 
 
@@ -70,7 +70,7 @@ def _text(pieces: list[Any]) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _decoded(text: str) -> Iterator[Any]:
+def _decode(text: str) -> Iterator[Any]:
     if text.lstrip()[:1] in {"{", "["}:
         yield from _values(text, may_break_off=True)
         return

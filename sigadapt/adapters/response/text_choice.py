@@ -62,7 +62,7 @@ def choice_from_text(
     found = text_read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
     choice = choice_of(reading_of(found), whole)
     calls = choice.tool_calls
-    return choice if calls is None else replace(choice, tool_calls=recovered(calls))
+    return choice if calls is None else replace(choice, tool_calls=mark_recovered(calls))
 
 
 def text_read(
@@ -73,10 +73,10 @@ def text_read(
     Raises:
         InvalidOption: for an unknown format.
     """
-    from sigadapt.text.formats import FORMATS, named  # noqa: PLC0415  (the first lines say why)
+    from sigadapt.text.formats import FORMATS, formats_named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.text.reader import read_text  # noqa: PLC0415
 
-    chosen = FORMATS if formats is None else named(formats)
+    chosen = FORMATS if formats is None else formats_named(formats)
     return read_text(text, schemas, chosen, asked=formats is not None, **how)
 
 
@@ -104,7 +104,7 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any
     )
 
 
-def recovered(calls: ToolCalls) -> ToolCalls:
+def mark_recovered(calls: ToolCalls) -> ToolCalls:
     """Return the calls marked as read from text."""
     good = [call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls]
     bad = tuple(call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls.invalid)

@@ -91,11 +91,11 @@ def typed_calls(
                 "altered": altered,
                 "turn": turn,
             }
-            good.append(trusted(ToolCall, values))
+            good.append(build_unvalidated(ToolCall, values))
         else:
             bad.append(_invalid_call(ids[index], name, (text, args), index, altered))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
-    return trusted(ToolCalls, values)
+    return build_unvalidated(ToolCalls, values)
 
 
 def _invalid_call(
@@ -106,7 +106,7 @@ def _invalid_call(
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
     values = {"id": call_id, "name": name, "arguments": text, "index": index, **flaw._asdict()}
-    return trusted(InvalidToolCall, {**values, "altered": altered})
+    return build_unvalidated(InvalidToolCall, {**values, "altered": altered})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -114,10 +114,10 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    return trusted(Turn, {**values, "offered": reading.offered})
+    return build_unvalidated(Turn, {**values, "offered": reading.offered})
 
 
-def trusted(cls: type[M], values: dict[str, Any]) -> M:
+def build_unvalidated(cls: type[M], values: dict[str, Any]) -> M:
     """Build a model from values of all its fields that are known to be valid."""
     texts = [value for value in values.values() if type(value) is str]
     if values.get("state") is not None or not "".join(texts).isascii():
@@ -176,7 +176,7 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(invalid)})
 
 
-def _moved(calls: Iterable[C], before: int) -> list[C]:
+def _move(calls: Iterable[C], before: int) -> list[C]:
     """Return the calls of a later answer with `before` added to each index."""
     return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
 
@@ -192,29 +192,29 @@ def with_later_calls(
     """Put the calls of an answer to a reask beside those that were accepted before it."""
     known = {identity(call): call.id for call in reversed(accepted)}
     good, repeats = list[ToolCall](), list[Repeat]()
-    for call in _moved(calls, before):
+    for call in _move(calls, before):
         first = known.get(identity(call))
         if first is None:
             good.append(call)
         else:
             repeats.append(_repeat(call, first))
-    bad = tuple(_moved(calls.invalid, before))
+    bad = tuple(_move(calls.invalid, before))
     if not repeats:
         return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
     turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
     good = [call.model_copy(update={"turn": turn}) for call in good]
     made_again = {repeat.of for repeat in repeats}
-    marked = [_marked(call) if call.id in made_again else call for call in accepted]
+    marked = [_mark(call) if call.id in made_again else call for call in accepted]
     return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
 
 
 def _repeat(call: ToolCall, first: str) -> Repeat:
     arguments = compact(call.args) if call.altered else call.arguments
     values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
-    return trusted(Repeat, values)
+    return build_unvalidated(Repeat, values)
 
 
-def _marked(call: ToolCall) -> ToolCall:
+def _mark(call: ToolCall) -> ToolCall:
     if "repeated" in call.altered:
         return call
     return call.model_copy(update={"altered": (*call.altered, "repeated")})

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeGuard, cast
 
 from sigadapt.providers.provider import JsonText
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object, spelled
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, json_like
 
 
 def objects(value: Any) -> list[Json]:
@@ -132,7 +132,7 @@ def joined(pieces: Iterable[Any]) -> str | None:
         >>> joined(["It is ", None, "sunny."]), joined([""])
         ('It is sunny.', None)
     """
-    return _paired("".join([piece for piece in pieces if isinstance(piece, str)])) or None
+    return _join_halves("".join([piece for piece in pieces if isinstance(piece, str)])) or None
 
 
 def in_paragraphs(pieces: Iterable[Any]) -> str | None:
@@ -159,11 +159,11 @@ def json_text(pieces: Iterable[Any]) -> str:
         ('{"a":1}', '{"a":1}')
     """
     # No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
-    sent = [piece if isinstance(piece, str) else spelled(piece) for piece in pieces if piece is not None]
-    return _paired("".join(sent))
+    sent = [piece if isinstance(piece, str) else json_like(piece) for piece in pieces if piece is not None]
+    return _join_halves("".join(sent))
 
 
-def _paired(text: str) -> str:
+def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
     if text.isascii():
         return text

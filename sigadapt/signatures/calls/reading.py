@@ -29,7 +29,7 @@ def read_calls(
     calls = [_read(item, turn, n) for n, item in enumerate(good)]
     calls += [InvalidToolCall.model_validate(_with_id(item) or item) for item in bad]
     ids, renumbered = unique_ids([call.id for call in calls])
-    return [_renamed(call, ids[n], is_second=n in renumbered) for n, call in enumerate(calls)]
+    return [_rename(call, ids[n], is_second=n in renumbered) for n, call in enumerate(calls)]
 
 
 def unique_ids(
@@ -105,9 +105,7 @@ def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | I
     return call
 
 
-def _renamed(
-    call: ToolCall | InvalidToolCall, call_id: str, *, is_second: bool
-) -> ToolCall | InvalidToolCall:
+def _rename(call: ToolCall | InvalidToolCall, call_id: str, *, is_second: bool) -> ToolCall | InvalidToolCall:
     if call.id == call_id:
         return call
     marks = (*call.altered, "renumbered") if is_second else call.altered

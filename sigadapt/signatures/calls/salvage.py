@@ -22,7 +22,7 @@ _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds f
 
 def repair(calls: ToolCalls) -> ToolCalls:
     """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`."""
-    return _salvaged(calls, lambda call: _repaired(call) if call.code == "invalid_json" else None, "repaired")
+    return _salvage(calls, lambda call: _repair(call) if call.code == "invalid_json" else None, "repaired")
 
 
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
@@ -30,11 +30,11 @@ def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     # Two cases: the whole object was sent as a JSON string, or one argument was sent as a JSON string
     # although its schema does not allow a string. Only a value that fits the schema after decoding is
     # changed.
-    calls = _salvaged(calls, lambda call: _decoded(call, decls), "unwrapped")
-    return calls.model_copy(update={"tool_calls": [_unwrapped(call, decls) for call in calls]})
+    calls = _salvage(calls, lambda call: _decode(call, decls), "unwrapped")
+    return calls.model_copy(update={"tool_calls": [_unwrap(call, decls) for call in calls]})
 
 
-def _salvaged(
+def _salvage(
     calls: ToolCalls, salvage: Callable[[InvalidToolCall], dict[str, Any] | None], mark: str
 ) -> ToolCalls:
     good, bad = list(calls.tool_calls), list[InvalidToolCall]()
@@ -43,14 +43,14 @@ def _salvaged(
         if args is None:
             bad.append(call)
         else:
-            good.append(_marked(call, args, mark, calls))
+            good.append(_mark(call, args, mark, calls))
     if len(bad) == len(calls.invalid):
         return calls
     good.sort(key=lambda call: call.index)
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
 
-def _marked(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolCalls) -> ToolCall:
+def _mark(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolCalls) -> ToolCall:
     return ToolCall(
         id=call.id,
         name=call.name or "",
@@ -62,7 +62,7 @@ def _marked(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolC
     )
 
 
-def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
+def _repair(call: InvalidToolCall) -> dict[str, Any] | None:
     if len(call.arguments) > _MOST_REPAIRED:
         return None
     try:
@@ -72,7 +72,7 @@ def _repaired(call: InvalidToolCall) -> dict[str, Any] | None:
     return value if is_object(value) and value else None
 
 
-def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
+def _decode(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
     """Return the object inside a JSON string, if it fits the tool's schema; else None."""
     if call.code != "not_an_object" or not isinstance(_decoded_text(call.arguments), str):
         return None
@@ -80,7 +80,7 @@ def _decoded(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
     return None if isinstance(inner, Flaw) or decls.flaw_of(call.name or "", inner) else inner
 
 
-def _unwrapped(call: ToolCall, decls: ToolDecls) -> ToolCall:
+def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
     if call.name not in decls:
         return call
     decl = decls[call.name]

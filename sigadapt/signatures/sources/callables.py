@@ -86,9 +86,9 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     raw = RawDecl(_name_of(source), docs.description, parameters, func=source)
     if parameters is not None:
         return [raw]
-    where = _qualified(source)
+    where = _qualified_name(source)
     problems: list[str] = []
-    signature = _signature_of(_called(source), where, problems)
+    signature = _signature_of(_function_called(source), where, problems)
     schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
     problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
     if problems:
@@ -120,7 +120,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 def types_of(source: _Function) -> Types:
     """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
     try:
-        signature = _signature_of(_called(source), _qualified(source), [])
+        signature = _signature_of(_function_called(source), _qualified_name(source), [])
     except InvalidToolDecl:
         return Types({})
     named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -217,7 +217,7 @@ def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function
     return None
 
 
-def _called(source: _Function) -> _Function:
+def _function_called(source: _Function) -> _Function:
     """Return the function that Python runs for a call of the source: of an object, its bound `__call__`."""
     if _is_partial(source) or isinstance(source, (FunctionType, MethodType)):
         return source
@@ -230,7 +230,7 @@ def _called(source: _Function) -> _Function:
 def _function_of(called: _Function) -> object:
     while _is_partial(called):
         called = called.func
-    function = inspect.unwrap(_called(called))
+    function = inspect.unwrap(_function_called(called))
     return getattr(function, "__func__", function)
 
 
@@ -241,7 +241,7 @@ def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":
 def _doc_of(source: _Function) -> str | None:
     if _is_partial(source):
         return vars(source).get("__doc__") or _doc_of(source.func)  # not `functools.partial`'s docstring
-    called = _called(source)
+    called = _function_called(source)
     return inspect.getdoc(called) or (inspect.getdoc(source) if called is not source else None)
 
 
@@ -252,9 +252,9 @@ def _name_of(source: _Function) -> str | None:
     return None if name == "<lambda>" else name
 
 
-def _qualified(source: _Function) -> str:
+def _qualified_name(source: _Function) -> str:
     if _is_partial(source):
-        return _qualified(source.func)
+        return _qualified_name(source.func)
     holder: Any = source if hasattr(source, "__qualname__") else type(source)
     return f"{getattr(holder, '__module__', 'builtins')}.{holder.__qualname__}"
 

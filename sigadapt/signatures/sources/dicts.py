@@ -125,10 +125,10 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     if shape.schema_in and schema is not None:
         schema = _part(function, shape.schema).get(shape.schema_in)
     if is_object(schema) and schema.get("type") == "OBJECT":  # Gemini's capitals
-        schema = _translated(schema, function)
+        schema = _translate(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
     within = _rest(function, "type", "name", "description", "strict", shape.schema)
-    extras = _joined(source, beside, within)
+    extras = _join(source, beside, within)
     return RawDecl(
         function.get("name"),
         function.get("description"),
@@ -164,7 +164,7 @@ def _custom(source: Json) -> RawDecl:
     if is_object(form) and is_object(known := form.get("grammar")):
         form = {**_rest(form, "grammar"), **known}
     beside = _rest(source, "type", "custom") if nested else {}
-    extras = _joined(source, beside, _rest(tool, "type", "name", "description", "format"))
+    extras = _join(source, beside, _rest(tool, "type", "name", "description", "format"))
     return RawDecl(
         tool.get("name"),
         tool.get("description"),
@@ -208,11 +208,11 @@ def _gemini_function(source: Json, function: object) -> RawDecl:
         return _raw_decl(function, _SHAPES[marks[0]])
     raw = _raw_decl(function, _GEMINI_OWN)
     return raw._replace(
-        parameters=_translated(raw.parameters, function), returns=_translated(raw.returns, function)
+        parameters=_translate(raw.parameters, function), returns=_translate(raw.returns, function)
     )
 
 
-def _translated(schema: object, function: Json) -> Any:
+def _translate(schema: object, function: Json) -> Any:
     name = function.get("name")
     check_json(schema, tool=name if isinstance(name, str) else None)  # bounds the recursion of translating
     return in_json_schema(schema)
@@ -225,7 +225,7 @@ def _part(source: Json, key: str) -> Json:
     return part
 
 
-def _joined(source: Json, beside: Json, within: Json) -> Json:
+def _join(source: Json, beside: Json, within: Json) -> Json:
     """Return the fields beside a function and those within it, unless these contradict each other."""
     for key in beside.keys() & within.keys():
         if beside[key] != within[key]:

@@ -100,7 +100,7 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         description = own.description if source.desc == func.__doc__ else source.desc
         return [own._replace(name=own_name, description=description)]
     default, described = _by_dspy(func), source.arg_desc or {}
-    if args != _described(default.args, described):
+    if args != _describe(default.args, described):
         return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
@@ -120,7 +120,7 @@ def _as_written(source: dspy.Tool, args: _Args) -> Json:
     return {"type": "object", "properties": args, "required": required}
 
 
-def _described(args: _Args, described: dict[str, str]) -> _Args:
+def _describe(args: _Args, described: dict[str, str]) -> _Args:
     return {
         name: {**schema, "description": described[name]} if name in described else schema
         for name, schema in args.items()

@@ -102,7 +102,7 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
 
     def run(**kwargs: Any) -> Any:
         result = func(**kwargs)
-        return _awaited(result) if asyncio.iscoroutine(result) else said(result)
+        return _await_result(result) if asyncio.iscoroutine(result) else said(result)
 
     types = callables.types_of(func).named
     schema: Json = raw.parameters
@@ -141,7 +141,7 @@ def _argument(part: Any, kind: Any) -> Any:
     return Argument
 
 
-async def _awaited(result: Any) -> Any:
+async def _await_result(result: Any) -> Any:
     return said(await result)
 
 

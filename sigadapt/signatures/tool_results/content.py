@@ -53,7 +53,7 @@ def mcp_content(result: Any) -> list[Part]:
     parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
     if structured is None:
         return parts
-    if blocks and any(said in ([*blocks], *blocks) for said in _wrapped(structured)):
+    if blocks and any(said in ([*blocks], *blocks) for said in _wrap(structured)):
         return parts  # the blocks themselves, which hold images as images
     texts = [part["text"] for part in parts if part["type"] == "text"]
     rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts
@@ -113,7 +113,7 @@ def _is_part(part: Any) -> bool:
 def _parts(value: Any) -> list[Part]:
     """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
     items: list[Any] = [*value] if is_sequence(value) else [value]
-    found = [_found(item) for item in items]
+    found = [_find_parts(item) for item in items]
     if not any(found):
         items, found = [value], [None]
     taken = _Taken()
@@ -129,7 +129,7 @@ def _parts(value: Any) -> list[Part]:
     return parts
 
 
-def _found(item: Any) -> list[Part] | None:
+def _find_parts(item: Any) -> list[Part] | None:
     """Return the parts that an item is by itself; None if it is a text or JSON, whatever it holds."""
     if isinstance(item, str):
         return saved(item)
@@ -162,7 +162,7 @@ class _Taken:
         return self._named(utils.serialize_for_json(value))
 
     def _named(self, value: Any) -> Any:
-        parts = _found(value)
+        parts = _find_parts(value)
         if parts is not None:
             return " ".join(self._take(part) if _media(part) else text_of([part]) for part in parts)
         if type(value) in (list, tuple):
@@ -195,18 +195,18 @@ def _of_mcp(block: Json) -> Iterator[Part]:
 
 def _repeat(texts: list[str], structured: Any) -> bool:
     """Return whether texts say only what the structured content says, as JSON or as the one value in it."""
-    values = _wrapped(structured)
-    whole = ["\n".join(texts), _parsed("\n".join(texts))]
-    each = [[*texts], [_parsed(text) for text in texts]]
+    values = _wrap(structured)
+    whole = ["\n".join(texts), _parse("\n".join(texts))]
+    each = [[*texts], [_parse(text) for text in texts]]
     return not texts or any(said == value for value in values for said in (*whole, *each))
 
 
-def _wrapped(structured: Any) -> list[Any]:
+def _wrap(structured: Any) -> list[Any]:
     """Return structured content, and what is in it if a server wrapped one value that is no object."""
     return [structured, *(structured.values() if is_object(structured) and len(structured) == 1 else ())]
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return jiter.from_json(text.encode("utf-8", "replace"))
     except ValueError:

@@ -55,7 +55,7 @@ def _of_chat(block: Any) -> Part:
         part = {"type": "text", "text": held}
     elif kind == "image_url":
         url = held.get("url") if is_object(held) else held
-        part = _addressed("image", url) if isinstance(url, str) else None
+        part = _part_at("image", url) if isinstance(url, str) else None
     elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
         part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
     elif kind == "file" and is_object(held):
@@ -66,13 +66,13 @@ def _of_chat(block: Any) -> Part:
 def _file(held: Json) -> Part | None:
     name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
     if isinstance(held.get("file_data"), str):
-        return {**_addressed("file", held["file_data"], name.get("name")), **name}
+        return {**_part_at("file", held["file_data"], name.get("name")), **name}
     return (
         {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
     )
 
 
-def _addressed(kind: str, url: str, name: str | None = None) -> Part:
+def _part_at(kind: str, url: str, name: str | None = None) -> Part:
     """Return the part at an address: a URL, a data URI, or base64 alone."""
     if not url.startswith("data:"):
         return {"type": kind, "url": url} if "://" in url[:12] else part_of_bytes(None, url, name)

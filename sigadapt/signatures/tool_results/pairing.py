@@ -60,7 +60,7 @@ def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str,
     given, reasons = _by_id(turn, calls, values, "value"), _by_id(turn, calls, errors, "error")
     for call in turn:
         if call.id not in given and not reasons.get(call.id):
-            raise unanswered(call)
+            raise no_result_error(call)
     answered = (call_id for call_id in calls if call_id in given or reasons.get(call_id))
     return {each: _result(calls[each], given.get(each), reasons.get(each)) for each in answered}
 
@@ -76,11 +76,11 @@ def in_order(turn: ToolCalls, results: Sequence[ToolResult]) -> tuple[ToolResult
     _by_id(turn, calls, results, "result")
     for call in calls.values():
         if call.id not in by_id:
-            raise unanswered(call)
+            raise no_result_error(call)
     return tuple(by_id[call_id] for call_id in calls)
 
 
-def unanswered(call: AnyCall) -> InvalidHistory:
+def no_result_error(call: AnyCall) -> InvalidHistory:
     """Make the error that says a call has no result."""
     return InvalidHistory(
         f"call {cut(repr(call.id))} has no value",
@@ -93,15 +93,14 @@ def unanswered(call: AnyCall) -> InvalidHistory:
 def _by_id(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> dict[str, Any]:
     """What was given, by the id of the call it belongs to."""
     found: dict[str, Any] = {}
-    for call_id, item in _placed(turn, calls, given, what):
+    for call_id, item in _place(turn, calls, given, what):
         if isinstance(item, _Bearing):
             _check(item, calls, call_id, what)
         elif call_id not in calls:
             raise _unknown(call_id, None, calls, what)
         if call_id in found:
             raise InvalidHistory(
-                f"call {cut(repr(call_id))} is given two {what}s: "
-                f"{_shown(found[call_id])} and {_shown(item)}",
+                f"call {cut(repr(call_id))} is given two {what}s: {_show(found[call_id])} and {_show(item)}",
                 code="repeated_result",
                 tool=calls[call_id].name,
                 fix=f"Give one {what} a call. {_names(calls)}",
@@ -110,7 +109,7 @@ def _by_id(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) ->
     return found
 
 
-def _placed(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> Iterable[tuple[str, Any]]:
+def _place(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> Iterable[tuple[str, Any]]:
     """Each thing that was given, with the id that it goes by: its own, its key, or that of its place."""
     if given is None:
         return []
@@ -201,7 +200,7 @@ def _names(calls: dict[str, AnyCall]) -> str:
     return f"The turn's calls: {listed(named, _MOST_NAMED, ', ') if calls else 'none'}."
 
 
-def _shown(item: Any) -> str:
+def _show(item: Any) -> str:
     return cut(repr(item.value if isinstance(item, _Bearing) else item))
 
 
@@ -215,7 +214,7 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
         error = error.value or True
     if isinstance(value, _Bearing) and error and not value.is_error:
         raise InvalidHistory(
-            f"call {cut(repr(call.id))} is given a result that did not fail, {_shown(value)}, and an error, "
+            f"call {cut(repr(call.id))} is given a result that did not fail, {_show(value)}, and an error, "
             f"{cut(repr(error))}",
             code="conflicting_result",
             tool=call.name,
@@ -226,7 +225,7 @@ def _result(call: AnyCall, value: Any, error: Any) -> ToolResult:
     if outcome.is_content and not is_content(outcome.value):
         raise InvalidHistory(
             f"the result of call {cut(repr(call.id))} is marked as content, but is not: "
-            f"{_shown(outcome.value)}",
+            f"{_show(outcome.value)}",
             code="unreadable_history",
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",

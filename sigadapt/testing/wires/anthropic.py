@@ -47,10 +47,10 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
         )
     if answer.text is not None:
         content.append({"type": "text", "text": answer.text})
-    for call_id, call in answer.identified("toolu_", _made(request)):
+    for call_id, call in answer.identified("toolu_", _calls_made(request)):
         content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
     return {
-        **_opened(answer, request),
+        **_opening(answer, request),
         "content": content,
         "stop_reason": _stop(answer),
         "usage": _usage(answer),
@@ -59,7 +59,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
     """Open each block, send it in deltas and close it; then send the stop reason and the usage."""
-    yield {"type": "message_start", "message": _opened(answer, request)}
+    yield {"type": "message_start", "message": _opening(answer, request)}
     yield {"type": "ping"}
     for index, (block, deltas) in enumerate(_blocks(answer, request)):
         yield {"type": "content_block_start", "index": index, "content_block": block}
@@ -83,7 +83,7 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
     if answer.text is not None:
         said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
         yield {"type": "text", "text": ""}, said
-    for call_id, call in answer.identified("toolu_", _made(request)):
+    for call_id, call in answer.identified("toolu_", _calls_made(request)):
         # The first delta is empty, as it is in Anthropic's streams.
         pieces = ["", *answer.pieces(call.text)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
@@ -108,7 +108,7 @@ def _stop(answer: Answer) -> str:
     return _STOP_REASONS.get(answer.reason, answer.reason)
 
 
-def _opened(answer: Answer, request: Received) -> dict[str, Any]:
+def _opening(answer: Answer, request: Received) -> dict[str, Any]:
     return {
         "id": f"msg_{request.number}",
         "type": "message",
@@ -127,6 +127,6 @@ def _usage(answer: Answer) -> dict[str, int]:
     return {"input_tokens": sent, **cache, "output_tokens": said}
 
 
-def _made(request: Received) -> int:
+def _calls_made(request: Received) -> int:
     contents = [message["content"] for message in request.body.get("messages") or ()]
     return sum(block["type"] == "tool_use" for blocks in contents if is_array(blocks) for block in blocks)

@@ -64,17 +64,17 @@ def _texts(answer: Answer, split: Callable[[str | None], Iterable[str]]) -> Iter
     for text in split(answer.reasoning):
         yield {"text": text, "thought": True}
     for place, text in enumerate(split(answer.text)):
-        yield {"text": text, **(_signed(answer) if place == 0 and not answer.calls else {})}
+        yield {"text": text, **(_signature(answer) if place == 0 and not answer.calls else {})}
 
 
 def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
     for place, call in enumerate(answer.calls):
         given: dict[str, str] = {} if call.id is None else {"id": call.id}
         function = {**given, "name": call.name, "args": call.object}
-        yield {"functionCall": function, **(_signed(answer) if place == 0 else {})}
+        yield {"functionCall": function, **(_signature(answer) if place == 0 else {})}
 
 
-def _signed(answer: Answer) -> dict[str, str]:
+def _signature(answer: Answer) -> dict[str, str]:
     return {} if answer.signature is None else {"thoughtSignature": answer.signature}
 
 

@@ -33,7 +33,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
     complete = answer.reason in _COMPLETE
     sent, said = answer.usage
     return {
-        **_opened(request),
+        **_opening(request),
         "status": "completed" if complete else "incomplete",
         "incomplete_details": None if complete else {"reason": _INCOMPLETE.get(answer.reason, answer.reason)},
         "output": list(_items(answer, request)),
@@ -57,7 +57,7 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
     whole = render(answer, request)
     for name in ("created", "in_progress"):
-        yield {"type": f"response.{name}", "response": _opened(request)}
+        yield {"type": f"response.{name}", "response": _opening(request)}
     for index, item in enumerate(whole["output"]):
         at = {"output_index": index, "item_id": item["id"]}
         added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
@@ -112,7 +112,7 @@ def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         role = {"role": "assistant", "status": "completed" if answer.calls else status}
         yield {"id": f"msg_{number}", "type": "message", **role, "content": [part]}
-    for place, (call_id, call) in enumerate(answer.identified("call_", _made(request)), 1):
+    for place, (call_id, call) in enumerate(answer.identified("call_", _calls_made(request)), 1):
         last = place == len(answer.calls)
         yield {
             "id": f"fc_{number}_{place}",
@@ -124,7 +124,7 @@ def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         }
 
 
-def _opened(request: Received) -> dict[str, Any]:
+def _opening(request: Received) -> dict[str, Any]:
     # The settings are repeated, because clients require them in a response.
     return {
         "id": f"resp_{request.number}",
@@ -146,6 +146,6 @@ def _opened(request: Received) -> dict[str, Any]:
     }
 
 
-def _made(request: Received) -> int:
+def _calls_made(request: Received) -> int:
     asked = request.body.get("input")
     return sum(item.get("type") == "function_call" for item in asked) if is_array(asked) else 0

@@ -38,7 +38,7 @@ FORMATS: tuple[TextFormat, ...] = (
 _BY_NAME = {each.name: each for each in FORMATS}
 
 
-def named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
+def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
     """Return the formats that a caller named, in the table's order.
 
     Raises:

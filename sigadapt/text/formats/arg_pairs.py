@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.schemas.written_values import property_of, typed, written
+from sigadapt.schemas.written_values import property_of, value_of, written
 from sigadapt.text.contract import MOST_PARAMETERS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.json_calls import call_json, read_body
 from sigadapt.text.scan import Scan
@@ -39,11 +39,11 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     name = tools.name_of(found["name"])
     if name is None:
         return None
-    written, place = _written(scan, found.end(), pair)
+    written, place = _pairs_at(scan, found.end(), pair)
     if written is None:
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     schema = tools.schema_of(name)
-    pairs = [(key, typed(value, property_of(schema, key, schema), schema)) for key, value in written]
+    pairs = [(key, value_of(value, property_of(schema, key, schema), schema)) for key, value in written]
     args = object_of(pairs)
     if scan.text.startswith(f"</{pair.call}>", place):
         return Found([TextCall(name, args)], place + len(pair.call) + 3)
@@ -55,7 +55,7 @@ def read(scan: Scan, at: int, tools: Tools, *, pair: Pair, head: re.Pattern[str]
     return Found([TextCall(name, args)], place) if written or scan.text.startswith("<", place) else None
 
 
-def _written(scan: Scan, at: int, pair: Pair) -> tuple[list[tuple[str, str]] | None, int]:
+def _pairs_at(scan: Scan, at: int, pair: Pair) -> tuple[list[tuple[str, str]] | None, int]:
     """Return a call's values by their keys as text, and the place behind; None if the text ends in one."""
     written: list[tuple[str, str]] = []
     while attribute := _ATTRIBUTE.match(scan.text, at):

@@ -51,7 +51,7 @@ def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
     may_begin = before.endswith("\n") or _INLINE.search(before)
     if not whole and (not may_begin or announces_example(scan.text, at)):
         return None
-    found = _wrapped(scan, at, tools, whole=whole)
+    found = _read_wrapped(scan, at, tools, whole=whole)
     if found is None or whole:
         return found
     rest = scan.text[found.end : found.end + 1]
@@ -63,7 +63,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     fence = _FENCE.match(scan.text, at)
     if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
-    found = _wrapped(scan, fence.end(), tools, whole=True)
+    found = _read_wrapped(scan, fence.end(), tools, whole=True)
     if found is None:
         return None
     close = scan.space(found.end)
@@ -77,7 +77,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     return found._replace(end=end) if is_said and not announces_example(scan.text, at) else None
 
 
-def _wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
+def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
     """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
     wrapper = _WRAPPER.match(scan.text, scan.space(at))
     found = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
@@ -99,7 +99,7 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
         members = scan.members_at(place)
         call = call_of(scan, members, tools, whole=True)
         if call is None or members.end is None:
-            cut = _cut(scan, members, tools) if whole else None
+            cut = _read_cut_off(scan, members, tools) if whole else None
             if cut is not None:
                 return Found([*calls, cut], len(scan.text))
             if listed or not calls:
@@ -116,7 +116,7 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
     return Found(calls, end) if place == len(scan.text) and whole else None
 
 
-def _cut(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
+def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     """Return the call that the text ends in."""
     named = [members.fields[key][0] for key in NAMES if key in members.fields]
     name = tools.name_of(named[0]) if named else None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, spelled
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, json_like
 from sigadapt.schemas.repeated_keys import decode
 from sigadapt.text.contract import TextCall
 from sigadapt.text.layout import Layout
@@ -103,13 +103,13 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> FieldR
     calls = list[TextCall]()
     for key, value in pairs:
         if key == layout.field:
-            calls += _calls(value if isinstance(value, str) else spelled(value), calls_in, is_cut=False)
+            calls += _calls(value if isinstance(value, str) else json_like(value), calls_in, is_cut=False)
     rest = {key: value for key, value in pairs if key != layout.field}
     return FieldReading(calls, compact(rest) if rest else "", members.end)
 
 
 def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
-    calls = _calls_of(_decoded(value))
+    calls = _calls_of(_decode(value))
     if calls is not None:
         return calls
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
@@ -121,7 +121,7 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     return list(read) or [TextCall(None, CutOff(value) if is_cut else value)]
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     try:
         return decode(text)
     except (ValueError, RecursionError):

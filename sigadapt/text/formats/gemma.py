@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, typed, types_of
+from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
 
@@ -95,10 +95,10 @@ class _Reader:
         if char == "[":
             return self._list(place, schema, root, level + 1)
         if char in ('"', "'") and char:
-            return self._quoted(place)
+            return self._read_quoted(place)
         return self._word(at, schema, root)
 
-    def _quoted(self, at: int) -> tuple[Any, int]:
+    def _read_quoted(self, at: int) -> tuple[Any, int]:
         """Read a string in quotes, behind which a marker may stand."""
         quoted = _QUOTED.match(self.text, at, self.end)
         end = quoted.end() if quoted else at
@@ -142,7 +142,7 @@ class _Reader:
         end = word.end() if word else at
         if schema is None or types_of(schema, root) - {"string"}:
             raw = self.text[at:end].strip()
-            value = typed(raw, schema if schema is not None else NO_TEXT, root)
+            value = value_of(raw, schema if schema is not None else NO_TEXT, root)
             if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
                 return value, end
         following = _MORE.search(self.text, at, self.end)

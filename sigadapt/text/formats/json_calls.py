@@ -85,12 +85,12 @@ def call_of(
     """Return the call that a JSON object is; None if it is none, or of no declared tool."""
     fields = members.fields
     if keyed:
-        return _keyed(scan, fields, tools)
+        return _read_keyed(scan, fields, tools)
     nested = fields.get("function")
     if nested is not None and isinstance(nested[0], dict):
         call = call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
         return _twice(scan, members, call) if call and members.repeats else call
-    named, name = _named(fields, tools)
+    named, name = _name_in(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
     if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
         return None
@@ -111,7 +111,7 @@ def _twice(scan: Scan, members: Members, call: TextCall) -> TextCall:
     return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
 
 
-def _named(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
+def _name_in(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
     """Return the key that names a tool, and the tool; None for each that is not there."""
     key = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
     return key, tools.name_of(fields[key][0]) if key else None
@@ -139,7 +139,7 @@ def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments
     return isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.startswith("{"))
 
 
-def _keyed(scan: Scan, fields: dict[str, tuple[Any, int, int]], tools: Tools) -> TextCall | None:
+def _read_keyed(scan: Scan, fields: dict[str, tuple[Any, int, int]], tools: Tools) -> TextCall | None:
     for key, (value, begin, end) in fields.items():
         name = tools.name_of(key)
         if name is not None and isinstance(value, dict):
@@ -187,7 +187,7 @@ def broken_call(
         end = max(end for _, _, end in members.fields.values())
         if _ends_behind(scan, end, stops):
             return call, end
-    _, name = _named(members.fields, tools)
+    _, name = _name_in(members.fields, tools)
     if name is None and members.broken and keyed:
         name = tools.name_of(members.broken[0])
     if name is None and not (tools.takes_undeclared and _lacks_name(members, tools)):

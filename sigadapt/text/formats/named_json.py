@@ -36,7 +36,7 @@ def read(
         call, behind = _arguments(scan, found, name, stops, tail)
         closing = tail.match(scan.text, behind)
         if closing is None and not isinstance(call.arguments, CutOff):
-            call, behind = _unclosed(scan, found, call, behind, stops)
+            call, behind = _read_unclosed(scan, found, call, behind, stops)
             if call is None:
                 break
         calls.append(call)
@@ -62,7 +62,7 @@ def _arguments(
     return TextCall(name, scan.text[begin:end], given), end
 
 
-def _unclosed(
+def _read_unclosed(
     scan: Scan, head: re.Match[str], call: TextCall, at: int, stops: tuple[str, ...]
 ) -> tuple[TextCall | None, int]:
     """Return a call that lacks what closes its arguments as a broken one; None if nothing else closes it."""

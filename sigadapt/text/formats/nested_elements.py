@@ -12,7 +12,7 @@ from typing import Any
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.schemas.written_values import property_of, typed, types_of
+from sigadapt.schemas.written_values import property_of, types_of, value_of
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
 
@@ -86,7 +86,7 @@ def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
 def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:
     types = types_of(schema, root)
     if not element.children or (types and types <= {"string", "null"}):
-        return typed(text[element.begin : end], schema, root)
+        return value_of(text[element.begin : end], schema, root)
     if "array" in types and {child.key for child, _ in element.children} == {"item"}:
         known: Json = schema if is_object(schema) else {}
         declared = (known, *known.get("anyOf", ()), *known.get("oneOf", ()))

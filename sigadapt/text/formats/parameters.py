@@ -16,7 +16,7 @@ from typing import Any
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.schemas.repeated_keys import object_of
-from sigadapt.schemas.written_values import NO_TEXT, property_of, typed, written
+from sigadapt.schemas.written_values import NO_TEXT, property_of, value_of, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallsToWrite,
@@ -137,14 +137,14 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
         if stop is not None:
             return stop, stop
         return (other, other) if other >= 0 else (None, 0)
-    end, behind = _closed(scan, first, tags)
+    end, behind = _closing_tag(scan, first, tags)
     if 0 <= other < first and _opens_call(scan.text, other, first, tags):
         return other, other
     stop = _next_parameter(scan, at, end, schema, tags)
     return (stop, stop) if stop is not None else (end, behind)
 
 
-def _closed(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
+def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
     """Return where the closing tag stands behind which markup goes on, and the place behind it."""
     # One that stands twice closes once. Where markup goes on behind none, the first closes.
     place = first
@@ -178,7 +178,7 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
 
 def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Json:
     pairs = [
-        (key, _typed(_trimmed(value, tags), opener, property_of(schema, key, schema), schema))
+        (key, _value(_trim(value, tags), opener, property_of(schema, key, schema), schema))
         for key, value, opener in raw
     ]
     made = object_of(pairs)
@@ -190,19 +190,19 @@ def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Jso
     return inner if is_wrapper and is_declared else made
 
 
-def _typed(value: str, opener: str, schema: Any, root: Json) -> Any:
+def _value(value: str, opener: str, schema: Any, root: Json) -> Any:
     cdata = _CDATA.match(value)
     text = cdata[1] if cdata else value
     flag = _KIND.search(opener)
     if flag is None or flag[2] == "text":
-        return typed(text, schema, root)
+        return value_of(text, schema, root)
     if schema is not None:  # the schema corrects a wrong flag
-        return typed(text, schema, root)
+        return value_of(text, schema, root)
     is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
-    return text if is_text else typed(text, NO_TEXT, root)
+    return text if is_text else value_of(text, NO_TEXT, root)
 
 
-def _trimmed(value: str, tags: Tags) -> str:
+def _trim(value: str, tags: Tags) -> str:
     """Return a value without the line break on each side that belongs to the markup."""
     inner = value.removeprefix("\n")
     return inner.removesuffix("\n") if tags.breaks or len(inner) < len(value) else inner

@@ -69,21 +69,21 @@ def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tupl
         place = scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
     else:
         if "\\_" in head[0] or any("\\_" in key for key, _ in pairs):
-            pairs = [(key.replace("\\_", "_"), _unescaped(value)) for key, value in pairs]
+            pairs = [(key.replace("\\_", "_"), _unescape(value)) for key, value in pairs]
         return TextCall(name, object_of(pairs)), place + 1
     return _broken(scan, at, head, name, place, is_sure=is_sure)
 
 
-def _unescaped(value: Any) -> Any:
+def _unescape(value: Any) -> Any:
     """Return a value without Markdown's backslashes: who escapes the names of a call escapes all of it."""
     if isinstance(value, str):
         return value.replace("\\_", "_")
     if is_array(value):
-        return [_unescaped(item) for item in value]
+        return [_unescape(item) for item in value]
     if not is_object(value):
         return value
     pairs = value.pairs if isinstance(value, RepeatedKeys) else value.items()
-    return object_of([(_unescaped(key), _unescaped(item)) for key, item in pairs])
+    return object_of([(_unescape(key), _unescape(item)) for key, item in pairs])
 
 
 def _broken(

@@ -6,16 +6,13 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
+from internals import Layout, ModeInputs, Options, calling_of, facts_of, refuses_tools
 from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls
-from sigadapt.adapters.calling.modes import ModeInputs, calling_of, refuses_tools
-from sigadapt.adapters.lm.routes import facts_of
-from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Failure, LoopbackProvider, Received
-from sigadapt.text.layout import Layout
 
 SAID = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
 

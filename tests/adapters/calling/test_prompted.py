@@ -9,17 +9,28 @@ import pytest
 from dspy.utils.dummies import DummyLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import (
+    Calling,
+    Reading,
+    Request,
+    Turn,
+    assistant_message,
+    prompted_request,
+    result_message,
+    writers,
+)
 from support import ADAPTERS, May, Must, get_weather, json_values, lm_of
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.prompted import prompted_request, writers
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.messages import assistant_message, result_message
-from sigadapt.providers.provider import Reading
-from sigadapt.signatures.calls import ToolCall, Turn
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt import (
+    MissingToolCalls,
+    ToolCall,
+    ToolCallParseError,
+    ToolCalls,
+    ToolDecls,
+    ToolResult,
+    ToolResults,
+)
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 

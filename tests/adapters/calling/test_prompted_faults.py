@@ -13,13 +13,12 @@ from typing import Any, NamedTuple, cast
 
 import dspy
 import pytest
+from internals import FORMATS, writers
 from support import ENGINES, May, Must, lm_of
 
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError
-from sigadapt.adapters.calling.prompted import writers
 from sigadapt.testing import Answer, Call, LoopbackProvider
-from sigadapt.text.formats import FORMATS
 
 FORMS = list(writers())
 _SAY: dict[str, Any] = {each.name: each.write for each in FORMATS}

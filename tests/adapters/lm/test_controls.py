@@ -4,9 +4,8 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import controls_of, executions_of
 
-from sigadapt.adapters.lm.routes import controls_of
-from sigadapt.adapters.lm.transport import executions_of
 from sigadapt.errors import InvalidOption
 
 NAMED = dspy.LM("openai/gpt-4o-mini", temperature=0.5, max_tokens=100, api_key="own", stop=["x"])

@@ -7,14 +7,11 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
+from internals import CHAT, NativeRows, exchanging, route_of
 from support import May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls, choice_from_response
-from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.routes import route_of
-from sigadapt.providers import CHAT
 from sigadapt.testing import Answer, LoopbackProvider
 
 lm15 = dspy.lm15

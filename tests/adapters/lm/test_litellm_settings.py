@@ -7,11 +7,11 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import litellm_only
 from support import ENGINES, PARIS, get_weather, lm_of
 
 import sigadapt
 from sigadapt import InvalidOption
-from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.testing import Answer, LoopbackProvider
 
 

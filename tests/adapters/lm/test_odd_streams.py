@@ -9,13 +9,12 @@ import pytest
 from dspy import LMError
 from dspy.streaming import StreamListener
 from dspy.utils.exceptions import LMProviderError
+from internals import NOT_JSON, long_events
 from support import PARIS as PARIS_CALL
 from support import ROME, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls, UnreadableResponse, choice_from_stream
-from sigadapt.adapters.lm.streams import long_events
-from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.testing import Answer, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")

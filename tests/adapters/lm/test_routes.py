@@ -5,10 +5,7 @@ from typing import Any
 
 import dspy
 import pytest
-
-from sigadapt.adapters.lm.routes import route_of
-from sigadapt.providers import ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, Route
+from internals import OWN_ENGINE, ROUTES, Route, route_of
 
 # A model that leads to each route, by the route's dialect, its door, and what else tells it from others.
 REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [

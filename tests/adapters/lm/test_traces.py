@@ -13,6 +13,7 @@ import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
 from dspy.utils.dummies import DummyLM
+from internals import show_to_watchers
 from openinference.instrumentation.dspy import DSPyInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -21,7 +22,6 @@ from support import ENGINES, May, Must, get_weather, lm_of
 from traced_program import ANSWER, CHANGE, CODE, QUESTION, RESULT, TEXT, run
 
 import sigadapt
-from sigadapt.adapters.lm.traces import shown
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HERE = Path(__file__).parent
@@ -255,4 +255,4 @@ def test_nothing_is_made_for_nobody():
         callbacks: tuple[Any, ...] = ()
 
     nobody: Any = None
-    assert shown(Model(), nobody) is shown(Model(), nobody)
+    assert show_to_watchers(Model(), nobody) is show_to_watchers(Model(), nobody)

@@ -6,14 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import (
+    NewId,
+    Request,
+    Route,
+    Turn,
+    aliases,
+    names_in,
+    with_declared_names,
+    with_names,
+    with_sendable_ids,
+)
 from support import LITELLM, NATIVE
 
-from sigadapt import ToolCall, ToolCalls
-from sigadapt.adapters.request.aliases import NewId, aliases, names_in, with_names, with_sendable_ids
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.response.typed_calls import with_declared_names
-from sigadapt.providers.provider import Route
-from sigadapt.signatures.calls import InvalidToolCall, Turn
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls
 
 PLAIN = "[a-zA-Z0-9_-]+"
 PROFILES = [*NATIVE.values(), *LITELLM.values()]

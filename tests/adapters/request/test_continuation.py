@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import dspy
 import pytest
+from internals import RefusedToolCall, messages_of, plan_of
 from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCall, ToolCallParseError, ToolCalls, ToolResults
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.messages import messages_of
-from sigadapt.signatures.calls import RefusedToolCall
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")

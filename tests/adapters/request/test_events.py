@@ -8,18 +8,12 @@ import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import Request, Route, Turn, lower, messages_of, plan_of, to_lm15
 from support import LITELLM, NATIVE
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
-from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
-from sigadapt.adapters.request.messages import messages_of
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.providers.provider import Route
-from sigadapt.signatures.calls import InvalidToolCall, Turn
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 ADAPTER = sigadapt.ChatAdapter(tool_calling="native")
@@ -273,7 +267,7 @@ def test_any_ids_go_out_unique_and_come_back_paired(
             joined += each
         rows = rows_of(**Q, results=joined)
     before = json.dumps(rows, default=str)
-    sent = lowered(request_of(rows), route)
+    sent = lower(request_of(rows), route)
     out = sent.request["messages"]
     ids = ids_out(out)
     assert len(set(ids)) == len(ids)
@@ -304,8 +298,8 @@ def test_an_alias_stays_the_same_from_turn_to_turn():
     """conversations: An id that comes again in a later turn goes out under an alias."""
     rounds = [ToolResults.of(calls_of(city), ["fine"]) for city in ("Paris", "Rome", "Oslo")]
     route = NATIVE["anthropic"]
-    two = lowered(request_of(rows_of(**Q, results=rounds[0] + rounds[1])), route)
-    three = lowered(request_of(rows_of(**Q, results=rounds[0] + rounds[1] + rounds[2])), route)
+    two = lower(request_of(rows_of(**Q, results=rounds[0] + rounds[1])), route)
+    three = lower(request_of(rows_of(**Q, results=rounds[0] + rounds[1] + rounds[2])), route)
     before, after = two.request["messages"], three.request["messages"]
     assert after[: len(before)] == before, "or no provider's prompt cache would hold"
     change = two.changes[0]

@@ -8,16 +8,12 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import OWN_ENGINE, ROUTES, Request, Route, Turn, canonical_choice, lower
 from support import LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
 import sigadapt
-from sigadapt.adapters.request.canonical import Request, canonical_choice
-from sigadapt.adapters.request.lowering import lowered
+from sigadapt import ToolDecls
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, Route
-from sigadapt.signatures.calls import Turn
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PROFILES = {
@@ -55,7 +51,7 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     given_request = chosen(form)
     before = copy.deepcopy(given_request)
-    sent = lowered(given_request, profile)
+    sent = lower(given_request, profile)
     assert given_request == before, "the given request is not changed"
     if form in profile.choices:
         assert sent.request == given_request
@@ -64,7 +60,7 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
         assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
         assert "tool_choice" not in sent.request
         alone: Any = {**given_request, "parallel_tool_calls": False}
-        assert lowered(alone, replace(profile, parallel=True)).request.keys() == {"model", "messages"}
+        assert lower(alone, replace(profile, parallel=True)).request.keys() == {"model", "messages"}
     else:
         narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
         assert names(sent) == narrowed
@@ -83,12 +79,12 @@ def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
     bares: Any = [without, {**without, "tools": []}]
     for bare in bares:
         if form in ("auto", "none"):
-            sent = lowered(bare, profile)
+            sent = lower(bare, profile)
             assert "tool_choice" not in sent.request
             assert whats(sent) == [("/tool_choice", "dropped")]
             continue
         with pytest.raises(InvalidOption, match="no tool") as caught:  # as a hook may leave it
-            lowered(bare, profile)
+            lower(bare, profile)
         assert caught.value.field == "tool_choice"
 
 
@@ -98,10 +94,10 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
     thinking: Any = {**chosen(form), "reasoning_effort": "low"}
     for profile in PROFILES.values():
         if profile.forces_with_thinking:
-            lowered(thinking, profile)
+            lower(thinking, profile)
             continue
         with pytest.raises(InvalidOption, match="thinking is on") as caught:
-            lowered(thinking, profile)
+            lower(thinking, profile)
         assert caught.value.field == "tool_choice"
         assert "reasoning_effort=None" in str(caught.value.fix)
 
@@ -110,20 +106,20 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
 def test_a_forced_choice_with_thinking_off_leaves(effort: str | None):
     """request-shaping: What a provider refuses in combination is refused."""
     quiet: Any = {**chosen("required"), "reasoning_effort": effort}
-    assert lowered(quiet, NATIVE["anthropic"]).changes == ()
+    assert lower(quiet, NATIVE["anthropic"]).changes == ()
 
 
 def test_a_free_choice_goes_with_thinking():
     """request-shaping: What a provider refuses in combination is refused."""
     for form in ("auto", "none"):
         thinking: Any = {**chosen(form), "reasoning_effort": "high"}
-        assert lowered(thinking, NATIVE["anthropic"]).changes == ()
+        assert lower(thinking, NATIVE["anthropic"]).changes == ()
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_parallel_calls_get_through_or_are_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
-    sent = lowered(request(parallel_tool_calls=False), profile)
+    sent = lower(request(parallel_tool_calls=False), profile)
     assert ("parallel_tool_calls" in sent.request) is profile.parallel
     assert whats(sent) == ([] if profile.parallel else [("/parallel_tool_calls", "dropped")])
 
@@ -132,17 +128,17 @@ def test_parallel_calls_get_through_or_are_recorded(profile: Route):
 def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     form = {"type": "json_object"}
-    sent = lowered(request(response_format=form), profile)
+    sent = lower(request(response_format=form), profile)
     assert ("response_format" in sent.request) is profile.formats_beside_tools
     assert whats(sent) == ([] if profile.formats_beside_tools else [("/response_format", "dropped")])
     alone: Any = {key: value for key, value in request(response_format=form).items() if key != "tools"}
-    assert lowered(alone, profile).changes == ()
+    assert lower(alone, profile).changes == ()
 
 
 def test_a_renamed_tool_is_recorded():
     """request-shaping: A name that a provider would refuse goes out under an alias."""
     odd = ToolDecls([{"name": "files.read", "parameters": EMPTY}])
-    sent = lowered(request(tools=odd.to_openai()), NATIVE["anthropic"])
+    sent = lower(request(tools=odd.to_openai()), NATIVE["anthropic"])
     (change,) = sent.changes
     (alias,) = sent.names.values()
     assert (change.where, change.what) == ("/tools/0/function/name", "renamed")
@@ -155,7 +151,7 @@ def test_a_renamed_tool_is_recorded():
 def test_a_failed_result_is_recorded_where_there_is_no_flag(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     rows = [{"role": "tool", "tool_call_id": "c", "name": "one", "content": "down", "is_error": True}]
-    sent = lowered(request(messages=rows), profile)
+    sent = lower(request(messages=rows), profile)
     assert whats(sent) == ([] if profile.marks_failed_results else [("/messages/0/is_error", "lowered")])
 
 
@@ -165,7 +161,7 @@ def test_foreign_state_is_recorded(dialect: str, profile: Route):
     """conversations: Foreign state stays behind and is recorded."""
     state = {"dialect": dialect, "blocks": [{"type": "text", "text": "Hi."}]}
     rows = [{"role": "assistant", "content": "Hi.", "turn": Turn(text="Hi.", state=state)}]
-    sent = lowered(request(messages=rows), profile)
+    sent = lower(request(messages=rows), profile)
     assert whats(sent) == ([] if dialect == profile.dialect else [("/messages/0/turn/state", "dropped")])
     assert all(dialect in change.why for change in sent.changes)
 
@@ -180,7 +176,7 @@ def test_an_engine_of_the_users_own_gets_everything():
     )
     bare: Any = {"model": "m", "messages": [], "tool_choice": "auto"}
     for given_request in (odd, bare):
-        sent = lowered(given_request, OWN_ENGINE)
+        sent = lower(given_request, OWN_ENGINE)
         assert sent.request == given_request
         assert (sent.names, sent.changes) == ({}, ())
 
@@ -189,8 +185,8 @@ def test_an_engine_of_the_users_own_gets_everything():
 def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
     """What was lowered fits its wire."""
     profile = replace(PROFILES[key], marks_failed_results=True)
-    once = lowered({**chosen(form), "parallel_tool_calls": parallel}, profile)
-    twice = lowered(once.request, profile)
+    once = lower({**chosen(form), "parallel_tool_calls": parallel}, profile)
+    twice = lower(once.request, profile)
     assert twice.changes == ()
     assert twice.request == once.request
 
@@ -205,7 +201,7 @@ def test_what_strict_mode_closes_is_on_record():
         {"type": "function", "function": {"name": name, "parameters": schema, "strict": True}}
         for name, schema in (("one", parameters), ("two", {**closed, "additionalProperties": False}))
     ]
-    sent = lowered(request(tools=tools), next(route for route in PROFILES.values() if route.strict))
+    sent = lower(request(tools=tools), next(route for route in PROFILES.values() if route.strict))
     assert [tool["function"]["parameters"] for tool in sent.request.get("tools", ())] == [
         {**closed, "additionalProperties": False}
     ] * 2
@@ -222,14 +218,14 @@ def test_a_tool_of_the_providers_own_stays_in_its_place():
     named = {"type": "function", "function": {"name": "files.read", "parameters": EMPTY}}
     strict = {"type": "function", "function": {"name": "f", "parameters": EMPTY, "strict": True}}
     route = next(route for route in PROFILES.values() if route.strict)
-    sent = lowered(request(tools=[OWN_TOOL, named, strict, OWN_TOOL]), route)
+    sent = lower(request(tools=[OWN_TOOL, named, strict, OWN_TOOL]), route)
     tools = sent.request.get("tools", [])
     assert (tools[0], tools[3]) == (OWN_TOOL, OWN_TOOL)
     assert tools[1]["function"] == {"name": sent.names["files.read"], "parameters": EMPTY}
     assert tools[2]["function"]["parameters"]["additionalProperties"] is False
     assert whats(sent) == [("/tools/2/function/parameters", "lowered"), ("/tools/1/function/name", "renamed")]
     few: Any = {**chosen("named"), "tools": [OWN_TOOL, *DECLS.to_openai()]}
-    assert names(lowered(few, replace(route, choices=frozenset({"required"})))) == ["two"]
+    assert names(lower(few, replace(route, choices=frozenset({"required"})))) == ["two"]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -238,7 +234,7 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     plain, strict = DECLS.to_openai()[:2]
     closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
     marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
-    sent = lowered(request(tools=[plain, marked]), replace(profile, caveat=None))
+    sent = lower(request(tools=[plain, marked]), replace(profile, caveat=None))
     if profile.strict:
         assert sent.request.get("tools") == [plain, marked]
         assert whats(sent) == []
@@ -264,17 +260,17 @@ def test_tools_that_litellm_may_trim_are_on_record(schema: Any, is_told: bool):
     """request-shaping: Tools that LiteLLM may trim are on record."""
     tools = ToolDecls([{"name": "f", "parameters": schema}]).to_openai()
     for key, told in (("litellm-gemini", is_told), ("native-gemini", False), ("litellm-anthropic", False)):
-        sent = lowered(request(tools=tools), PROFILES[key])
+        sent = lower(request(tools=tools), PROFILES[key])
         assert [change.what for change in sent.changes] == ["lowered"] * told
         assert all("engine='lm15'" in change.why for change in sent.changes)
-    own = lowered(request(tools=[{"googleSearch": {}}]), PROFILES["litellm-gemini"])
+    own = lower(request(tools=[{"googleSearch": {}}]), PROFILES["litellm-gemini"])
     assert len(own.changes) == 1
 
 
 def test_tools_in_ollamas_prompt_are_on_record():
     """adapter-plug-in: Tools in a prompt that LiteLLM writes are on record."""
     (route,) = (route for route in ROUTES if "ollama" in route.prefixes)
-    (change,) = lowered(request(), route).changes
+    (change,) = lower(request(), route).changes
     assert "ollama_chat/" in change.why
 
 
@@ -284,7 +280,7 @@ def test_equal_calls_over_litellm_are_on_record():
     calls = [{"id": each, "type": "function", "function": function} for each in "ab"]
     rows = [{"role": "assistant", "content": None, "tool_calls": calls}]
     for key, told in (("litellm-gemini", 1), ("native-gemini", 0)):
-        changes = lowered(request(model="gemini/gemini-2.5-pro", messages=rows), PROFILES[key]).changes
+        changes = lower(request(model="gemini/gemini-2.5-pro", messages=rows), PROFILES[key]).changes
         assert len(changes) == told
 
 
@@ -300,7 +296,7 @@ def test_an_id_that_goes_out_as_another_is_recorded():
     """conversations: Ids are mapped to what a provider accepts."""
     route = replace(PROFILES["native-openai-chat"], ids="[a-z0-9_]+", longest_id=20)
     rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
-    sent = lowered(request(messages=rows), route)
+    sent = lower(request(messages=rows), route)
     found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]
     assert found == [(f"/messages/{number}/tool_calls/0/id", "renamed") for number in (2, 4, 6)]
     repeated, refused, long = (change.why for change in sent.changes if "/id" in change.where)
@@ -317,7 +313,7 @@ def test_a_name_in_a_conversation_without_tools_goes_out_under_its_alias():
     """request-shaping: Declarations, choice, history and results share the alias."""
     rows = said_and_done("c", "files.read")
     bare: Any = {"model": "m", "messages": rows}
-    sent = lowered(bare, PROFILES["native-openai-chat"])
+    sent = lower(bare, PROFILES["native-openai-chat"])
     alias = sent.names["files.read"]
     assert sent.request["messages"][0]["tool_calls"][0]["function"]["name"] == alias
     assert sent.request["messages"][1]["name"] == alias
@@ -329,19 +325,19 @@ def test_half_a_surrogate_pair_is_recorded_in_every_text_and_replaced_in_questio
     contents = ["rule \ud83d", "whole", "Z\ud83d?", "no \udf27", ["\ud83d"]]
     roles = ["system", "user", "user", "assistant", "user"]
     rows = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
-    sent = lowered(request(messages=rows), PROFILES["native-openai-chat"])
+    sent = lower(request(messages=rows), PROFILES["native-openai-chat"])
     assert whats(sent) == [(f"/messages/{number}/content", "lowered") for number in (0, 2, 3)]
     done = sent.request["messages"]
     assert [row["content"] for row in done] == ["rule ?", "whole", "Z??", "no \udf27", ["\ud83d"]]
     assert (done[1], done[3]) == (rows[1], rows[3])
     said = [{"role": "assistant", "content": "no \udf27"}]
-    assert lowered(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] is said
+    assert lower(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] is said
 
 
 def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_record():
     """conversations: A question has half of a surrogate pair."""
     asked: Request = {"model": "m", "messages": [{"role": "user", "content": "Z\ud83d?"}]}
-    sent = lowered(asked, NATIVE["openai-chat"])
+    sent = lower(asked, NATIVE["openai-chat"])
     assert sent.request["messages"][0]["content"] == "Z??"
     assert [(change.where, change.what) for change in sent.changes] == [("/messages/0/content", "lowered")]
     assert asked["messages"][0]["content"] == "Z\ud83d?"

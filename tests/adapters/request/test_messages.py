@@ -13,22 +13,25 @@ import pytest
 from dspy.adapters import utils
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import (
+    Request,
+    Route,
+    Turn,
+    compact,
+    lower,
+    messages_of,
+    plan_of,
+    result_message,
+    result_text,
+    to_lm15,
+)
 from support import LITELLM, NATIVE
 from wire_bodies import part, said_text, serving
 from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
-from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
-from sigadapt.adapters.request.messages import messages_of, result_message
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import compact
-from sigadapt.signatures.calls import InvalidToolCall, Turn
-from sigadapt.signatures.tool_results.results import result_text
 from sigadapt.testing import Answer, LoopbackProvider
 
 
@@ -146,7 +149,7 @@ def test_any_conversation_survives_json(events: list[dict[str, Any]]):
     assert again == request
     assert request_of(pickle.loads(pickle.dumps(events))) == request  # noqa: S301  (its own bytes)
     for profile in (*NATIVE.values(), *LITELLM.values()):
-        one, two = lowered(request, profile), lowered(again, profile)
+        one, two = lower(request, profile), lower(again, profile)
         assert (one.changes, one.names) == (two.changes, two.names)
         assert to_lm15(one.request, profile) == to_lm15(two.request, profile)
 

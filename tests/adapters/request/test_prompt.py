@@ -8,11 +8,10 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import plan_of, prompt_of, question
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.prompt import prompt_of, question
 
 CHAT, JSON, XML, BAML = (
     sigadapt.ChatAdapter(),

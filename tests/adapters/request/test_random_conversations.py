@@ -11,13 +11,11 @@ import dspy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from internals import heal, is_array, is_object, plan_of
 from support import Talk
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults, trim_history
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.orphans import heal
-from sigadapt.schemas.json_values import is_array, is_object
 
 Rows = list[dict[str, Any]]
 ADAPTERS = [sigadapt.ChatAdapter(), sigadapt.JSONAdapter(), sigadapt.XMLAdapter()]

@@ -8,19 +8,14 @@ import dspy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import OWN_ENGINE, ROUTES, Route, Turn, assistant_message, lower, result_message, to_lm15
 from support import LITELLM, NATIVE, get_weather
 from wire_bodies import Served, said_text, serving
 from wire_matrix import COLUMNS, ROWS
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.request.lowering import lowered
-from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.errors import InvalidHistory
-from sigadapt.providers import ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, Route
-from sigadapt.signatures.calls import Turn
 
 DATA = base64.b64encode(b"\x89PNG\r\n" * 3).decode()
 SHOT = dspy.Image(f"data:image/png;base64,{DATA}")
@@ -166,7 +161,7 @@ FLATTENING = [route for route in ROUTES if {"deepseek", "heroku"} & route.prefix
 def test_what_litellm_would_leave_out_is_refused(route: Route):
     """conversations: What no place takes is refused before the request."""
     with pytest.raises(InvalidHistory, match="image data"):
-        lowered(conversation(["a", SHOT]), route)
+        lower(conversation(["a", SHOT]), route)
 
 
 def conversation(value: Any) -> Any:
@@ -178,7 +173,7 @@ def conversation(value: Any) -> Any:
 
 def test_an_engine_of_ones_own_gets_types():
     """conversations: Content is inside the result where it has a place."""
-    written = to_lm15(lowered(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
+    written = to_lm15(lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
     part: Any = written.request.messages[-1].parts[0]
     assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
     assert part.content[1].data == DATA
@@ -188,7 +183,7 @@ def test_a_hook_changes_the_text_of_a_result():
     """conversations: A result may hold images, files and audio."""
     request = conversation(["secret", SHOT])
     request["messages"][-1]["content"] = "gone"
-    sent = lowered(request, NATIVE["anthropic"]).request["messages"][-1]
+    sent = lower(request, NATIVE["anthropic"]).request["messages"][-1]
     assert [block.get("text") for block in sent["blocks"]] == ["gone", None]
 
 
@@ -299,7 +294,7 @@ def test_only_the_running_turn_is_signed():
         for row in request["messages"]
     ]
     request["messages"] = [asked, *request["messages"], asked, *later]
-    signed = lowered(request, NATIVE["gemini"])
+    signed = lower(request, NATIVE["gemini"])
     assert ["stand_in" in row for row in signed.request["messages"]] == [
         False,
         False,
@@ -311,7 +306,7 @@ def test_only_the_running_turn_is_signed():
     rows = [row for group in to_lm15(signed.request, NATIVE["gemini"]).native.rows for row in group or ()]
     parts = [part for row in rows for part in row["parts"] if "functionCall" in part]
     assert [part.get("thoughtSignature") for part in parts] == [None, DUMMY]
-    over_litellm = lowered(request, LITELLM["gemini"])
+    over_litellm = lower(request, LITELLM["gemini"])
     assert [change.where for change in over_litellm.changes] == [
         "/messages/1/tool_calls/0",
         "/messages/4/tool_calls/0",

@@ -9,22 +9,26 @@ import dspy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import (
+    Lowered,
+    Request,
+    Route,
+    Turn,
+    build_unvalidated,
+    compact,
+    lower,
+    messages_of,
+    plan_of,
+    to_lm15,
+    without_halves,
+)
 from support import LITELLM, NATIVE
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
-from sigadapt import SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Lowered, lowered
-from sigadapt.adapters.request.messages import messages_of
-from sigadapt.adapters.response.typed_calls import trusted
+from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.providers.provider import Route
-from sigadapt.schemas.json_values import compact, without_halves
-from sigadapt.signatures.calls import InvalidToolCall, Turn
 
 ROUTES = [*NATIVE.values(), *LITELLM.values()]
 
@@ -57,7 +61,7 @@ def sent_over(route: Route, event: Any) -> Lowered:
     assert plan is not None
     rows = messages_of(sigadapt.ChatAdapter(), plan.rest, [], {"history": {"messages": [event]}})
     request: Request = {"model": "m", "messages": rows}
-    sent = lowered(request, route)
+    sent = lower(request, route)
     to_lm15(sent.request, route)
     return sent
 
@@ -86,7 +90,7 @@ def halved(draw: st.DrawFn) -> ToolResults:
     block = {"type": "text", "text": draw(texts), "citations": [draw(values)]}
     state = {"dialect": "anthropic", "blocks": [block]}
     said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": (), "offered": None}
-    turn = trusted(Turn, said)
+    turn = build_unvalidated(Turn, said)
     name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
     call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": compact(args), "index": 0}
     bad = {
@@ -97,8 +101,10 @@ def halved(draw: st.DrawFn) -> ToolResults:
         "code": "invalid_json",
     }
     calls = ToolCalls(
-        tool_calls=[trusted(ToolCall, {**call, "altered": (), "turn": turn})],
-        invalid=(trusted(InvalidToolCall, {**bad, "message": draw(texts), "path": None, "altered": ()}),),
+        tool_calls=[build_unvalidated(ToolCall, {**call, "altered": (), "turn": turn})],
+        invalid=(
+            build_unvalidated(InvalidToolCall, {**bad, "message": draw(texts), "path": None, "altered": ()}),
+        ),
         turn=turn,
     )
     return ToolResults.of(calls, [draw(values)])

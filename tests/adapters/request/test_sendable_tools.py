@@ -10,17 +10,12 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import ROUTES as ROUTES_OF_ALL
+from internals import Request, Route, checked, lower, provider_of, sendable
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lowered
-from sigadapt.adapters.request.sendable_tools import sendable
-from sigadapt.commands.check import checked
-from sigadapt.providers import ROUTES as ROUTES_OF_ALL
-from sigadapt.providers import provider_of
-from sigadapt.providers.provider import Route
 from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
@@ -84,7 +79,7 @@ def test_every_field_of_every_shape_leaves_or_is_recorded(shape: Any, route: Rou
     """request-shaping: A declared field leaves or is recorded."""
     given_request = request(shape(KNOWN))
     before = copy.deepcopy(given_request)
-    sent = lowered(given_request, route)
+    sent = lower(given_request, route)
     assert given_request == before, "the given request is not changed"
     [tool] = sent.request.get("tools", [])
     recorded = {change.where.rpartition("/")[2] for change in sent.changes if change.what == "dropped"}
@@ -163,7 +158,7 @@ def test_an_mcp_tool_says_what_its_result_is():
             "_meta": {"a": 1},
         }
     )
-    sent = {name: lowered(request(tool), route) for name, route in ROUTES.items()}
+    sent = {name: lower(request(tool), route) for name, route in ROUTES.items()}
     assert sent["native-openai-responses"].request.get("tools", [{}])[0]["output_schema"] == {
         "type": "object"
     }
@@ -175,7 +170,7 @@ def test_an_mcp_tool_says_what_its_result_is():
 def test_plain_tools_are_the_same_object():
     """request-shaping: Tools travel as declared where nothing else is said."""
     plain = request({"name": "f", "parameters": SCHEMA})
-    assert all(lowered(plain, route).request.get("tools") is plain.get("tools") for route in NATIVE.values())
+    assert all(lower(plain, route).request.get("tools") is plain.get("tools") for route in NATIVE.values())
     said = request(SHAPES["anthropic"](KNOWN)).get("tools", [])
     assert sendable(said, NATIVE["anthropic"]).tools is sendable(said, NATIVE["anthropic"]).tools
 
@@ -265,11 +260,11 @@ def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: st
     """request-shaping: A schema that strict mode cannot take is refused."""
     tools = request({"name": "f", "parameters": schema, "strict": True})
     if refused is None:
-        [tool] = lowered(tools, NATIVE["anthropic"]).request.get("tools", [])
+        [tool] = lower(tools, NATIVE["anthropic"]).request.get("tools", [])
         assert tool["function"]["parameters"]["additionalProperties"] is False
         return
     with pytest.raises(InvalidToolDecl) as caught:
-        lowered(tools, NATIVE["anthropic"])
+        lower(tools, NATIVE["anthropic"])
     assert caught.value.code == "not_strict"
     assert (caught.value.path or "").endswith(refused)
 
@@ -323,14 +318,14 @@ def litellm_module(name: str) -> Any:
 def test_keywords_at_the_root_of_a_schema(client: str):
     """tool-check: Keywords that are lost at a schema's root are told."""
     route = next(route for route in ROUTES_OF_ALL if route.client == "litellm" and client in route.prefixes)
-    sent = lowered(request({"name": "f", "parameters": ROOT}), route)
+    sent = lower(request({"name": "f", "parameters": ROOT}), route)
     lost = [key for key in ROOT if key not in schema_sent(client) and key != "title"]
     if client == "bedrock":
         lost.remove("$defs")  # LiteLLM writes what they define in the place of each reference
     (change,) = sent.changes
     assert (change.where, change.what) == ("/tools/0/function/parameters", "lowered")
     assert f"leaves out {', '.join(lost)} at the root" in change.why
-    assert not lowered(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
+    assert not lower(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
 
 
 async def test_the_check_tells_them():

@@ -6,12 +6,11 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import is_array, is_object
 from support import lm_of
 
 import sigadapt
-from sigadapt import ToolDecls, ToolResults
-from sigadapt.schemas.json_values import is_array, is_object
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 WIRES = ["openai", "responses", "anthropic", "gemini", "ollama"]

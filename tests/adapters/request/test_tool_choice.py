@@ -4,13 +4,12 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import Request, canonical_choice, lower
 from support import LITELLM, NATIVE, Ask, lm_of
 
 import sigadapt
-from sigadapt.adapters.request.canonical import Request, canonical_choice
-from sigadapt.adapters.request.lowering import lowered
+from sigadapt import ToolDecls
 from sigadapt.errors import InvalidOption, MissingToolCalls
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
@@ -157,7 +156,7 @@ def test_a_route_that_cannot_name_it_says_so(route: Any, choice: Any):
         "tools": [*ToolDecls([{"name": "one"}, choice]).to_openai()],
         "tool_choice": choice,
     }
-    found = lowered(request, route)
+    found = lower(request, route)
     kept = found.request.get("tool_choice") == choice
     recorded = ("/tool_choice", "dropped") in [(change.where, change.what) for change in found.changes]
     assert kept is ("own" in route.choices) is not recorded

@@ -18,20 +18,21 @@ from dspy.clients import call_result
 from google.genai import types as google
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import PROVIDERS
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
 from wire_cases import ARGUMENTS, SAID, THOUGHT, ZURICH, samples
 
-from sigadapt.adapters.response.choice import (
+from sigadapt import (
     Choice,
+    ToolCall,
+    ToolCalls,
     choice_from_response,
     choice_from_stream,
     choices_from_response,
 )
 from sigadapt.errors import InvalidOption, UnreadableResponse
-from sigadapt.providers import PROVIDERS
-from sigadapt.signatures.calls import ToolCall, ToolCalls
 
 Json = dict[str, Any]
 

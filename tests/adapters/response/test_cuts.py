@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from internals import events_of, without_halves
 from support import RECORDINGS, recorded
 
 from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response, choice_from_stream
-from sigadapt.adapters.response.stream_events import events_of
-from sigadapt.schemas.json_values import without_halves
 from sigadapt.testing import WIRES, Answer, Call, Received
 
 Json = dict[str, Any]

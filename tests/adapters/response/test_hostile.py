@@ -12,6 +12,7 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import complaint, repair, unwrap
 from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
@@ -24,8 +25,6 @@ from sigadapt import (
     choice_from_response,
     choice_from_stream,
 )
-from sigadapt.signatures.calls.salvage import repair, unwrap
-from sigadapt.signatures.tool_results.results import complaint
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import RepeatedKeys, check_decoded, decode
 
-from sigadapt.adapters.response.choice import choice_from_stream
-from sigadapt.schemas.arguments import check_decoded
-from sigadapt.schemas.json_values import RepeatedKeys
-from sigadapt.schemas.repeated_keys import decode
+from sigadapt import choice_from_stream
 
 EVENTS = {
     "gemini": [

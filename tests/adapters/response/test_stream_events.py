@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import events_of
 
-from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.errors import UnreadableResponse
 
 A, B = {"a": "Zürich \u2028 \x85"}, {"b": [1, {"c": None}]}

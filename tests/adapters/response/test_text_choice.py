@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import FORMATS, looks_like, read_text, reading_of, schemas_of
 from support import CORPUS
 
 import sigadapt
 from sigadapt import Choice, ToolDecls, choice_from_text
-from sigadapt.adapters.response.text_choice import looks_like, reading_of, schemas_of
-from sigadapt.text.formats import FORMATS
-from sigadapt.text.reader import read_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = ToolDecls([{"name": "get_weather", "parameters": CITY}, {"name": "now"}])

@@ -5,8 +5,13 @@ import pickle
 from typing import Any
 
 import pytest
-
-from sigadapt.adapters.response.typed_calls import (
+from internals import (
+    CutOff,
+    JsonText,
+    RawCall,
+    Reading,
+    Repeat,
+    Turn,
     arguments_of,
     identity,
     typed_calls,
@@ -14,8 +19,8 @@ from sigadapt.adapters.response.typed_calls import (
     with_earlier_calls,
     with_later_calls,
 )
-from sigadapt.providers.provider import CutOff, JsonText, RawCall, Reading
-from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
+
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls
 
 
 def typed(*calls: RawCall, text: str | None = "Let me look.", reasoning: str | None = None) -> ToolCalls:

@@ -23,11 +23,10 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import annotations, callables
+from internals import checking as schema
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
-
-from sigadapt.schemas import checking as schema
-from sigadapt.signatures.sources import annotations, callables
 
 T = TypeVar("T")
 

@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import dspy
 import pydantic
 import pytest
+from internals import RawDecl, callables
+from internals import checking as schema
 from pydantic import Field
 from support import Must, lm_of
 from typing_extensions import TypedDict
@@ -22,9 +24,6 @@ from typing_extensions import TypedDict
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas import checking as schema
-from sigadapt.signatures.sources import callables
-from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 

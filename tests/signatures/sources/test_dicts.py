@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import dicts
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.sources import dicts
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 NAMED: dict[str, Any] = {"name": "search", "description": "Search."}

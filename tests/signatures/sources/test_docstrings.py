@@ -5,8 +5,7 @@ import inspect
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sigadapt.signatures.sources.docstrings import parse
+from internals import parse
 
 GOOGLE = """Book a room.
 

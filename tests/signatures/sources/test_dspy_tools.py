@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import dspy
 import pytest
+from internals import RawDecl, dspy_tools
 from pydantic import Field
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.sources import dspy_tools
-from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
 def book(room: Annotated[int, Field(ge=1)], note: str = "", *rest: str) -> bool:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Optional
 import mcp.types
 import pydantic
 import pytest
+from internals import DeclaredCache
 
 from sigadapt import ToolDecls
-from sigadapt.signatures.sources.fingerprint import DeclaredCache
 
 
 class Item(pydantic.BaseModel):

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import pydantic
 import pytest
+from internals import langchain as source_file
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.sources import langchain as source_file
 
 tools = pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed")
 

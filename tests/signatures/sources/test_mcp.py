@@ -7,8 +7,7 @@ from typing import Any
 import mcp.types
 import pydantic
 import pytest
-
-from sigadapt.signatures.sources import mcp as mcp_source
+from internals import mcp as mcp_source
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -8,10 +8,10 @@ from typing import Annotated
 import dspy
 import pydantic
 import pytest
+from internals import models
 from pydantic import Field
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.signatures.sources import models
 
 
 class Point(pydantic.BaseModel):

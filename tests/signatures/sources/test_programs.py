@@ -7,9 +7,9 @@ from typing import Any
 import dspy
 import pydantic
 import pytest
+from internals import programs
 
 from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
-from sigadapt.signatures.sources import programs
 
 
 class Place(pydantic.BaseModel):

@@ -34,11 +34,11 @@ _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 def shown_of(chunk: Json) -> Json:
     """Return the chunk with only those fields in its deltas that lm15 has events for."""
-    choices = [{**choice, "delta": _shown(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
+    choices = [{**choice, "delta": _show(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
     return {**chunk, "choices": choices}
 
 
-def _shown(delta: Any) -> Json:
+def _show(delta: Any) -> Json:
     fields = an_object(delta)
     shown = {key: fields[key] for key in _KNOWN if key in fields}
     citation = an_object(fields.get("provider_specific_fields")).get("citation")

@@ -39,7 +39,7 @@ def with_calls(body: Json, calls: list[Json]) -> Json:
     # in empty arguments.
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     message = an_object(choice.get("message"))
-    if not message or _sent(calls) == _sent(objects(message.get("tool_calls"))):
+    if not message or _identities(calls) == _identities(objects(message.get("tool_calls"))):
         return body
     whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
     return {**body, BODY: orjson.dumps(whole).decode()}
@@ -67,7 +67,7 @@ def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None
         raise
 
 
-def _sent(calls: list[Json]) -> list[Any]:
+def _identities(calls: list[Json]) -> list[Any]:
     return [(call.get("id"), call.get("function"), call.get("custom")) for call in calls]
 
 

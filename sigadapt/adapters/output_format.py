@@ -1,4 +1,4 @@
-"""TextFormat: what the flow needs an adapter to do with text outputs.
+"""OutputFormat: what the flow needs an adapter to do with text outputs.
 
 An adapter describes text outputs, asks for them, finds them in an answer and parses them. Half of the
 protocol's methods are DSPy's own; `tool_adapter.py` and its subclasses add the others.
@@ -15,7 +15,7 @@ CHAT_MARKER = "[[ ## {} ## ]]"
 """How DSPy's chat form marks a field, where a line begins; its end is marked as a field `completed`."""
 
 
-class TextFormat(Protocol):
+class OutputFormat(Protocol):
     """The methods and attributes of an adapter that the flow uses.
 
     The parameter `rest` is a signature without its tool fields (`Plan.rest`).

@@ -1,0 +1,294 @@
+"""What tests reach behind the public names: everything internal that a test imports, and from where.
+
+If a file of the package moves, its line here changes, and no test.
+"""
+
+from sigadapt.adapters import plan, text_listeners
+from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.modes import ModeInputs, calling_of, refuses_tools
+from sigadapt.adapters.calling.prompted import prompted_request, writers
+from sigadapt.adapters.lm import routes, transport
+from sigadapt.adapters.lm.exchange import exchanging
+from sigadapt.adapters.lm.native_rows import NativeRows
+from sigadapt.adapters.lm.over_litellm.settings import litellm_only
+from sigadapt.adapters.lm.routes import controls_of, facts_of, route_of
+from sigadapt.adapters.lm.streams import long_events
+from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
+from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.lm.traces import show_to_watchers
+from sigadapt.adapters.lm.transport import executions_of
+from sigadapt.adapters.options import Options, ToolOptions
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.aliases import NewId, aliases, names_in, with_names, with_sendable_ids
+from sigadapt.adapters.request.canonical import Request, canonical_choice
+from sigadapt.adapters.request.lowering import Lowered, lower
+from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
+from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.prompt import prompt_of, question
+from sigadapt.adapters.request.sendable_tools import sendable
+from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.adapters.response.text_choice import looks_like, reading_of, schemas_of, text_read
+from sigadapt.adapters.response.typed_calls import (
+    arguments_of,
+    build_unvalidated,
+    identity,
+    typed_calls,
+    with_declared_names,
+    with_earlier_calls,
+    with_later_calls,
+)
+from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.commands import cli, demo
+from sigadapt.commands.arguments import WIRE_NAMES, load
+from sigadapt.commands.cache_prefix import divergence
+from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, routes_of
+from sigadapt.commands.cli import app, main
+from sigadapt.commands.printing import counted, layout
+from sigadapt.commands.programs import inputs_of
+from sigadapt.commands.read import DIALECTS, read_from
+from sigadapt.commands.sending import Model, default_models, sent_to
+from sigadapt.commands.show import shorten
+from sigadapt.commands.weights import weights
+from sigadapt.dspy_boundary import internals
+from sigadapt.dspy_boundary.internals import select_backend
+from sigadapt.providers import CHAT, PROVIDERS, ROUTES, provider_of
+from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
+from sigadapt.providers.stream_parts import whole_arguments
+from sigadapt.schemas import checking
+from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
+from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
+from sigadapt.schemas.checking import check, flaw_in
+from sigadapt.schemas.gemini import in_json_schema
+from sigadapt.schemas.json_values import (
+    ARGUMENT_LEVELS,
+    Json,
+    Path,
+    RepeatedKeys,
+    closest,
+    compact,
+    cut,
+    equal_json,
+    fault_in,
+    is_array,
+    is_object,
+    json_like,
+    listed,
+    pointer,
+    without_halves,
+)
+from sigadapt.schemas.repeated_keys import decode
+from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
+from sigadapt.schemas.written_values import literal_at, property_of, types_of, value_of
+from sigadapt.signatures import tool_decl
+from sigadapt.signatures.awaiting import Await, Steps, arun, run
+from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
+from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.native_tools import NativeTool, is_native
+from sigadapt.signatures.places import Excerpt, excerpt_of, printable
+from sigadapt.signatures.rendering import Cell, Rendered, rendered_calls
+from sigadapt.signatures.sources import (
+    annotations,
+    callables,
+    dicts,
+    dspy_tools,
+    langchain,
+    mcp,
+    models,
+    programs,
+)
+from sigadapt.signatures.sources.docstrings import parse
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
+from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
+from sigadapt.signatures.tool_results.results import complaint, result_object, result_text, text_of_result
+from sigadapt.signatures.toolset import resolving
+from sigadapt.testing.exchange import Response, read, write
+from sigadapt.testing.received import Received
+from sigadapt.testing.recording import secrets_of
+from sigadapt.testing.server import Server
+from sigadapt.testing.wires import WIRES
+from sigadapt.text.contract import MOST_CALLS
+from sigadapt.text.formats import FORMATS, formats_named
+from sigadapt.text.gate import TextGate
+from sigadapt.text.layout import Layout
+from sigadapt.text.reader import read_text
+from sigadapt.text.scan import Scan, Spent
+
+__all__ = [
+    "ARGUMENT_LEVELS",
+    "BUDGET",
+    "CHAT",
+    "DIALECTS",
+    "FORMATS",
+    "MOST_CALLS",
+    "NOT_JSON",
+    "OWN_ENGINE",
+    "PROVIDERS",
+    "REQUEST",
+    "ROUTES",
+    "ROUTE_NAMES",
+    "WIRES",
+    "WIRE_NAMES",
+    "Await",
+    "BoundedCache",
+    "Calling",
+    "Cell",
+    "CutOff",
+    "DeclaredCache",
+    "Excerpt",
+    "Finding",
+    "Flaw",
+    "Json",
+    "JsonText",
+    "Layout",
+    "Lowered",
+    "ModeInputs",
+    "Model",
+    "NativeRows",
+    "NativeTool",
+    "NewId",
+    "Options",
+    "Path",
+    "RawCall",
+    "RawDecl",
+    "Reading",
+    "Received",
+    "RefusedToolCall",
+    "Rendered",
+    "Repeat",
+    "RepeatedKeys",
+    "Request",
+    "Response",
+    "Route",
+    "Scan",
+    "Server",
+    "Spent",
+    "Steps",
+    "StrictRules",
+    "StrictTool",
+    "TextGate",
+    "TextSubscription",
+    "ToolOptions",
+    "Turn",
+    "WeakCache",
+    "aliases",
+    "annotations",
+    "app",
+    "arguments_of",
+    "arun",
+    "assistant_message",
+    "build_unvalidated",
+    "callables",
+    "calling_of",
+    "canonical_choice",
+    "check",
+    "check_decoded",
+    "checked",
+    "checking",
+    "cli",
+    "closest",
+    "compact",
+    "complaint",
+    "content_of",
+    "controls_of",
+    "counted",
+    "cut",
+    "decode",
+    "default_models",
+    "demo",
+    "dicts",
+    "divergence",
+    "dspy_tools",
+    "equal_json",
+    "events_of",
+    "excerpt_of",
+    "exchanging",
+    "executions_of",
+    "facts_of",
+    "fault_in",
+    "flaw_in",
+    "formats_named",
+    "heal",
+    "identity",
+    "in_json_schema",
+    "inputs_of",
+    "internals",
+    "is_array",
+    "is_content",
+    "is_native",
+    "is_object",
+    "json_like",
+    "json_of",
+    "langchain",
+    "layout",
+    "lines",
+    "listed",
+    "litellm_only",
+    "literal_at",
+    "load",
+    "long_events",
+    "looks_like",
+    "lower",
+    "main",
+    "mcp",
+    "messages_of",
+    "models",
+    "names_in",
+    "parse",
+    "parse_arguments",
+    "plan",
+    "plan_of",
+    "pointer",
+    "printable",
+    "programs",
+    "prompt_of",
+    "prompted_request",
+    "property_of",
+    "provider_of",
+    "question",
+    "read",
+    "read_from",
+    "read_text",
+    "reading_of",
+    "refuses_tools",
+    "rendered_calls",
+    "repair",
+    "resolving",
+    "result_message",
+    "result_object",
+    "result_text",
+    "route_of",
+    "routes",
+    "routes_of",
+    "run",
+    "schemas_of",
+    "secrets_of",
+    "select_backend",
+    "sendable",
+    "sent_to",
+    "shorten",
+    "show_to_watchers",
+    "strict_tool",
+    "text_listeners",
+    "text_of",
+    "text_of_result",
+    "text_read",
+    "to_lm15",
+    "tool_decl",
+    "transport",
+    "typed_calls",
+    "types_of",
+    "unwrap",
+    "value_of",
+    "weights",
+    "whole_arguments",
+    "with_declared_names",
+    "with_earlier_calls",
+    "with_later_calls",
+    "with_names",
+    "with_sendable_ids",
+    "without_halves",
+    "write",
+    "writers",
+]
