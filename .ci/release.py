@@ -24,7 +24,16 @@ from tasks import DEMO_SHOWS, command, output, run, say  # noqa: E402
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MOST_BYTES = 2_000_000  # of a distribution; the recorded answers alone are more
-SOURCES = ("sigadapt", "tests", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml")
+SOURCES = (
+    "sigadapt",
+    "tests",
+    "examples",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "pyproject.toml",
+)
 MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 

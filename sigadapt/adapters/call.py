@@ -408,12 +408,12 @@ class Prepared(NamedTuple):
 
     def subscribe(self) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
-        if self.streamed_field is None:
+        if self.streamed_field is None or not has_listeners():
             return None
         sole = sole_text_field(self.plan.rest)
         texts = TextSubscription(sole, self.call.adapter.field_marker) if sole else None
         gate = None
-        if self.calling.reads_text and has_listeners():
+        if self.calling.reads_text:
             from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
             fields = tuple(self.call.signature.output_fields)

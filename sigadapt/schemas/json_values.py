@@ -1,6 +1,6 @@
 """Which Python values are JSON (`fault_in`), and how to write them.
 
-`compact` writes a value for a request. `spelled`, `cut`, `listed`, `pointer` and `closest` write parts of
+`compact` writes a value for a request. `json_like`, `cut`, `listed`, `pointer` and `closest` write parts of
 error messages.
 """
 
@@ -301,7 +301,7 @@ def json_like(value: Any) -> str:
     Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
 
     Example:
-        >>> spelled({"a": [float("nan"), b"x"]})
+        >>> json_like({"a": [float("nan"), b"x"]})
         '{"a":[NaN,"b\'x\'"]}'
     """
     pieces: list[str] = []

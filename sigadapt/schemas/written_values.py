@@ -1,7 +1,7 @@
 """Values that a model wrote as text: Python literals, and untyped text that a schema types.
 
 Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own for strings, numbers, names of
-constants, lists, tuples, sets and dicts, bounded in depth (bounded). `typed` turns the raw text of a
+constants, lists, tuples, sets and dicts, bounded in depth (bounded). `value_of` turns the raw text of a
 parameter into a
 value of the type that the schema declares:
 
@@ -257,7 +257,7 @@ def value_of(raw: str, schema: Any, root: Json) -> Any:
 
 
 def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
-    """Return an argument as text that `typed` reads back as the same value; None if there is no such text."""
+    """Return an argument as text that `value_of` reads back as the same value; None if there is none."""
     text = value if isinstance(value, str) else compact(value)
     if any(mark in text for mark in marks) or not re.fullmatch(r"[\w.-]{1,100}", key):
         return None

@@ -119,7 +119,7 @@ class Toolset(Shown, SeveralTools):
             >>> [d.name for d in files.filtered(lambda context, decl: decl.name != "write").resolve()]
             ['read']
         """
-        return self.prepared(partial(_filter, predicate))
+        return self.prepared(partial(_filtered, predicate))
 
     def retrieved(self, search: Search) -> "Toolset":
         """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
@@ -159,7 +159,7 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in letters.named("c", "a").resolve()]
             ['c', 'a']
         """
-        return self.prepared(partial(_choose, names))
+        return self.prepared(partial(_chosen, names))
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -168,7 +168,7 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
             ['fs_read']
         """
-        return self.prepared(partial(_prefix, prefix))
+        return self.prepared(partial(_prefixed, prefix))
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
         """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
@@ -308,7 +308,7 @@ def _unpickle(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
     return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
 
 
-def _filter(
+def _filtered(
     predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
 ) -> Entries:
     return [
@@ -318,21 +318,21 @@ def _filter(
     ]
 
 
-def _choose(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
+def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
     return [known_tool(name, decls) for name in names]
 
 
-def _prefix(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
-    return _rename({decl.name: prefix + decl.name for decl in decls}, decls)
+def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
+    return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
 
 
 def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
     for name in names:
         known_tool(name, decls)
-    return _rename(names, decls)
+    return _renamed(names, decls)
 
 
-def _rename(names: Mapping[str, str], decls: ToolDecls) -> Entries:
+def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
     return [
         with_fields(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
         for entry in decls.entries

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from internals import Json, pointer
 from internals import checking as schema
 
 from sigadapt import ToolDecl
+
+TESTS = Path(__file__).resolve().parent.parent
 
 
 def alternative(op: str, **properties: Any) -> Json:
@@ -62,7 +65,8 @@ def test_one_wrong_leaf_is_told_at_its_place(depth: int, keyword: str):
 def test_a_hostile_call_ends_in_a_process_of_its_own():
     """tool-call-outputs: The place of a wrong leaf is told at any depth."""
     code = (
-        "from tests.schemas.test_misfits import *\n"
+        f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
+        "from schemas.test_misfits import *\n"
         "for keyword in ('anyOf', 'oneOf'):\n"
         "    for depth in (24, 90):\n"
         "        decl = ToolDecl('f', parameters=filters(keyword))\n"

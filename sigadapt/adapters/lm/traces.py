@@ -4,9 +4,9 @@ They were made for DSPy's own adapters, which call the language model with chat 
 Here a model is called with a typed Request, and calls need no parsing. So four things are put where watchers
 look for them, the first three only while somebody watches:
 
- a. The model's event has the chat messages, the tools and the changes as inputs (`shown`). On a span of
-    OpenInference it has them as the attributes that this convention names, and the answer's calls too.
- b. An answer without a text to parse has a parse event all the same, with its calls or error (`reported`).
+ a. The model's event has the chat messages, the tools and the changes as inputs (`show_to_watchers`). On a
+    span of OpenInference it has them as the attributes of this convention, and the answer's calls too.
+ b. An answer without a text to parse has a parse event all the same, with its calls or error (`report`).
  c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of` in `tool_adapter.py`).
  d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
     for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed

@@ -2,7 +2,7 @@
 
 One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, a value runs to the
 closing tag behind which the next parameter or the call's end stands, and one line break on each side belongs
-to the markup. Values are text, typed by the declared schema (`written_values.typed`); DSML and Kimi K3 say
+to the markup. Values are text, typed by the declared schema (`written_values.value_of`); DSML and Kimi K3 say
 which values are text.
 """
 
