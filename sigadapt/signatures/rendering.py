@@ -139,14 +139,14 @@ def _name_of(thing: Any) -> str:
     return str(name).lstrip("_")
 
 
-def rendered_calls(calls: Any, title: str = "", good: str = "ok") -> Rendered:
+def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
     """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
     count = f"ToolCalls: {_count(len(every), 'call')}" + (f", {bad} bad" if bad else "")
     said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
     rows = [_call_row(call, good) for call in every[:_MOST_ROWS]]
-    return Rendered(title or count, ("", "tool", "arguments"), _first_rows(rows, every), said, bad > 0)
+    return Rendered(count, ("", "tool", "arguments"), _first_rows(rows, every), said, bad > 0)
 
 
 def rendered_decls(decls: Any) -> Rendered:

@@ -50,7 +50,6 @@ MOST_NESTED = 16
 """How many lists of sources may be within one another."""
 
 _MOST_NAMES = 20
-_ADAPTERS = ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter")
 _END = object()
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 

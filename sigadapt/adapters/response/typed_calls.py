@@ -151,10 +151,10 @@ def with_compact_arguments(calls: ToolCalls) -> ToolCalls:
     return calls.model_copy(update={"tool_calls": good}) if good else calls
 
 
-def of_chosen_tools(calls: ToolCalls, choice: str | Json | None) -> ToolCalls:
+def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
     """Return the calls, with those of tools that the tool choice does not allow as bad ones."""
     # No provider enforces the choice of a prompt, and not every server enforces one of a request.
-    if choice is None or choice in ("auto", "required"):
+    if choice in ("auto", "required"):
         return calls
     if is_object(choice) and choice["type"] not in ("function", "custom", "allowed_tools"):
         return calls  # a tool that the provider runs
