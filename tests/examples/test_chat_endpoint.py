@@ -58,11 +58,12 @@ def tab(address: str) -> Iterator[Any]:
         yield tab
 
 
+# The records of changes, not the page: what arrives at once is shown at once, and only they have each step.
 WATCH = """() => {
   window.seen = [];
-  new MutationObserver(() => {
-    for (const call of document.querySelectorAll(".call:not(.whole)")) window.seen.push(call.textContent);
-  }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  new MutationObserver(records => {
+    for (const record of records) for (const node of record.addedNodes) window.seen.push(node.textContent);
+  }).observe(document.body, { childList: true, subtree: true });
 }"""
 
 
