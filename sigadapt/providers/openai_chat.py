@@ -120,7 +120,8 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     )
     finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
-    if not parts and _MORE.isdisjoint(message) and not any(map(_more_of, sent)):
+    has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
+    if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not ran_itself(call[0])]
