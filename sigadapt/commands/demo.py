@@ -110,7 +110,7 @@ def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Json:
     tools: list[Any] = [get_weather] if signature is Assist else [dspy.Tool(get_weather)]
     with dspy.context(lm=lm, adapter=adapter):
         try:
-            answer = dspy.Predict(signature)(question=question, tools=tools)
+            answer: Any = dspy.Predict(signature)(question=question, tools=tools)
         except ToolCallParseError as error:
             bad = error.choice.tool_calls.invalid[0]
             return {"error": {"code": bad.code, "message": bad.message}}
