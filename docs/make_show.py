@@ -48,7 +48,8 @@ def versions() -> str:
 
 def page(document: Json) -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, f"Made with {versions()}.\n", *summary(document), "", *sections(document), FOOT, ""])
+    made_with = f"Made with {versions()}.\n"
+    return "\n".join([HEAD, made_with, *summary(document), "", *sections(document), FOOT, ""])
 
 
 def summary(document: Json) -> Iterator[str]:
