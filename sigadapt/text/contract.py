@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.scan import Scan
 
@@ -46,6 +47,12 @@ class Found(NamedTuple):
     calls: list[TextCall]
     end: int
     kept: str = ""
+
+
+def as_written(scan: Scan, name: str | None, begin: int, end: int, call_id: str | None = None) -> TextCall:
+    """Return a call whose arguments are what stands between two places, cut off if the text ends there."""
+    raw = scan.text[begin:end].rstrip()
+    return TextCall(name, raw if end < len(scan.text) else CutOff(raw), call_id)
 
 
 def _alias(name: str) -> str:

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import Found, TextCall, Tools
+from sigadapt.text.contract import Found, TextCall, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
@@ -87,11 +86,8 @@ def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closin
     if found is None or name is None:
         return None
     end = scan.earliest((closing, found[0].strip()), found.end())
-    raw = scan.text[found.end() : end].strip()
-    if end == len(scan.text):
-        return Found([TextCall(name, CutOff(raw))], end)
-    closed = scan.text.startswith(closing, end)
-    return Found([TextCall(name, raw)], end + len(closing) if closed else end)
+    call = as_written(scan, name, scan.space(found.end()), end)
+    return Found([call], end + len(closing) if scan.text.startswith(closing, end) else end)
 
 
 _READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {

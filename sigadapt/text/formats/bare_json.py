@@ -13,9 +13,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 import re
 from collections.abc import Mapping
 
-from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_json, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
@@ -125,7 +124,7 @@ def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None
     key, begin = members.broken
     if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):
         return None
-    return TextCall(name, CutOff(scan.text[begin:].rstrip()))
+    return as_written(scan, name, begin, len(scan.text))
 
 
 def write_plain(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:

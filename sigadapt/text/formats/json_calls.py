@@ -9,6 +9,7 @@ fault: the object says that it is whole.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
@@ -274,18 +275,15 @@ def write_llama(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     return f"<|python_tag|>{objects}" if objects else ""
 
 
-def _format(name: str, marker: str, *, example: str, models: str, servers: str, **more: Any) -> TextFormat:
-    pattern = re.compile(marker)
-    keyed = more.pop("keyed", False)
-
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, marker=pattern, keyed=keyed)
-
-    known: dict[str, Any] = {
-        "reads": "One object, several, or a list; the closing tag may be missing.",
-        **more,
-    }
-    return TextFormat(name, marker, reads, example, models, servers, **known)
+def _format(
+    name: str,
+    marker: str,
+    *,
+    keyed: bool = False,
+    reads: str = "One object, several, or a list; the closing tag may be missing.",
+    **row: Any,
+) -> TextFormat:
+    return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'

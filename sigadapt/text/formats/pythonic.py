@@ -10,6 +10,7 @@ whole answer.
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
@@ -203,14 +204,10 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def _format(name: str, marker: str, **more: Any) -> TextFormat:
-    pattern = re.compile(marker)
-
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, marker=pattern)
-
-    known: dict[str, Any] = {"reads": "With brackets or without, also JSON.", **more}
-    return TextFormat(name, marker, reads, **known)
+def _format(
+    name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
+) -> TextFormat:
+    return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, **row)
 
 
 _CALL = 'get_weather(city="Paris")'
