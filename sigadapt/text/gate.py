@@ -256,7 +256,7 @@ class TextGate:
         self._near, self._settled = self._near[cut:], place - cut
 
     def _read(self, text: str) -> TextReading:
-        return read_text(text, self._schemas, FORMATS, **self._how)
+        return read_text(text, self._schemas, **self._how)
 
 
 def _behind_same_words(final: str, passed: str) -> int | None:

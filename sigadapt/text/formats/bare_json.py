@@ -69,7 +69,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if close < len(scan.text) and not scan.text.startswith("```", close):
         return None
     end = min(close + 3, len(scan.text))
-    if "fenced-json" in (*scan.asked, scan.expected) or (at <= scan.content_start and scan.ends_at(end)):
+    if "fenced-json" in (*scan.asked, scan.call_format) or (at <= scan.content_start and scan.ends_at(end)):
         return found._replace(end=end)
     announced = _INTENTION.search(scan.text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n")[2])
     is_said = fence[1].startswith("tool") or (announced and scan.ends_at(end))
@@ -119,7 +119,7 @@ def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None
     """Return the call that the text ends in."""
     named = [members.fields[key][0] for key in NAMES if key in members.fields]
     name = tools.name_of(named[0]) if named else None
-    if name is None or not tools.declares(name) or members.broken is None:
+    if name is None or name not in tools.schemas or members.broken is None:
         return None
     key, begin = members.broken
     if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):

@@ -102,7 +102,7 @@ def call_of(
     value, begin, end = fields[given]
     call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], call_id or None)
     if name is None:  # markup of prompted calling says that it is a call
-        return call._replace(name="") if tools.takes_undeclared and not whole else None
+        return call._replace(name="") if tools.undeclared and not whole else None
     is_sole = fields.keys() <= {named, given, "type", *_IDS}
     is_object_text = isinstance(value, str) and value.startswith("{")
     is_whole = is_sole and (is_object_text or is_object(value))
@@ -159,7 +159,7 @@ def _broken(
     _, name = _name_in(members.fields, tools)
     if name is None and members.broken and keyed:
         name = tools.name_of(members.broken[0])
-    if name is None and not tools.takes_undeclared:
+    if name is None and not tools.undeclared:
         return None
     given = next((key for key in ARGUMENTS if key in members.fields), None)
     begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
@@ -177,7 +177,7 @@ def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
     scan.charge((end - at) // 8)
     for call in _OBJECT.finditer(scan.text, at, end):
         before = scan.text[max(at, call.start() - _GAP) : call.start()]
-        if tools.declares(call[1]) and ("\n" in before or before.rstrip().endswith((",", ";"))):
+        if call[1] in tools.schemas and ("\n" in before or before.rstrip().endswith((",", ";"))):
             return call.start()
     return end
 
@@ -193,7 +193,7 @@ def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
 def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
     """Read a call whose object is a Python dict, with single quotes."""
     is_python = _SINGLE.match(scan.text, at) is not None
-    if not is_python and scan.expected:
+    if not is_python and scan.call_format:
         return None  # the prompt asked for JSON
     try:
         value, end = scan.literal_at(at, is_strict=not is_python)

@@ -55,9 +55,9 @@ def _arguments(
     except ValueError:
         end = scan.earliest(stops, begin)
         return as_written(scan, name, begin, end, given), end
-    if isinstance(value, str) and not scan.expected:
+    if isinstance(value, str) and not scan.call_format:
         return TextCall(name, value, given), end
-    if scan.expected and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
+    if scan.call_format and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
 
@@ -86,7 +86,7 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     calls, place = list[TextCall](), scan.space(at)
     while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
         name = head["name"]
-        if not tools.declares(name):
+        if name not in tools.schemas:
             break
         try:
             value, end = scan.value_at(head.end())

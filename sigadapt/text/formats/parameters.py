@@ -100,7 +100,7 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
     # The call is not closed: other markup closes it, or a line break that a tag without parameters ends in.
     by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
     by_line = not mine.pairs and scan.text.startswith("\n", found.end()) and not schema.get("required")
-    by_line = by_line and not (scan.expected and scan.find(mine.call_end, place) >= 0)
+    by_line = by_line and not (scan.call_format and scan.find(mine.call_end, place) >= 0)
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
@@ -126,7 +126,7 @@ def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
         return Found([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
     behind = scan.space(end)
     closed = scan.text.startswith(tags.call_end, behind)
-    stop = -1 if closed or not scan.expected else scan.find(tags.call_end, behind)
+    stop = -1 if closed or not scan.call_format else scan.find(tags.call_end, behind)
     if stop >= 0 and "<function=" not in scan.text[behind:stop]:
         return Found([as_written(scan, name, at, stop)], stop + len(tags.call_end))
     return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end) if closed else end)
