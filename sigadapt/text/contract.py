@@ -34,7 +34,7 @@ class TextCall(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The calls at a place of the text, the place behind them, and what in between is no call and stays text."""
+    """Calls at a place of the text, the place behind them, and what in between is no call and stays text."""
 
     calls: list[TextCall]
     end: int

@@ -163,7 +163,7 @@ class _Reader:
 
     def _token(self, token: re.Match[str]) -> int:
         """Read what begins at an opener, and return the place behind it."""
-        kind, number = token.lastgroup or "", opened(token)
+        kind, number = token.lastgroup or "", opened(token.lastgroup)
         if number is not None:
             return self._format(token, self.grammar.formats[number])
         if kind == "indented" and self._is_at_start(token.start()):

@@ -12,6 +12,7 @@ from typing import Any
 
 from sigadapt.schemas.written_values import NoLiteral, literal_at, space
 
+# Models write line breaks into strings.
 _DECODE = json.JSONDecoder(strict=False).raw_decode
 _TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
 _PIECE, _MARGIN = 2_000, 16
@@ -35,13 +36,13 @@ class Members:
 
     begin: int
     end: int | None = None
-    fields: dict[str, tuple[Any, int, int]] = field(default_factory=dict)
+    fields: dict[str, tuple[Any, int, int]] = field(default_factory=dict[str, tuple[Any, int, int]])
     broken: tuple[str, int] | None = None
     repeats: bool = False
 
 
 class Scan:
-    """A text, the formats that the caller named, and the one in which the model was asked to write, if any."""
+    """A text, the formats that the caller named, and the one that the model was asked to write in."""
 
     def __init__(self, text: str, asked: frozenset[str] = frozenset(), call_format: str = "") -> None:
         self.text, self.asked, self.call_format = text, asked, call_format
@@ -82,7 +83,7 @@ class Scan:
         return space(self.text, at)
 
     def value_at(self, at: int) -> tuple[Any, int]:
-        """Decode the JSON value at a place; ValueError if there is none. Strings may hold control characters."""
+        """Decode the JSON value at a place; ValueError if there is none."""
         # It is decoded from a piece of the text that grows as long as the value may go on: an error of the
         # decoder counts the lines before it, which would take as long as the text for each error.
         size = _PIECE

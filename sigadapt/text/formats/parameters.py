@@ -283,22 +283,6 @@ _KIMI_K3 = Tags(
 )
 
 
-def _pairs(call: str, key: str, value: str) -> Tags:
-    """Return the tags of pairs: `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
-    return Tags(
-        re.compile(rf"<{key}>(?P<key>[^\n]{{0,200}}?)</{key}>\s*(?:<{value}>)?"),
-        f"</{value}>",
-        f"</{call}>",
-        re.compile(rf"<{key}>|</?{call}>|\Z"),
-        re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?"),
-        pairs=f"<{key}>",
-    )
-
-
-_GLM = _pairs("tool_call", "arg_key", "arg_value")
-_LONGCAT = _pairs("longcat_tool_call", "longcat_arg_key", "longcat_arg_value")
-
-
 def _writer(call: str, parameter: str, marks: tuple[str, ...], as_json: Callable[[str, Json], str]) -> Writer:
     """Return what writes calls; a call with a value that cannot be told from markup is written as JSON."""
 
@@ -325,10 +309,19 @@ def _format(
     return TextFormat(name, opener, partial(read, head=head, tags=tags), reads=reads, **row)
 
 
-def _pairs_format(name: str, tags: Tags, **row: Any) -> TextFormat:
+def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> TextFormat:
+    """Return the format `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
+    head = re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?")
+    tags = Tags(
+        re.compile(rf"<{key}>(?P<key>[^\n]{{0,200}}?)</{key}>\s*(?:<{value}>)?"),
+        f"</{value}>",
+        f"</{call}>",
+        re.compile(rf"<{key}>|</?{call}>|\Z"),
+        head,
+        pairs=f"<{key}>",
+    )
     reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
-    opener = tags.call_end.replace("/", "")
-    return TextFormat(name, opener, partial(_read_pairs, head=tags.call, tags=tags), reads=reads, **row)
+    return TextFormat(name, f"<{call}>", partial(_read_pairs, head=head, tags=tags), reads=reads, **row)
 
 
 _WRAPS = (
@@ -413,7 +406,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     _pairs_format(
         "glm-4.5",
-        _GLM,
+        *("tool_call", "arg_key", "arg_value"),
         example="<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
         models="GLM 4.5, 4.6, 4.7, 5; Ling 3; Laguna; Spark 2.5; Hunyuan V3",
         servers="vLLM `glm45`, `glm47`, `ling3`, `poolside_v1`, `hy_v3`; Ollama; llama.cpp; mlx-lm; SGLang",
@@ -428,7 +421,7 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     _pairs_format(
         "longcat-pairs",
-        _LONGCAT,
+        *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
         example="<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
         "<longcat_arg_value>Paris</longcat_arg_value>\n</longcat_tool_call>",
         models="LongCat",
