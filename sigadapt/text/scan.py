@@ -7,7 +7,6 @@ reading with `Spent` when they are many times the text.
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.schemas.written_values import NoLiteral, literal_at, space
@@ -22,23 +21,18 @@ class Spent(Exception):
     """The budget of work is used up."""
 
 
-@dataclass
 class Members:
-    """The members of a JSON object that was written at a place of a text.
+    """The members of a JSON object that was written at a place of a text."""
 
-    Args:
-        begin: where the object begins.
-        end: the place behind it; None if it is broken.
-        fields: by key, the decoded value and where its text begins and ends.
-        broken: the key whose value is broken, and where that value begins; None if no value is.
-        repeats: whether a key occurs twice; the last one is in `fields`.
-    """
-
-    begin: int
-    end: int | None = None
-    fields: dict[str, tuple[Any, int, int]] = field(default_factory=dict[str, tuple[Any, int, int]])
-    broken: tuple[str, int] | None = None
-    repeats: bool = False
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.end: int | None = None
+        """The place behind the object; None if it is broken."""
+        self.fields: dict[str, tuple[Any, int, int]] = {}
+        """By key, the decoded value and where its text begins and ends; of a repeated key, the last."""
+        self.broken: tuple[str, int] | None = None
+        """The key whose value is broken, and where that value begins."""
+        self.repeats = False
 
 
 class Scan:

@@ -14,9 +14,8 @@ declared schema (`written_values.value_of`); DSML and Kimi K3 say which values a
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object
@@ -42,8 +41,7 @@ _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\
 _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(NamedTuple):
     """The tags of one family member.
 
     Args:
@@ -257,7 +255,7 @@ def _invoke(prefix: str) -> Tags:
 
 def parameter_tags(prefix: str) -> Tags:
     """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere."""
-    return replace(_invoke(prefix), call_end="", call=None)
+    return _invoke(prefix)._replace(call_end="", call=None)
 
 
 _SPACED = r"(?:\s|Ġ)*"
