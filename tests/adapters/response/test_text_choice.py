@@ -206,7 +206,7 @@ def test_schemas_are_those_of_the_declarations() -> None:
 
 
 def test_the_finish_reason_can_be_told() -> None:
-    read: Any = read_text(TEXT, schemas_of(TOOLS), FORMATS)
+    read: Any = read_text(TEXT, schemas_of(TOOLS))
     assert reading_of(read, "stop").finish == "stop"
     assert looks_like(TEXT, TOOLS) == ("hermes", "get_weather")
 
@@ -214,7 +214,7 @@ def test_the_finish_reason_can_be_told() -> None:
 def test_an_undeclared_call_in_markup_can_be_asked_for() -> None:
     """text-calls: Only declared tools are called."""
     text = '<tool_call>{"name": "later", "arguments": {}}</tool_call>'
-    assert read_text(text, {"now": {}}, FORMATS).calls == []
-    [(name, call)] = read_text(text, {"now": {}}, FORMATS, undeclared=True).calls
+    assert read_text(text, {"now": {}}).calls == []
+    [(name, call)] = read_text(text, {"now": {}}, undeclared=True).calls
     assert (name, call.name) == ("hermes", "later")
-    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}, FORMATS).calls == []
+    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}).calls == []
