@@ -47,7 +47,7 @@ Of what their decoders read rightly, sigadapt does not read {missed:,} of {reach
   takes the name for a string.
 - The other values are those that the right answers of the corpus do not list.
 
-Silences differ where a model writes a call that their decoder cannot read, which counts as silence there.
+The silences differ because a decoder that cannot read a call counts the answer as a silence.
 
 This measures reading. It does not measure how well a model calls tools with sigadapt's prompt, or native
 calling.

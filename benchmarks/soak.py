@@ -253,7 +253,7 @@ def report(soak: Soak, made: int, seconds: float, grown: int) -> str:
         f"{seconds:,.0f} seconds on 2 cores, provider included; after the first tenth the process grew by "
         f"{grown / 2**20:,.1f} MB."
     )
-    return f"{INTRODUCTION}\n{Table('What came', told, ('fault', 'outcome', 'calls'), rows).markdown()}"
+    return f"{INTRODUCTION}\n{Table('Outcomes', told, ('fault', 'outcome', 'calls'), rows).markdown()}"
 
 
 INTRODUCTION = """\

@@ -174,7 +174,7 @@ GPT-4o. In a conversation, each request repeats all earlier questions.
 
 NOTES = """
 
-## Which one, and why
+## Which phrasing sigadapt sends
 
 sigadapt sends the third. In every column it is the shortest of the three, or one token longer than the
 shortest. It says each thing once: the instructions, each description, each constraint, each type other than
