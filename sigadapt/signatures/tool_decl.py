@@ -28,7 +28,7 @@ from sigadapt.schemas.checking import (
     misfitting,
 )
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_decl
+from sigadapt.signatures.rendering import Shown, rendered_decl
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
@@ -209,8 +209,7 @@ class ToolDecl(Shown, Runnable):
         derived = raw[0].derived and "returns" not in given
         return declare(raw[0]._replace(**given, derived=derived))
 
-    def _rendered(self) -> Rendered:
-        return rendered_decl(self)
+    _rendered = rendered_decl
 
     def to_openai(self) -> Json:
         """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
@@ -430,6 +429,9 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
     Raises:
         InvalidToolDecl: as ToolDecl and ToolDecl.of.
     """
+    known = known_declaration(source)
+    if known is not None:
+        return [known]
     raw = describe_source(source)
     if raw is None:
         return None

@@ -11,20 +11,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import is_iterable, is_sequence
+from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_toolset
-from sigadapt.signatures.sources import is_function, is_source
-from sigadapt.signatures.sources.runnable import SeveralTools
+from sigadapt.signatures.rendering import Shown, rendered_toolset
+from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, by_value, with_fields
-from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, may_hold_sources
+from sigadapt.signatures.tool_decls import ToolDecls, Unresolved, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -70,7 +69,7 @@ Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Await
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Shown, SeveralTools):
+class Toolset(Shown, Unresolved):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -119,7 +118,15 @@ class Toolset(Shown, SeveralTools):
             >>> [d.name for d in files.filtered(lambda context, decl: decl.name != "write").resolve()]
             ['read']
         """
-        return self.prepared(partial(_filtered, predicate))
+
+        def filtered(context: RequestContext, decls: ToolDecls) -> Entries:
+            return [
+                entry
+                for entry in decls.entries
+                if not isinstance(entry, ToolDecl) or _keeps(predicate(context, entry))
+            ]
+
+        return self.prepared(filtered)
 
     def retrieved(self, search: Search) -> "Toolset":
         """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
@@ -159,7 +166,11 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in letters.named("c", "a").resolve()]
             ['c', 'a']
         """
-        return self.prepared(partial(_chosen, names))
+
+        def chosen(_: RequestContext, decls: ToolDecls) -> Entries:
+            return [known_tool(name, decls) for name in names]
+
+        return self.prepared(chosen)
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -168,7 +179,11 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
             ['fs_read']
         """
-        return self.prepared(partial(_prefixed, prefix))
+
+        def prefixed(_: RequestContext, decls: ToolDecls) -> Entries:
+            return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
+
+        return self.prepared(prefixed)
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
         """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
@@ -178,7 +193,14 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in files.renamed({"read": "open"}).resolve()]
             ['open']
         """
-        return self.prepared(partial(_with_names, dict(names)))
+        new = dict(names)
+
+        def with_names(_: RequestContext, decls: ToolDecls) -> Entries:
+            for name in new:
+                known_tool(name, decls)
+            return _renamed(new, decls)
+
+        return self.prepared(with_names)
 
     def prepared(self, function: Transform) -> "Toolset":
         """Replace the tools with the result of `function(context, decls)`, which may be async.
@@ -266,7 +288,7 @@ class Toolset(Shown, SeveralTools):
             sources = sources if kept is None else kept(sources)
             return (yield from resolving(sources, context))
         except Exception as error:
-            raise naming(error, self.name) from error
+            raise _naming(error, self.name) from error
 
     def _refusal(self) -> InvalidToolDecl:
         return InvalidToolDecl(
@@ -297,8 +319,7 @@ class Toolset(Shown, SeveralTools):
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
 
-    def _rendered(self) -> Rendered:
-        return rendered_toolset(self)
+    _rendered = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
@@ -306,30 +327,6 @@ class Toolset(Shown, SeveralTools):
 
 def _unpickle(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
     return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
-
-
-def _filtered(
-    predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
-) -> Entries:
-    return [
-        entry
-        for entry in decls.entries
-        if not isinstance(entry, ToolDecl) or _keeps(predicate(context, entry))
-    ]
-
-
-def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
-    return [known_tool(name, decls) for name in names]
-
-
-def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
-    return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
-
-
-def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
-    for name in names:
-        known_tool(name, decls)
-    return _renamed(names, decls)
 
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
@@ -343,52 +340,30 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     """Return the declarations of a ToolDecls field's value, toolsets resolved, as steps for `run` or `arun`.
 
     Raises:
-        InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset.
+        InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset; `duplicate_name`
+            names both.
     """
-    if isinstance(value, Toolset):
-        return (yield from value.steps(context))
     if type(value) is ToolDecls:
         return value
-    origins: list[Origin] = []
-    beside: list[object] = []  # sources from no toolset, since the last toolset
-    for item in _flat(value):
-        if not isinstance(item, Toolset):
-            beside.append(item)
-            continue
-        if beside:
-            origins.append(Origin(None, ToolDecls(beside)))
-            beside = []
-        decls = yield from item.steps(context)
-        origins.append(Origin(item.name, decls))
-    if beside:
-        origins.append(Origin(None, ToolDecls(beside)))
-    return joined(origins)
+    if isinstance(value, Unresolved):
+        return (yield from value.steps(context))
+    entries: Entries = []
+    origins: dict[str, str | None] = {}
+    for item in flat(value):
+        if isinstance(item, Unresolved):
+            decls: ToolDecls = yield from item.steps(context)
+            given, origin = decls.entries, item.name
+        else:
+            given, origin = (item,), None
+        for name in [entry.name for entry in given if isinstance(entry, ToolDecl)]:
+            if name in origins and (origin or origins[name]):
+                raise _duplicate(name, origins[name], origin)
+            origins[name] = origin
+        entries += given
+    return ToolDecls(entries)
 
 
-class Origin(NamedTuple):
-    """Tools, and the name of the toolset that they are from; None for tools from no toolset."""
-
-    toolset: str | None
-    decls: ToolDecls
-
-
-def joined(origins: Iterable[Origin]) -> ToolDecls:
-    """Join tools of several origins, in order.
-
-    Raises:
-        InvalidToolDecl: `duplicate_name`; the error names the tool and both origins.
-    """
-    known = list(origins)
-    first: dict[str, Origin] = {}
-    for origin in known:
-        for decl in origin.decls:
-            other = first.setdefault(decl.name, origin)
-            if other is not origin:
-                raise _duplicate(decl.name, other.toolset, origin.toolset)
-    return known[0].decls if len(known) == 1 else ToolDecls([origin.decls for origin in known])
-
-
-def naming(error: Exception, toolset: str) -> InvalidToolDecl:
+def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
     """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
     if isinstance(error, InvalidToolDecl):
         return InvalidToolDecl(
@@ -403,19 +378,6 @@ def naming(error: Exception, toolset: str) -> InvalidToolDecl:
     return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
 
 
-def _flat(value: object, levels: int = MOST_NESTED) -> Iterator[object]:
-    """Yield the items of a value and of its nested lists, in order. A toolset is one item."""
-    if levels and _holds_others(value):
-        for item in value:
-            yield from _flat(item, levels - 1)
-    else:
-        yield value
-
-
-def _holds_others(value: object) -> TypeGuard[Iterable[object]]:
-    return is_sequence(value) or (may_hold_sources(value) and not is_source(value))
-
-
 def _keeps(answer: object) -> bool:
     if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
         answer.close()
@@ -424,12 +386,9 @@ def _keeps(answer: object) -> bool:
 
 
 def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
-    toolset = second or first
-    if toolset is None:
-        return InvalidToolDecl("is declared more than once", code="duplicate_name", tool=name)
     origins = [f"toolset {each!r}" if each else "a tool given by itself" for each in (first, second)]
     reason = f"{origins[0]} and {origins[1]} both have it"
-    fix = f"Rename one of them: toolset.prefixed('{toolset}_')."
+    fix = f"Rename one of them: toolset.prefixed('{second or first}_')."
     return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
 
 

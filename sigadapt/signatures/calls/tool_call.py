@@ -14,7 +14,7 @@ from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_call
+from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
@@ -53,8 +53,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    def _rendered(self) -> Rendered:
-        return rendered_call(self)
+    _rendered = rendered_call
 
     @property
     def is_custom(self) -> bool:
