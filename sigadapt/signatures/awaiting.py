@@ -15,12 +15,7 @@ _T = TypeVar("_T")
 
 
 class Await(NamedTuple):
-    """Something to await before the steps go on.
-
-    Args:
-        value: the awaitable. Its result, or the error it raises, is sent into the generator.
-        refusal: makes the error for a caller that cannot await.
-    """
+    """Something to await before the steps go on."""
 
     value: Awaitable[Any]
     refusal: Callable[[], SigadaptError]
@@ -41,11 +36,7 @@ Steps: TypeAlias = Generator[Any, Any, _T]
 
 
 def run(steps: Steps[_T]) -> _T:
-    """Run steps for a caller that cannot await, and return their result.
-
-    Raises:
-        SigadaptError: the refusal of the first `Await`.
-    """
+    """Run steps for a caller that cannot await, and return their result."""
     resume: Callable[[Any], Any] = steps.send
     value: Any = None
     while True:

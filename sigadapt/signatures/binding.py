@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.checking import judgements_in
 from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, listed, short_pointer
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
@@ -38,16 +39,12 @@ _OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
 
 
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
-    """Turn arguments into Python values of the types that the declared callable's annotations name.
-
-    Raises:
-        InvalidToolDecl: `lost_function`, for a pickled declaration whose function pickle could not take.
-    """
+    """Turn arguments into Python values of the types that the declared callable's annotations name."""
     if decl.func is None:
         return copy.deepcopy(args)
     if isinstance(decl.func, LostFunction):
-        raise decl.func.refusal()
-    if decl.judgements(args, _MOST_JUDGED) > _MOST_JUDGED:
+        decl.func()
+    if judgements_in(args, decl.text.compiled(decl.name), _MOST_JUDGED) > _MOST_JUDGED:
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     bound = _model_arguments(decl.func, args) if models.accepts(decl.func) else _arguments(decl.func, args)

@@ -46,11 +46,7 @@ def shown_arguments(decl: ToolDecl, args: Json) -> Json:
 
 
 def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
-    """Return the question to ask a person before a call is run; None if the call needs no confirmation.
-
-    Raises:
-        InvalidToolDecl: `confirmation_failed`, if that function raises or returns anything else.
-    """
+    """Return the question to ask a person before a call is run; None if the call needs no confirmation."""
     answer: object = decl.requires_confirmation
     if callable(answer):
         answer = _answer(decl, answer, shown_arguments(decl, args))

@@ -27,14 +27,7 @@ _SEARCH = "tool_search"
 
 
 class Retrieved(NamedTuple):
-    """A change of a toolset to the tools that a search finds, and those that always stay.
-
-    Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
-
-
-    Args:
-        search: a function of the RequestContext and the tools that returns names; it may be async.
-    """
+    """A change of a toolset to the tools that a search finds, and those that always stay."""
 
     search: Callable[[Any, ToolDecls], object]
 
@@ -43,12 +36,7 @@ class Retrieved(NamedTuple):
         return self.search(context, decls)
 
     def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
-        """Return the tools that were found, and those that stay.
-
-        Raises:
-            InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, if these are no
-                names.
-        """
+        """Return the tools that were found, and those that stay."""
         if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
             raise _not_names(found)
         names = set(called_in(context.inputs))
@@ -60,11 +48,7 @@ class Retrieved(NamedTuple):
 
 
 def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
-    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none.
-
-    Raises:
-        InvalidToolDecl: `unknown_tool`, for a name in `loaded` that no tool has.
-    """
+    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none."""
     for name in sorted(loaded):
         known_tool(name, decls)
     entries: Entries = [
@@ -78,11 +62,7 @@ def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
 
 
 def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
-    """Return the tool of a name.
-
-    Raises:
-        InvalidToolDecl: `unknown_tool`, with the closest name.
-    """
+    """Return the tool of a name."""
     if name in decls:
         return decls[name]
     known = [decl.name for decl in decls]

@@ -27,11 +27,7 @@ def accepts(source: object) -> bool:
 
 
 async def listed_tools(source: Any) -> list[ToolDecl]:
-    """Return the declarations of all tools that a session or a server lists, page by page.
-
-    Raises:
-        InvalidToolDecl: `endless_listing`, if the server repeats a page or sends more than 1,000.
-    """
+    """Return the declarations of all tools that a session or a server lists, page by page."""
     tools: list[Any] = []
     seen: set[str] = set()
     page: Any = await source.list_tools()

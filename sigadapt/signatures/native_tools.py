@@ -37,14 +37,7 @@ _ASKING = {"mcp": ("mcp_approval_request",)}
 
 @dataclass(frozen=True)
 class NativeTool:
-    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise.
-
-    Args:
-        spec: the tool's entry in the provider's list of tools, kept as the same object.
-
-    Raises:
-        InvalidToolDecl: `invalid_schema`, if the entry is not JSON.
-    """
+    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise."""
 
     spec: Json
 

@@ -32,6 +32,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.rendering import Shown, rendered_decls
+from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
@@ -120,7 +121,7 @@ class CanonicalTools(list[Json]):
         return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
-class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
+class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -308,12 +309,6 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         """
         return type(self)(update["tools"]) if update else self
 
-    def __copy__(self) -> "ToolDecls":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "ToolDecls":
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.entries,)
 
@@ -350,11 +345,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
 
 
 def decls_of(tools: object) -> ToolDecls:
-    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name.
-
-    Raises:
-        InvalidToolDecl: as ToolDecls.
-    """
+    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name."""
     if type(tools) is ToolDecls:
         return tools
     if is_object(tools) and tools and all(map(callable, tools.values())):
@@ -395,11 +386,7 @@ def _fill(decls: ToolDecls, entries: "tuple[ToolDecl | NativeTool, ...]") -> Non
 
 
 def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | NativeTool | Unresolved"]:
-    """Yield the tools of a source, or of sources in nested lists, in order. A toolset is one item.
-
-    Raises:
-        InvalidToolDecl: as ToolDecls.
-    """
+    """Yield the tools of a source, or of sources in nested lists, in order. A toolset is one item."""
     if isinstance(value, (ToolDecl, NativeTool, Unresolved)):
         yield value
     elif _is_decls(value):

@@ -21,6 +21,7 @@ from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
 from sigadapt.signatures.rendering import Shown, rendered_toolset
+from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, by_value, with_fields
 from sigadapt.signatures.tool_decls import ToolDecls, Unresolved, flat
@@ -69,7 +70,7 @@ Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Await
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Shown, Unresolved):
+class Toolset(Shown, Immutable, Unresolved):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -298,12 +299,6 @@ class Toolset(Shown, Unresolved):
             "the program with `await program.acall(...)`.",
         )
 
-    def __copy__(self) -> "Toolset":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Toolset":
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         source = self._pickle("its source", self.source)
         transforms = [self._pickle("what is done to its tools", each) for each in self.transforms]
@@ -337,19 +332,14 @@ def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
 
 
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
-    """Return the declarations of a ToolDecls field's value, toolsets resolved, as steps for `run` or `arun`.
-
-    Raises:
-        InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset; `duplicate_name`
-            names both.
-    """
+    """Return the declarations of a ToolDecls field's value, toolsets resolved."""
     if type(value) is ToolDecls:
         return value
     if isinstance(value, Unresolved):
         return (yield from value.steps(context))
     entries: Entries = []
     origins: dict[str, str | None] = {}
-    for item in flat(value):
+    for item in [*flat(value)]:  # all are read before any toolset is asked
         if isinstance(item, Unresolved):
             decls: ToolDecls = yield from item.steps(context)
             given, origin = decls.entries, item.name

@@ -21,11 +21,7 @@ from sigadapt.signatures.tool_decl import REQUEST
 def read_calls(
     good: Iterable[object], bad: Iterable[object], turn: Turn
 ) -> "list[ToolCall | InvalidToolCall]":
-    """Return calls, good ones first, each under an id of its own.
-
-    Raises:
-        ValueError: for something that is not a call.
-    """
+    """Return calls, good ones first, each under an id of its own."""
     calls = [_read(item, turn, n) for n, item in enumerate(good)]
     calls += [InvalidToolCall.model_validate(_with_id(item) or item) for item in bad]
     ids, renumbered = unique_ids([call.id for call in calls])

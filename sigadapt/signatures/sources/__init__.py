@@ -49,11 +49,7 @@ def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
 
 
 def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
-    """Describe a source as tools.
-
-    Raises:
-        InvalidToolDecl: the source cannot be declared; the codes are those of each file's `describe`.
-    """
+    """Describe a source as tools."""
     file = _file_for(source)
     return None if file is None else file.describe(source, parameters)
 

@@ -22,22 +22,13 @@ def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
 
 
 def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
-    """Describe a pydantic model class as a tool. The declaration's `func` is the class.
-
-    Raises:
-        InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model whose
-            schema does not describe an object.
-    """
+    """Describe a pydantic model class as a tool. The declaration's `func` is the class."""
     schema = schema_of_model(source) if parameters is None else parameters
     return [RawDecl(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
 
 
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
-    """Return the JSON Schema of a model, without generated titles and without the model's docstring.
-
-    Raises:
-        InvalidToolDecl: as `describe`.
-    """
+    """Return the JSON Schema of a model, without generated titles and without the model's docstring."""
     try:
         schema = model.model_json_schema(schema_generator=Untitled)
     except UNDERIVABLE as error:

@@ -26,11 +26,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
 class Round(OwnErrors):
-    """The calls of one turn and their results: one per call, in the order of the calls.
-
-    Raises:
-        InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
-    """
+    """The calls of one turn and their results: one per call, in the order of the calls."""
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
