@@ -16,10 +16,9 @@ The details:
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import pydantic
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
@@ -28,8 +27,6 @@ from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
-
-_Adapter: TypeAlias = "pydantic.TypeAdapter[Any] | None"
 
 _MOST_ERRORS = 8
 _MOST_JUDGED = 40_000
@@ -78,7 +75,7 @@ def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[Error
     return bound, errors
 
 
-def _adapter(annotation: Any) -> _Adapter:
+def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
     if annotation is Any:
         return None
     try:
@@ -92,25 +89,16 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
         made = model.model_validate_json(compact(args))
     except pydantic.ValidationError as error:
         return _details(error)
-    if not issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
-        for keywords in (_validate, _annotate):
-            bound = keywords(made, args)
-            if _makes(bound, made):
-                return bound
-    return copy.deepcopy(args)
-
-
-def _validate(made: pydantic.BaseModel, args: Json) -> Json:
-    fields = _fields_of(type(made))
-    typed = {key: getattr(made, name) for key, name in fields.items() if name in made.model_fields_set}
-    others = copy.deepcopy(args) | (made.model_extra or {})
-    return others | {key: value for key, value in typed.items() if key in args}
-
-
-def _annotate(made: pydantic.BaseModel, args: Json) -> Json:
-    model = type(made)
-    types = {key: model.model_fields[name].annotation for key, name in _fields_of(model).items()}
-    return _by_annotation(callables.Types(types), args)[0] | (made.model_extra or {})
+    if issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
+        return copy.deepcopy(args)
+    fields, extra = _fields_of(model), made.model_extra or {}
+    given = {key: name for key, name in fields.items() if name in made.model_fields_set and key in args}
+    validated = copy.deepcopy(args) | extra | {key: getattr(made, name) for key, name in given.items()}
+    if _makes(validated, made):
+        return validated
+    types = callables.Types({key: model.model_fields[name].annotation for key, name in fields.items()})
+    annotated = _by_annotation(types, args)[0] | extra
+    return annotated if _makes(annotated, made) else copy.deepcopy(args)
 
 
 def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:
@@ -128,17 +116,15 @@ def _fields_given(model: pydantic.BaseModel) -> tuple[Json, Json | None]:
 
 def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, str]:
     """Return the field for each keyword that the model's constructor accepts."""
-    return {key: name for name, field in model.model_fields.items() for key in _keywords(name, field, model)}
-
-
-def _keywords(name: str, field: FieldInfo, model: type[pydantic.BaseModel]) -> list[str]:
-    alias = field.validation_alias
-    if alias is None:
-        return [name]
-    choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
     config = model.model_config
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
-    return [*([name] if by_name else []), *(choice for choice in choices if isinstance(choice, str))]
+    fields: dict[str, str] = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias
+        choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
+        keys = [choice for choice in choices if isinstance(choice, str)]
+        fields |= dict.fromkeys([name, *keys] if alias is None or by_name else keys, name)
+    return fields
 
 
 def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]:
@@ -151,18 +137,13 @@ def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
     # Errors that may be of an alternative that was not meant come last: arguments that bind fit their schema.
     details.sort(key=lambda detail: detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type"))
-    placed = [(_pointer(detail, args), cut(detail["msg"])) for detail in details]
+    placed = [(short_pointer(_places(detail["loc"], args)), cut(detail["msg"])) for detail in details]
     reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in placed), _MOST_ERRORS)
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", placed[0][0])
 
 
-def _pointer(detail: ErrorDetails, args: Json) -> str:
-    return short_pointer(_places(detail["loc"], args))
-
-
-def _places(location: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
+def _places(location: tuple[int | str, ...], part: Any) -> Iterator[int | str]:
     """Yield the steps of pydantic's location that exist in the arguments. Others name types that it tried."""
-    part: Any = value
     for step in location:
         known: Any = dict(enumerate(part)) if is_array(part) else part
         if is_object(known) and step in known:

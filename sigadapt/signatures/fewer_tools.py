@@ -27,7 +27,10 @@ _SEARCH = "tool_search"
 
 
 class Retrieved(NamedTuple):
-    """A change of a toolset to the tools that a search finds, and those that always stay."""
+    """A change of a toolset to the tools that a search finds, and those that always stay.
+
+    Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
+    """
 
     search: Callable[[Any, ToolDecls], object]
 
@@ -37,13 +40,16 @@ class Retrieved(NamedTuple):
 
     def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
         """Return the tools that were found, and those that stay."""
-        if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
-            raise _not_names(found)
-        names = set(called_in(context.inputs))
-        for name in found:
-            if not isinstance(name, str):
-                raise _not_names(name)
-            names.add(known_tool(name, decls).name)
+        are_several = is_iterable(found) and not isinstance(found, (str, bytes, Mapping))
+        given: list[Any] = [*found] if are_several else []
+        wrong = [name for name in given if not isinstance(name, str)] if are_several else [found]
+        if wrong:
+            raise InvalidToolDecl(
+                f"expected names of tools from the search, got {cut(repr(wrong[0]))}",
+                code="invalid_search",
+                fix="Return the names of tools: [decl.name for ...].",
+            )
+        names = {*called_in(context.inputs), *(known_tool(name, decls).name for name in given)}
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 
@@ -95,11 +101,3 @@ def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
 
 def _objects(value: object) -> Iterator[Json]:
     return filter(is_object, value if is_sequence(value) else ())
-
-
-def _not_names(found: object) -> InvalidToolDecl:
-    return InvalidToolDecl(
-        f"expected names of tools from the search, got {cut(repr(found))}",
-        code="invalid_search",
-        fix="Return the names of tools: [decl.name for ...].",
-    )

@@ -399,7 +399,8 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
 
 def declare(raw: RawDecl) -> ToolDecl:
     """Make a declaration from the data that a source's file returned."""
-    fields = {**raw._asdict(), "description": "" if raw.description is None else raw.description}
+    fields = raw._asdict()
+    fields["description"] = "" if raw.description is None else raw.description
     if not fields.pop("derived") or raw.extras is not None or raw.format is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived

@@ -152,7 +152,9 @@ def _with_names(item: Any, media: list[Part], before: int) -> Any:
             )
         if type(value) in (list, tuple):
             return [named(each) for each in value]
-        return {key: named(each) for key, each in value.items()} if type(value) is dict else value
+        if is_object(value) and type(value) is dict:
+            return {key: named(each) for key, each in value.items()}
+        return value
 
     try:
         item = named(item)
