@@ -13,10 +13,11 @@ from typing import Any
 
 import orjson
 
-from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.errors import SigadaptError
 from sigadapt.providers.provider import Route
+from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls
 

@@ -16,10 +16,10 @@ import orjson
 from dspy import lm15
 
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import CHAT, named, provider_of
+from sigadapt.providers import CHAT, provider_named, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
-from sigadapt.providers.wire.values import objects
+from sigadapt.providers.wire.values import named_part, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
@@ -113,7 +113,7 @@ def native_rows(
 
 def name_of_tool(tool: Json) -> Any:
     """Return the name of a tool of a canonical Request."""
-    return (tool.get("function") or tool.get("custom") or tool).get("name")
+    return (named_part(tool) or tool).get("name")
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:
@@ -128,7 +128,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
         if state["dialect"] == provider.name:
             return provider.turn(message, state, route), provider.fields(state)
         (row,) = provider.turn(message, None, route)
-        of_state = named(state["dialect"])[0]
+        of_state = provider_named(state["dialect"])
         return [of_state.chat_message(row, state)], {}
 
 

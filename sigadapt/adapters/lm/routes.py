@@ -10,7 +10,6 @@ request. `controls_of` does.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -93,7 +92,7 @@ def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
     """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
     if select_backend(lm, settings).resolution.declared:
         return native
-    return replace(_over_litellm(lm), endpoint=native.endpoint)
+    return _over_litellm(lm)._replace(endpoint=native.endpoint)
 
 
 def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None) -> bool:
@@ -150,9 +149,9 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         or _first(client="lm15")
     )
     if selection.native and _wants_reasoning(resolution.compat):
-        route = replace(route, replays_reasoning="reasoning_content")
+        route = route._replace(replays_reasoning="reasoning_content")
     # One of many servers that speak an OpenAI-like wire.
-    return replace(route, endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
+    return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
 
 
 def _wants_reasoning(compat: Any) -> bool:

@@ -32,6 +32,7 @@ from sigadapt.adapters.response.choice import readings_of
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import CutOff, Reading
+from sigadapt.providers.wire.values import named_part
 from sigadapt.signatures.awaiting import Steps
 
 _LOG = logging.getLogger("sigadapt")
@@ -119,7 +120,7 @@ def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[s
     calls: list[Any] = message.get("tool_calls") or []
     for number, call in enumerate(calls):
         part = f"{at}.message.tool_calls.{number}.tool_call"
-        function: dict[str, Any] = call.get("function") or call.get("custom") or {}
+        function = named_part(call)
         yield f"{part}.id", str(call.get("id"))
         yield f"{part}.function.name", str(function.get("name"))
         yield f"{part}.function.arguments", str(function.get("arguments", function.get("input")))

@@ -22,7 +22,7 @@ from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
-from sigadapt.providers import CHAT, named
+from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.provider import Route
 
 
@@ -42,7 +42,7 @@ class _Ready(NamedTuple):
         if self.route.client == "lm15":
             native = self.native if self.has_rows else None
             return exchanging(self.lm, self.request, self.route, native, is_async=is_async)
-        wire = named(self.route.dialect)[0]
+        wire = provider_named(self.route.dialect)
         form = CHAT if self.route.as_chat else wire
         limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
         added = LitellmAdditions(form, self.native, wire, limit)

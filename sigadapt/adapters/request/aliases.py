@@ -15,8 +15,9 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers.provider import SIGNED_ID
+from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.json_values import is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")

@@ -45,11 +45,6 @@ class Request(_Always, total=False):
     parallel_tool_calls: bool
 
 
-def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the named part of a tool, call or choice; an empty dict if the provider runs it."""
-    return entry.get("function") or entry.get("custom") or {}
-
-
 def build_request(
     model: str,
     messages: list[dict[str, Any]],

@@ -6,9 +6,10 @@ for it does not count, where the route has such a search.
 
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Request, named_part
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.json_values import compact, listed
 from sigadapt.signatures.tool_decls import CanonicalTools
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.providers.provider import FreeText, Malformed, Reading
-from sigadapt.providers.wire.values import in_paragraphs
+from sigadapt.providers.wire.values import in_paragraphs, named_part
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
@@ -161,8 +161,7 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
     allowed: list[str] = []
     if is_object(choice):
         chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-        parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
-        allowed = [part["name"] for part in parts if "name" in part]
+        allowed = [part["name"] for part in map(named_part, chosen) if "name" in part]
     told = " or ".join(map(repr, allowed)) or "no tool"
     good = [call for call in calls if call.name in allowed]
     bad = [
