@@ -1,8 +1,7 @@
 """Toolset: a named source of tools that is resolved for each request, before the request is sent.
 
-A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared`
-return a new toolset, which changes the tools of the old one; `combined` joins several. Resolving is a
-generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
+A toolset is immutable: what changes its tools returns a new one. Resolving is a generator (`awaiting.py`), so
+that `resolve` and `aresolve` share their code.
 """
 
 import pickle
@@ -263,33 +262,23 @@ class Toolset(Shown, Immutable, Unresolved):
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""
-        source = self.source
-
-        def begin() -> object:
-            if mcp_servers.accepts(source):
-                return mcp_servers.listed_tools(source)
-            return source(context) if is_function(source) else source
-
-        decls = yield from self._settle(begin, context)
-        for transform in self.transforms:
-            kept = partial(transform.kept, context, decls) if isinstance(transform, Retrieved) else None
-            decls = yield from self._settle(partial(transform, context, decls), context, kept)
-        return decls
-
-    def _settle(
-        self,
-        begin: Callable[[], object],
-        context: RequestContext,
-        kept: Callable[[object], object] | None = None,
-    ) -> Steps[ToolDecls]:
+        decls = ToolDecls()
         try:
-            sources = begin()
-            if isawaitable(sources):
-                sources = yield Await(sources, self._refusal)
-            sources = sources if kept is None else kept(sources)
-            return (yield from resolving(sources, context))
+            for stage in (self._tools, *self.transforms):
+                given = stage(context, decls)
+                if isawaitable(given):
+                    given = yield Await(given, self._refusal)
+                if isinstance(stage, Retrieved):
+                    given = stage.kept(context, decls, given)
+                decls = yield from resolving(given, context)
         except Exception as error:
             raise _naming(error, self.name) from error
+        return decls
+
+    def _tools(self, context: RequestContext, _: ToolDecls) -> object:
+        if mcp_servers.accepts(self.source):
+            return mcp_servers.listed_tools(self.source)
+        return self.source(context) if is_function(self.source) else self.source
 
     def _refusal(self) -> InvalidToolDecl:
         return InvalidToolDecl(
@@ -300,16 +289,14 @@ class Toolset(Shown, Immutable, Unresolved):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        source = self._pickle("its source", self.source)
-        transforms = [self._pickle("what is done to its tools", each) for each in self.transforms]
-        return _unpickle, (self.name, source, transforms)
-
-    def _pickle(self, what: str, part: object) -> bytes:
+        part = "its source"
         try:
-            return by_value(part)
+            source = by_value(self.source)
+            part = "what is done to its tools"
+            return _unpickle, (self.name, source, by_value(self.transforms))
         except Exception as error:
             raise InvalidToolDecl(
-                f"toolset {self.name!r} cannot be pickled, because of {what}: {error}",
+                f"toolset {self.name!r} cannot be pickled, because of {part}: {error}",
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
@@ -320,8 +307,8 @@ class Toolset(Shown, Immutable, Unresolved):
         return f"Toolset({self.name!r})"
 
 
-def _unpickle(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
-    return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
+def _unpickle(name: str, source: bytes, transforms: bytes) -> Toolset:
+    return Toolset(name, pickle.loads(source), pickle.loads(transforms))  # noqa: S301  (inside a pickle)
 
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
@@ -385,9 +372,9 @@ def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolD
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
     """Refuse a function that does not take `context`: it may be a tool, and would be called."""
     try:
-        parameters = list(signature(function).parameters.values())
+        parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # Python cannot read its signature
-        parameters = []
+        parameters = ()
     required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
     if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
         raise InvalidToolDecl(

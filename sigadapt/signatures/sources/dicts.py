@@ -64,20 +64,22 @@ _GEMINI_OTHERS = frozenset({"google_maps", "code_execution", "file_search", "com
 PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoint"}
 """The keys of Gemini's and Bedrock's native tools, which the provider runs itself."""
 
-_MARKS = (*_SHAPES, *_GEMINI_LISTS)
+MARKS = {*_SHAPES, *_GEMINI_LISTS}
+"""The keys by which a shape is recognised."""
+
 _BARE = [key for key in RawDecl._fields if key not in ("func", "derived")]
 
 
 def accepts(source: object) -> TypeGuard[Json]:
     """Return whether the source is a dict with a key of one of the shapes."""
-    return is_object(source) and any(key in source for key in ("name", "type", *_MARKS))
+    return is_object(source) and any(key in source for key in ("name", "type", *MARKS))
 
 
 def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     """Describe a dict as tools: one tool, or in Gemini's shape any number."""
     if source.get("type") == "namespace":
         return _namespace(source)
-    marks = [mark for mark in _MARKS if mark in source]
+    marks = [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
     if source.get("type") == "custom" and not marks:
         return [_custom(source)]
     kind = source.get("type")
