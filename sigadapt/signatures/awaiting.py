@@ -1,8 +1,8 @@
 """One code path for sync and async callers: generators that yield what takes time.
 
-They yield an `Await` for each awaitable of a toolset or a hook, or a step with the methods `now` and `later`,
-such as a request. `arun` awaits what is yielded. `run` calls `now`, and raises an error at the first `Await`,
-because a sync caller cannot wait.
+They yield an `Await`, or another step with the methods `now` and `later`, such as a request. `arun` awaits
+what is yielded. `run` calls `now`, and raises an error at the first `Await`, because a sync caller cannot
+wait.
 """
 
 from collections.abc import Awaitable, Callable, Generator

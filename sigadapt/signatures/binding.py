@@ -1,17 +1,12 @@
 """Turn a call's JSON arguments into typed Python values for `func(**bound)`. No tool is called.
 
-The details:
-
- a. The caller checks arguments against the schema first. Each argument is then what pydantic makes from its
-    JSON for the annotation alone, in lax mode, because JSON Schema accepts `1.0` as an integer. No setting
-    of a pydantic class or of sigadapt reaches another argument's types.
- b. A missing argument stays missing, so that Python's own default applies. A default that is a pydantic
-    `Field` is filled in, because Python would pass the `Field` itself.
- c. A pydantic model's constructor validates what it gets. The keywords for it are the first of these that it
-    makes the same model from as pydantic makes from the JSON: the validated values; the values by annotation,
-    without the model's validators; the arguments as sent. They keep the names that they were sent under.
- d. An argument stays as it was sent if it has no parameter, or one without a usable type. So do all arguments
-    of a declaration without a Python object. What stays is a copy: the tool may change it.
+a. Each argument is what pydantic makes from its JSON for the annotation alone, in lax mode, because JSON
+   Schema accepts `1.0` as an integer. The caller checks arguments against the schema first.
+b. A missing argument stays missing, so that Python's own default applies, unless that is a pydantic `Field`.
+c. The keywords for a pydantic model, whose constructor validates again, are the first of these that it makes
+   the same model from as pydantic makes from the JSON: the validated values; the values by annotation,
+   without the model's validators; the arguments as sent. They keep the names that they were sent under.
+d. An argument without a parameter or a usable type is copied as it was sent: the tool may change it.
 """
 
 import copy

@@ -1,7 +1,6 @@
 """Find out from a tool's declaration whether a person must agree to a call before the program runs the tool.
 
-`ToolCalls.awaiting_confirmation` wraps each such call in a request, which a program can save and answer in
-another process. Source of the idea: tool confirmation in Google's Agent Development Kit.
+Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
 from collections.abc import Awaitable, Callable

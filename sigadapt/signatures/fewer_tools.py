@@ -1,11 +1,8 @@
 """Fewer tools for the model to read: those that a search finds for a request, and the rest deferred.
 
-`Toolset.retrieved` and `Toolset.deferred` add these changes. Rules:
-
- a. What is found keeps the order of its declaration, so that the same tools are the same bytes to a
-    provider's cache.
- b. Tools that the conversation has called stay: their calls are sent again, and a model may call them again.
- c. Tools that a provider runs itself stay.
+What is found keeps the order of its declaration, so that the same tools are the same bytes to a provider's
+cache. Tools that the conversation has called stay, because their calls are sent again, and a model may call
+them again. So do tools that a provider runs itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,18 +35,18 @@ class Retrieved(NamedTuple):
         """Return what the search returns."""
         return self.search(context, decls)
 
-    def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
+    def kept(self, context: Any, decls: ToolDecls, found: Any) -> Entries:
         """Return the tools that were found, and those that stay."""
-        are_several = is_iterable(found) and not isinstance(found, (str, bytes, Mapping))
-        given: list[Any] = [*found] if are_several else []
-        wrong = [name for name in given if not isinstance(name, str)] if are_several else [found]
-        if wrong:
-            raise InvalidToolDecl(
-                f"expected names of tools from the search, got {cut(repr(wrong[0]))}",
-                code="invalid_search",
-                fix="Return the names of tools: [decl.name for ...].",
-            )
-        names = {*called_in(context.inputs), *(known_tool(name, decls).name for name in given)}
+        names = set(called_in(context.inputs))
+        several = is_iterable(found) and not isinstance(found, (str, bytes, Mapping))
+        for name in found if several else [found]:
+            if not several or not isinstance(name, str):
+                raise InvalidToolDecl(
+                    f"expected names of tools from the search, got {cut(repr(name))}",
+                    code="invalid_search",
+                    fix="Return the names of tools: [decl.name for ...].",
+                )
+            names.add(known_tool(name, decls).name)
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 

@@ -1,10 +1,7 @@
 """List the tools of a live MCP session or server, the source of a Toolset. No tool is run here.
 
-`list_tools` differs between the SDK's objects and versions. A server object and FastMCP's client return a
-list. A session returns pages, and takes the next page's cursor as `params` or as `cursor`.
-
-Each declaration's `func`, for the caller, sends a call to the session under the server's name for the tool,
-even if a toolset renamed it.
+A server object and FastMCP's client list all tools at once. A session gives pages, and takes the next page's
+cursor as `params` or as `cursor`, depending on the SDK's version.
 """
 
 import inspect

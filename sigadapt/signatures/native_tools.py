@@ -1,13 +1,11 @@
 """Native tools: tools that a provider runs itself, such as web search. They are sent exactly as written.
 
-New ones appear often, so they are recognised by their keys, not by a list:
+New ones appear often, so they are recognised by their keys, not by a list: a `type` that is neither a
+function's nor one of JSON Schema's types, without a key of a function (OpenAI's Responses, Anthropic); or
+only keys of Gemini's or Bedrock's own tools (`sources/dicts.py`).
 
- a. The dict has a `type` that is neither a function's nor one of JSON Schema's types, and no key of a
-    function (OpenAI's Responses, Anthropic).
- b. All keys are those of Gemini's or Bedrock's own tools (`sources/dicts.py`).
-
-Some of them the program runs all the same (`client_names`): a shell, a text editor, a screen. Their calls
-come under these names. No schema checks them, because the provider documents their arguments.
+Some of them the program runs all the same (`client_names`): a shell, a text editor, a screen. No schema
+checks their calls, because the provider documents their arguments.
 """
 
 import re

@@ -334,7 +334,11 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
             given, origin = (item,), None
         for name in [entry.name for entry in given if isinstance(entry, ToolDecl)]:
             if name in origins and (origin or origins[name]):
-                raise _duplicate(name, origins[name], origin)
+                pair = (origins[name], origin)
+                both = [f"toolset {each!r}" if each else "a tool given by itself" for each in pair]
+                fix = f"Rename one of them: toolset.prefixed('{origin or origins[name]}_')."
+                reason = f"{both[0]} and {both[1]} both have it"
+                raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
             origins[name] = origin
         entries += given
     return ToolDecls(entries)
@@ -360,13 +364,6 @@ def _keeps(answer: object) -> bool:
         answer.close()
         raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")
     return bool(answer)
-
-
-def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
-    origins = [f"toolset {each!r}" if each else "a tool given by itself" for each in (first, second)]
-    reason = f"{origins[0]} and {origins[1]} both have it"
-    fix = f"Rename one of them: toolset.prefixed('{second or first}_')."
-    return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
 
 
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:

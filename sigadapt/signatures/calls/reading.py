@@ -105,11 +105,9 @@ def _rename(call: ToolCall | InvalidToolCall, call_id: str, *, is_second: bool) 
     if call.id == call_id:
         return call
     marks = (*call.altered, "renumbered") if is_second else call.altered
-    has_own = "id" in call.model_fields_set
-    call = call.model_copy(update={"id": call_id, "altered": marks})
-    if not has_own:
-        call.model_fields_set.discard("id")
-    return call
+    copy = call.model_copy(update={"altered": marks})
+    vars(copy)["id"] = call_id  # which does not make it an id that somebody gave
+    return copy
 
 
 def fields_of(calls: object) -> Any:

@@ -1,8 +1,7 @@
 """Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
 
-A salvaged call is marked in `altered`, keeps the text that was sent in `arguments`, and is then checked
-against its declaration like any other call. A call that is `truncated` or has a duplicate key stays invalid,
-because the text does not show what the model meant.
+A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated` or
+has a duplicate key stays invalid, because the text does not show what the model meant.
 """
 
 from collections.abc import Callable

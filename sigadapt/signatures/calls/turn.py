@@ -1,7 +1,6 @@
 """Turn: what the model said beside its calls, and the state of the provider that goes back with them.
 
-Each call carries its turn, because `dspy.ReActV2` builds a new collection from the single calls and drops
-everything else.
+Each call carries its turn: `dspy.ReActV2` builds a new collection from the single calls, and drops the rest.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Derive JSON Schemas from Python types: with a table for the plain ones, with pydantic for all others.
 
-The table gives the same schemas as pydantic, faster; tests compare the two. The titles that pydantic
-generates from names are left out: they cost tokens in every request and only repeat the name.
+The table gives the same schemas, faster. The titles that pydantic generates from names are left out: they
+cost tokens in every request and only repeat the name.
 """
 
 import re
@@ -71,18 +71,15 @@ def schemas_of(types: Mapping[str, Any]) -> Schemas:
     others = {name: types[name] for name in types if name not in known}
     if not others:
         return Schemas(known, {}, [], used_pydantic=False)
-    problems: dict[str, str] = {}
     try:
         derived, defs = _by_pydantic(others)
     except UNDERIVABLE as error:
         each = {name: _problem(annotation) for name, annotation in others.items()}
-        problems = {name: why for name, why in each.items() if why}
-        problems = problems or dict.fromkeys(others, first_line(error))
-        derived, defs = _by_pydantic({name: others[name] for name in others if name not in problems})
+        problems = {name: why for name, why in each.items() if why} or dict.fromkeys(each, first_line(error))
+        reasons = [f"'{name}' has no JSON Schema ({why})" for name, why in problems.items()]
+        return Schemas(known, {}, reasons, used_pydantic=True)
     known |= derived
-    properties = {name: known[name] for name in types if name not in problems}
-    reasons = [f"'{name}' has no JSON Schema ({why})" for name, why in problems.items()]
-    return Schemas(properties, defs, reasons, used_pydantic=True)
+    return Schemas({name: known[name] for name in types}, defs, [], used_pydantic=True)
 
 
 def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:

@@ -68,8 +68,6 @@ class _Signature(NamedTuple):
 
 def accepts(source: object) -> bool:
     """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
-    if type(source) is FunctionType:
-        return True
     refused = (type, dspy.Module, Uncallable)
     return callable(source) and not isinstance(source, refused) and get_origin(source) is None
 

@@ -2,13 +2,9 @@
 
 DSPy derives `args` from the function and loses details: constraints and descriptions in `Annotated`,
 docstring sections, definitions that types share. So if `args` are those that DSPy derives, `callables.py`
-describes the function instead. If the author gave other `args`, those are used; as in DSPy, an argument
-without a default is then required.
-
-`dspy.Tool.from_mcp_tool` and `from_langchain` forget which arguments are required, but the descriptions that
-they write still say `(Required)`.
-
-A `dspy.Tool` of a ToolDecl, as DSPy's agents make it, says what the ToolDecl says.
+describes the function instead. Other `args` are the author's; as in DSPy, an argument without a default is
+then required. `dspy.Tool.from_mcp_tool` and `from_langchain` forget which arguments are required, but the
+descriptions that they write still say `(Required)`.
 """
 
 import inspect

@@ -1,9 +1,8 @@
 """The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
-`%autoreload` and notebooks change functions in place. While a function's code, docstring, defaults and
-annotations are the objects that they were, its declaration is too. That needs types which cannot change, so
-only a function that mentions Python's own types has a fingerprint. An MCP tool is plain data, and has its
-data for one. Every other source is read each time.
+While a function's code, docstring, defaults and annotations are the objects that they were, its declaration
+is too, if no type in it can change: so only a function that mentions Python's own types has a fingerprint. An
+MCP tool has its data for one. Every other source is read each time.
 """
 
 import builtins

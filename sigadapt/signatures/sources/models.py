@@ -37,21 +37,15 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
             code="underivable",
             tool=f"{model.__module__}.{model.__qualname__}",
         ) from error
-    without_titles(schema.get("$defs", {}))
-    schema = _with_root_inlined(schema)
+    defs = without_titles(schema.get("$defs", {}))
+    head, _, name = str(schema.get("$ref", "")).rpartition("/")
+    if head == "#/$defs":  # a recursive model, which providers refuse: its schema stands at the root instead
+        schema = {**defs[name], "$defs": defs}
     for key, known in (("description", _doc(model)), ("title", model.__name__)):
         if schema.get(key) == known:
             del schema[key]  # the tool's name and description say it already
     check(schema, tool=model.__name__)
     return schema
-
-
-def _with_root_inlined(schema: Json) -> Json:
-    """Replace a reference at the root by its target: a recursive model has one, and providers refuse it."""
-    head, _, name = str(schema.get("$ref", "")).rpartition("/")
-    if head != "#/$defs":
-        return schema
-    return {**schema["$defs"][name], "$defs": schema["$defs"]}
 
 
 def _doc(model: type[Any]) -> str:

@@ -1,13 +1,11 @@
 """DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs are the result.
 
-They are never run here (nothing is executed). The details:
-
- a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
- b. A module whose `forward` has named parameters is described by that method, like any function.
- c. Any other module, such as DSPy's own, is described by its signature: its attribute `signature`, or the
-    signature of its only predictor. `func` is the module.
- d. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
-    extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
+a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
+b. A module whose `forward` has named parameters is described by that method, like any function. Any other
+   module, such as DSPy's own, is described by its attribute `signature`, or the signature of its only
+   predictor. `func` is the module.
+c. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
+   extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
 """
 
 import inspect
@@ -61,13 +59,13 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
     """Return the annotations of the inputs."""
-    if _is_signature(program):
-        return callables.Types(_types(program.input_fields))
-    forward = _forward(cast("dspy.Module", program))
-    if forward is not None:
-        return callables.types_of(forward)
-    signature = _signature(cast("dspy.Module", program))
-    return callables.Types(_types(signature.input_fields) if signature else {})  # its author gave a schema
+    signature = program
+    if not _is_signature(program):
+        module = cast("dspy.Module", program)
+        if (forward := _forward(module)) is not None:
+            return callables.types_of(forward)
+        signature = _signature(module)
+    return callables.Types(_types(signature.input_fields) if _is_signature(signature) else {})
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
@@ -79,7 +77,7 @@ def _is_dspys(kind: Any) -> bool:
 
 
 def _forward(module: dspy.Module) -> MethodType | None:
-    """Return the module's own `forward` if it has named parameters (b), else None."""
+    """Return the module's own `forward` if it has named parameters, else None."""
     kind = type(module)  # DSPy logs a warning for `module.forward`
     function: Any = getattr(kind, "forward", None) or getattr(kind, "aforward", None)
     if not callable(function) or _is_dspys(function):

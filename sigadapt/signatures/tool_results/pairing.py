@@ -177,7 +177,7 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
 def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
     name = call.name or "unnamed"
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
-        return ToolResult(call_id=call.id, name=name, value=complaint(call.as_invalid()), is_error=True)
+        return failed_result(call.as_invalid())
     given = given or _Given(None, None, None, is_plain=True)
     shown = cut(repr(given.value))
     if given.is_plain:
@@ -248,6 +248,11 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
         tool=call.name,
         fix=fix,
     )
+
+
+def failed_result(call: InvalidToolCall) -> ToolResult:
+    """Return the result of a bad call: what is wrong with it, for the model that made it."""
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
 
 
 def complaint(call: InvalidToolCall) -> str:
