@@ -10,7 +10,7 @@ d. An argument without a parameter or a usable type is copied as it was sent: th
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pydantic
@@ -39,21 +39,18 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     if judgements_in(args, decl.text.compiled(decl.name), _MOST_JUDGED) > _MOST_JUDGED:
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
-    bound = _model_arguments(decl.func, args) if models.accepts(decl.func) else _arguments(decl.func, args)
+    if models.accepts(decl.func):
+        bound = _model_arguments(decl.func, args)
+    else:
+        types = programs.types_of(decl.func) if programs.accepts(decl.func) else callables.types_of(decl.func)
+        bound, errors = _by_annotation(types, args)
+        for name in types.filled.difference(args):
+            adapter = _adapter(types.named[name])
+            default = adapter.get_default_value() if adapter else None
+            if default:
+                bound[name] = default.value
+        bound = errors or bound
     return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
-
-
-def _arguments(func: Callable[..., Any], args: Json) -> "Json | list[ErrorDetails]":
-    types = programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
-    bound, errors = _by_annotation(types, args)
-    if errors:
-        return errors
-    for name in types.filled.difference(args):
-        adapter = _adapter(types.named[name])
-        default = adapter.get_default_value() if adapter else None
-        if default:
-            bound[name] = default.value
-    return bound
 
 
 def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
-import dspy
+import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, closest, cut, is_iterable, is_mapping, is_object, is_sequence
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_results.results import ToolResults
 
 Entries: TypeAlias = list[ToolDecl | NativeTool]
 _SEARCH = "tool_search"
@@ -39,7 +37,8 @@ class Retrieved(NamedTuple):
         """Return the tools that were found, and those that stay."""
         names = set(called_in(context.inputs))
         several = is_iterable(found) and not isinstance(found, (str, bytes, Mapping))
-        for name in found if several else [found]:
+        given: Any = found if several else [found]
+        for name in given:
             if not several or not isinstance(name, str):
                 raise InvalidToolDecl(
                     f"expected names of tools from the search, got {cut(repr(name))}",
@@ -74,27 +73,16 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
     raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
 
 
-def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the tools that the earlier turns among a signature's inputs called."""
-    for value in inputs.values():
-        if isinstance(value, ToolResults):
-            for turn in value.rounds:
-                yield from called_in({"calls": turn.calls})
-        elif isinstance(value, ToolCalls):
-            yield from (call.name for call in value.in_order() if call.name)
-        elif isinstance(value, dspy.ToolCalls):
-            yield from (call.name for call in value.tool_calls)
-        elif isinstance(value, dspy.History):
-            yield from called_in({"messages": {"messages": value.messages}})
-        elif is_mapping(value):  # what was saved as JSON, or a message of OpenAI's
-            for turn in _objects(value.get("rounds")):
-                yield from called_in({"calls": turn.get("calls")})
-            for event in _objects(value.get("messages")):
-                yield from called_in(event)
-            for call in (*_objects(value.get("tool_calls")), *_objects(value.get("invalid"))):
-                function = call.get("function")
-                yield str(call.get("name") or (function.get("name") if is_object(function) else None))
-
-
-def _objects(value: object) -> Iterator[Json]:
-    return filter(is_object, value if is_sequence(value) else ())
+def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
+    """Yield the names of the tools that the earlier turns in a value called, also if it is saved as JSON."""
+    if isinstance(value, pydantic.BaseModel):
+        value = vars(value)
+    if is_sequence(value):
+        for item in value:
+            yield from called_in(item, are_calls=are_calls)
+    elif is_mapping(value):
+        if are_calls and value.get("name"):
+            yield str(value["name"])
+        for key, item in value.items():  # the name of a message of OpenAI's is in its `function`
+            inner = key in ("tool_calls", "invalid") or (are_calls and key == "function")
+            yield from called_in(item, are_calls=inner)

@@ -36,22 +36,19 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         if cursor in seen or len(seen) == _MOST_PAGES:
             raise InvalidToolDecl(f"its list of tools has no end ({len(seen)} pages)", code="endless_listing")
         seen.add(cursor)
-        page = await source.list_tools(**_next(source.list_tools, cursor))
+        following: dict[str, Any] = {"cursor": cursor}
+        if "params" in inspect.signature(source.list_tools).parameters:
+            following = {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
+        page = await source.list_tools(**following)
     else:
         tools = page
-    return [_declare(source, tool) for tool in tools]
+    return [with_fields(ToolDecl.of(tool), func=_call_of(source, tool.name)) for tool in tools]
 
 
-def _next(list_tools: Callable[..., Any], cursor: str) -> dict[str, Any]:
-    if "params" not in inspect.signature(list_tools).parameters:
-        return {"cursor": cursor}
-    return {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
-
-
-def _declare(source: Any, tool: Any) -> ToolDecl:
-    name: str = tool.name
+def _call_of(source: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    """Return a function that sends a call under the server's name for the tool, even if it was renamed."""
 
     def call_tool(**arguments: Any) -> Awaitable[Any]:
         return source.call_tool(name, arguments)
 
-    return with_fields(ToolDecl.of(tool), func=call_tool)
+    return call_tool

@@ -26,7 +26,14 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
     if not text or len(text) > _LONGEST:
         return None
     span = _span(text, code, path)
-    return None if span is None else _cut(text, *span)
+    if span is None:
+        return None
+    before, marked, after = text[: span[0]], text[slice(*span)], text[span[1] :]
+    if len(marked) > _MOST_MARKED:
+        marked, after = f"{marked[:_MOST_MARKED]}…", ""
+    before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+    after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+    return Excerpt(printable(before), printable(marked), printable(after))
 
 
 def printable(text: str) -> str:
@@ -107,12 +114,3 @@ def _past_space(text: str, at: int) -> int:
     while text[at] in " \t\n\r":
         at += 1
     return at
-
-
-def _cut(text: str, start: int, end: int) -> Excerpt:
-    before, marked, after = text[:start], text[start:end], text[end:]
-    if len(marked) > _MOST_MARKED:
-        marked, after = f"{marked[:_MOST_MARKED]}…", ""
-    before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-    after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-    return Excerpt(printable(before), printable(marked), printable(after))

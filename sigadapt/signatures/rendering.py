@@ -305,29 +305,13 @@ class _Place(NamedTuple):
     def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
         from rich.text import Text  # noqa: PLC0415
 
-        before, marked, after = _cut_around(self.excerpt, options.max_width)
+        before, marked, after = self.excerpt
+        room = options.max_width - _cells(marked + after) - (not marked)
+        while _cells(before) > max(room, options.max_width // 2, 1):
+            before = f"…{before[2:]}"
         under = " " * _cells(before) + "^" * max(1, _cells(marked))
-        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True)
-        yield Text(under, "bold red", no_wrap=True)
-
-
-def _cut_around(excerpt: Excerpt, width: int) -> Excerpt:
-    """Return an excerpt of at most `width` cells, at most half of which are its place."""
-    before, marked, after = excerpt
-    if _cells(before + marked + after) + (not marked) <= width:
-        return excerpt
-    marked = _cut_to(marked, width // 2)
-    room = width - max(1, _cells(marked))
-    before = _cut_to(before, max(room // 2, room - _cells(after)), from_end=True)
-    return Excerpt(before, marked, _cut_to(after, room - _cells(before)))
-
-
-def _cut_to(text: str, width: int, *, from_end: bool = False) -> str:
-    if _cells(text) <= width:
-        return text
-    while text and _cells(text) >= width:
-        text = text[1:] if from_end else text[:-1]
-    return (f"…{text}" if from_end else f"{text}…") if width > 0 else ""
+        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True, overflow="ellipsis")
+        yield Text(under, "bold red", no_wrap=True, overflow="crop")
 
 
 def _cells(text: str) -> int:

@@ -215,10 +215,9 @@ class ToolDecl(Shown, Immutable, Runnable):
     _rendered = rendered_decl
 
     def to_openai(self) -> Json:
-        """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
+        """Return the declaration in the shape of OpenAI's chat completions, with `extras` beside `function`.
 
-        Returns:
-            New dicts each time; a caller may edit them. The `extras` stand beside `function`.
+        These are new dicts, which a caller may edit. `strict` is left out if None.
 
         Example:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]

@@ -245,9 +245,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.
 
-        Returns:
-            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because
-            providers' prompt caches compare bytes.
+        It is the SHA-256 of `to_openai()` as compact JSON. Order counts, because prompt caches compare bytes.
 
         Example:
             >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
@@ -268,11 +266,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         return first.last_list[1]
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
-        """Check a call against these declarations, without running anything.
-
-        Args:
-            name: the name that the model gave.
-            args: the decoded arguments.
+        """Check a call's name and decoded arguments against these declarations, without running anything.
 
         Returns:
             None for a valid call. Else a Flaw: `unknown_tool`, which lists the declared names, or
@@ -288,7 +282,13 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             return decl.flaw_of(args)
         if self.has_client_tool(name):
             return None
-        return Flaw("unknown_tool", _unknown(name, list(by_name)))
+        message = f"no tool {cut(repr(name))} is declared"
+        if not by_name:
+            return Flaw("unknown_tool", f"{message}; this turn has no tools")
+        near = closest(name, list(by_name))
+        hint = f". Did the model mean {near!r}?" if near else ""
+        names = listed(map(repr, by_name), _MOST_NAMES, ", ")
+        return Flaw("unknown_tool", f"{message}, only {names}{hint}")
 
     def has_client_tool(self, name: str) -> bool:
         """Return whether a tool in a provider's own words, which the program runs, is called by this name.
@@ -404,12 +404,3 @@ def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | Nati
     else:
         for item in value:
             yield from flat(item, levels - 1)
-
-
-def _unknown(name: str, declared: list[str]) -> str:
-    if not declared:
-        return f"no tool {cut(repr(name))} is declared; this turn has no tools"
-    names = listed(map(repr, declared), _MOST_NAMES, ", ")
-    near = closest(name, declared)
-    hint = f". Did the model mean {near!r}?" if near else ""
-    return f"no tool {cut(repr(name))} is declared, only {names}{hint}"

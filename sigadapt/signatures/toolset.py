@@ -33,7 +33,7 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestContext:
     """The request that a toolset is resolved for. Read-only.
 
@@ -119,11 +119,18 @@ class Toolset(Shown, Immutable, Unresolved):
             ['read']
         """
 
+        def keeps(answer: object) -> bool:
+            if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
+                answer.close()
+                fix = "Use prepared(function)."
+                raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
+            return bool(answer)
+
         def filtered(context: RequestContext, decls: ToolDecls) -> Entries:
             return [
                 entry
                 for entry in decls.entries
-                if not isinstance(entry, ToolDecl) or _keeps(predicate(context, entry))
+                if not isinstance(entry, ToolDecl) or keeps(predicate(context, entry))
             ]
 
         return self.prepared(filtered)
@@ -357,13 +364,6 @@ def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
         )
     what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
     return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
-
-
-def _keeps(answer: object) -> bool:
-    if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
-        answer.close()
-        raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")
-    return bool(answer)
 
 
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:

@@ -157,7 +157,10 @@ def _hint(called: _Function, name: str, annotation: Any, problems: list[str]) ->
     """Return an annotation as a type, also one that is written in quotes; `Any` for a missing one."""
     if annotation is inspect.Parameter.empty:
         return Any
-    function = _function_of(called)
+    while _is_partial(called):
+        called = called.func
+    function = inspect.unwrap(_function_called(called))
+    function = getattr(function, "__func__", function)
 
     def holder() -> None: ...
 
@@ -209,13 +212,6 @@ def _function_called(source: _Function) -> _Function:
         return source  # a decorator's object; inspect reads the signature of what it wraps
     call: object = source.__call__
     return call if isinstance(call, MethodType) else source
-
-
-def _function_of(called: _Function) -> object:
-    while _is_partial(called):
-        called = called.func
-    function = inspect.unwrap(_function_called(called))
-    return getattr(function, "__func__", function)
 
 
 def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":

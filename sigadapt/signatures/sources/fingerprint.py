@@ -34,7 +34,13 @@ class DeclaredCache(Generic[_V]):
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
         known = self._kept.get(source.__func__ if type(source) is MethodType else source)
-        return known[1] if known is not None and _is_same(known[0], _fingerprint(source)) else None
+        if known is None:
+            return None
+        one, other = known[0], _fingerprint(source)
+        if other is None or type(one) is bytes:
+            return known[1] if one == other else None
+        is_same = len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
+        return known[1] if is_same else None
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
@@ -46,12 +52,6 @@ class DeclaredCache(Generic[_V]):
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if other is None or type(one) is bytes:
-        return one == other
-    return len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
 
 
 def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:

@@ -86,9 +86,12 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     """Return a function that runs a tool and returns what an MCP result says, with the tool's arguments."""
     func = by_name(raw.function)
 
+    async def later(result: Any) -> Any:
+        return said(await result)
+
     def run(**kwargs: Any) -> Any:
         result = func(**kwargs)
-        return _await_result(result) if asyncio.iscoroutine(result) else said(result)
+        return later(result) if asyncio.iscoroutine(result) else said(result)
 
     types = callables.types_of(func).named
     schema: Json = raw.parameters
@@ -125,10 +128,6 @@ def _argument(part: Any, kind: Any) -> Any:
             return schema
 
     return Argument
-
-
-async def _await_result(result: Any) -> Any:
-    return said(await result)
 
 
 def said(result: Any) -> Any:

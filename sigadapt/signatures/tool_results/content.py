@@ -57,8 +57,11 @@ def mcp_content(result: Any) -> list[Part]:
     if blocks and any(said in ([*blocks], *blocks) for said in _wrap(structured)):
         return parts  # the blocks themselves, which hold images as images
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts
-    return [{"type": "json", "value": structured}, *rest]
+    said = "\n".join(texts)
+    forms = (said, _parse(said), texts, [_parse(text) for text in texts])
+    if not texts or any(value in forms for value in _wrap(structured)):  # they only repeat it
+        parts = [part for part in parts if part["type"] != "text"]
+    return [{"type": "json", "value": structured}, *parts]
 
 
 def is_content(value: Any) -> bool:
@@ -177,13 +180,6 @@ def _of_mcp(block: Json) -> Iterator[Part]:
         yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
     else:  # a link to a resource, and what comes
         yield {"type": "json", "value": block}
-
-
-def _repeat(texts: list[str], structured: Any) -> bool:
-    """Return whether texts say only what the structured content says, as JSON or as the one value in it."""
-    said = "\n".join(texts)
-    forms = (said, _parse(said), texts, [_parse(text) for text in texts])
-    return not texts or any(value in forms for value in _wrap(structured))
 
 
 def _wrap(structured: Any) -> list[Any]:
