@@ -5,7 +5,7 @@ cache. Tools that the conversation has called stay, because their calls are sent
 them again. So do tools that a provider runs itself.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,18 +33,14 @@ class Retrieved(NamedTuple):
         """Return what the search returns."""
         return self.search(context, decls)
 
-    def kept(self, context: Any, decls: ToolDecls, found: Any) -> Entries:
+    def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
         """Return the tools that were found, and those that stay."""
+        if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
+            raise _not_names(found)
         names = set(called_in(context.inputs))
-        several = is_iterable(found) and not isinstance(found, (str, bytes, Mapping))
-        given: Any = found if several else [found]
-        for name in given:
-            if not several or not isinstance(name, str):
-                raise InvalidToolDecl(
-                    f"expected names of tools from the search, got {cut(repr(name))}",
-                    code="invalid_search",
-                    fix="Return the names of tools: [decl.name for ...].",
-                )
+        for name in found:
+            if not isinstance(name, str):
+                raise _not_names(name)
             names.add(known_tool(name, decls).name)
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
@@ -86,3 +82,11 @@ def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
         for key, item in value.items():  # the name of a message of OpenAI's is in its `function`
             inner = key in ("tool_calls", "invalid") or (are_calls and key == "function")
             yield from called_in(item, are_calls=inner)
+
+
+def _not_names(found: object) -> InvalidToolDecl:
+    return InvalidToolDecl(
+        f"expected names of tools from the search, got {cut(repr(found))}",
+        code="invalid_search",
+        fix="Return the names of tools: [decl.name for ...].",
+    )

@@ -159,7 +159,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         entries: list[ToolDecl | NativeTool] = []
         for item in flat(sources):
             entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
-        _fill(self, tuple(entries))
+        _fill(self, tuple(entries), tuple([entry for entry in entries if isinstance(entry, ToolDecl)]))
 
     @classmethod
     def description(cls) -> str:
@@ -363,13 +363,12 @@ def known_decls(sources: object) -> ToolDecls | None:
         if decl is None:
             return None
         decls.append(decl)
-    known = object.__new__(ToolDecls)
-    _fill(known, tuple(decls))
+    known, tools = object.__new__(ToolDecls), tuple(decls)
+    _fill(known, tools, tools)
     return known
 
 
-def _fill(decls: ToolDecls, entries: "tuple[ToolDecl | NativeTool, ...]") -> None:
-    tools = tuple([entry for entry in entries if isinstance(entry, ToolDecl)])
+def _fill(decls: ToolDecls, entries: tuple[ToolDecl | NativeTool, ...], tools: tuple[ToolDecl, ...]) -> None:
     by_name = {decl.name: decl for decl in tools}
     if len(by_name) != len(tools):
         names = [decl.name for decl in tools]
