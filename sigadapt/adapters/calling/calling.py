@@ -26,7 +26,7 @@ class Calling:
 
     Args:
         mode: `native`, or `prompted` for tools and calls in the messages' text.
-        form: the name of the text format in which prompted calls are asked for.
+        call_format: the name of the text format in which prompted calls are asked for.
         recovers: whether calls are read from the text of a native answer that has none.
         is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
         layout: how the adapter marks output fields in a text, the calls field among them.
@@ -35,7 +35,7 @@ class Calling:
     """
 
     mode: str = "native"
-    form: str = "hermes"
+    call_format: str = "hermes"
     recovers: bool = False
     is_tentative: bool = False
     layout: Layout = NO_LAYOUT
@@ -50,7 +50,7 @@ class Calling:
         """How calls are looked for in an answer's text: arguments of `read_text`."""
         if self.mode != "prompted":
             return {}
-        return {"undeclared": True, "expected": self.form, "layout": self.layout}
+        return {"undeclared": True, "call_format": self.call_format, "layout": self.layout}
 
     def request_to_send(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
@@ -58,7 +58,7 @@ class Calling:
         has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
         if not ("tools" in request or has_calls):
             return request, ()
-        sent, changes = prompted_request(request, self.form)
+        sent, changes = prompted_request(request, self.call_format)
         why = Change("/tools", "lowered", self.because)
         return sent, (why, *changes) if self.because else changes
 

@@ -109,4 +109,4 @@ def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Callin
     reason = str(error).splitlines()[0][:200]
     _REFUSED.put(lm, model_of(lm))
     because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
-    return Calling("prompted", calling.form, layout=calling.layout, because=because)
+    return Calling("prompted", calling.call_format, layout=calling.layout, because=because)
