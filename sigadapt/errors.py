@@ -37,7 +37,8 @@ CallCode: TypeAlias = Literal[
 """What can be wrong with a call.
 
 `truncated`: the answer was cut off inside the arguments, or its turn was refused or failed. `malformed_call`:
-the provider itself reports a call that it could not read; its message is the call's text.
+the provider reports a call that it could not read, whose text is the provider's message, or it ends the turn
+for a call that did not come.
 """
 
 AnswerCode: TypeAlias = Literal["refused", "cut_off", "filtered", "failed", "paused", "empty"]

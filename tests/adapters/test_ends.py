@@ -258,6 +258,58 @@ def test_a_call_that_the_provider_could_not_read_is_a_bad_call() -> None:
     assert ([call.args for call in out.calls], requests) == ([{"city": "Paris"}], 2)
 
 
+THINKING: Json = {"type": "thinking", "thinking": "I will look it up.", "signature": "s"}
+ANNOUNCED = {
+    "openai": chat({"content": "Let me look."}, "tool_calls"),
+    "openai, thinking": chat({"content": None, "reasoning_content": "I will look."}, "tool_calls"),
+    "openai, nothing": chat({"content": ""}, "tool_calls"),
+    # https://github.com/anthropics/claude-code/issues/63581: 7 % of the tool turns of a model ended so.
+    "anthropic": anthropic({"type": "text", "text": "Let me look."}, stop="tool_use"),
+    "anthropic, thinking": anthropic(THINKING, stop="tool_use"),
+    "anthropic, nothing": anthropic(stop="tool_use"),
+}
+"""Answers that end for a call, and have none."""
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("case", ANNOUNCED)
+def test_a_call_that_is_announced_and_does_not_come_is_a_bad_call(case: str, engine: str) -> None:
+    """response-choice: A turn that ends for a call that did not come has a bad call."""
+    wire, body = case.partition(",")[0], ANNOUNCED[case]
+    error, requests = ask(wire, body, engine=engine)
+    assert (type(error), error.code, requests) == (sigadapt.ToolCallParseError, "malformed_call", 1)
+    out, _ = ask(wire, body, engine=engine, on_invalid="keep")
+    (bad,) = out.calls.invalid
+    assert (bad.name, bad.arguments, bad.code) == (None, "", "malformed_call")
+    assert "did not come" in bad.message
+    good = {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": GOOD}]}
+    block = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"city": "Paris"}}
+    right = anthropic(block, stop="tool_use") if wire == "anthropic" else chat(good, "tool_calls")
+    out, requests = ask(wire, body, right, engine=engine, on_invalid="reask")
+    assert ([call.args for call in out.calls], requests) == ([{"city": "Paris"}], 2)
+
+
+GOOD = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+
+
+@pytest.mark.parametrize("case", ANNOUNCED)
+def test_an_agent_goes_on_after_a_call_that_did_not_come(case: str) -> None:
+    """response-choice: A turn that ends for a call that did not come has a bad call."""
+    first = json.dumps(ANNOUNCED[case]).encode()
+    then = [
+        Answer(calls=[Call("get_weather", {"city": "Paris"})]),
+        Answer(calls=[Call("submit", {"answer": "Sun"})]),
+    ]
+    with LoopbackProvider([first, *then]) as provider:
+        lm = lm_of(provider, case.partition(",")[0], cache=False)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            out = dspy.ReActV2("question -> answer", tools=[get_weather])(question="weather?")
+    assert out.answer == "Sun"
+    told = json.dumps(provider.received[1].body)
+    assert "did not come" in told
+    assert "You sent" not in told
+
+
 def test_litellm_keeps_the_word_of_a_malformed_call() -> None:
     """response-choice: A call that the provider could not read is a bad call."""
     out, requests = ask("gemini", MALFORMED, engine="litellm", on_invalid="keep")

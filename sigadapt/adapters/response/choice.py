@@ -27,6 +27,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
+from sigadapt.schemas.arguments import Flaw, Unread
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
@@ -147,6 +148,13 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
     return choice_of(_stream_readings([body_of(event) for event in given], dialect)[0], raw)
 
 
+_MISSING_CALL = (
+    None,
+    None,
+    Unread("", Flaw("malformed_call", "the provider ended the turn for a tool call that did not come")),
+)
+
+
 def choice_of(
     reading: Reading,
     raw: Any,
@@ -154,6 +162,10 @@ def choice_of(
     answered: Collection[str] = (),
 ) -> Choice:
     """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
+    if reading.finish == "tool_calls" and not reading.calls:
+        # Claude Opus 4.7 did so in 7 % of its turns with calls, and a server whose parser drops a call does.
+        # https://github.com/anthropics/claude-code/issues/63581
+        reading = reading._replace(calls=[_MISSING_CALL])
     calls = typed_calls(reading, taken, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     return Choice(

@@ -258,4 +258,5 @@ def failed_result(call: InvalidToolCall) -> ToolResult:
 def complaint(call: InvalidToolCall) -> str:
     """Return what is wrong with a call, for the model that made it to read."""
     place = f" at {call.path}" if call.path else ""
-    return f"{call.code}{place}: {call.message}\nYou sent: {call.arguments[:_MOST_QUOTED]}"
+    quoted = f"\nYou sent: {call.arguments[:_MOST_QUOTED]}" if call.arguments else ""
+    return f"{call.code}{place}: {call.message}{quoted}"
