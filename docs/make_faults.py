@@ -219,6 +219,7 @@ ENDINGS = (
     ),
     Ending("a refusal", "anthropic", anthropic(HALF, "refusal", stop_details={"category": "cyber"}), HALF),
     Ending("text cut by its limit", "anthropic", anthropic(HALF, "max_tokens"), HALF),
+    Ending("a call that did not come", "anthropic", anthropic(HALF, "tool_use"), HALF),
     Ending("text stopped for safety", "gemini", gemini({"text": HALF}, finish="SAFETY"), HALF),
     Ending("text stopped for another reason", "gemini", gemini({"text": HALF}, finish="OTHER"), HALF),
     Ending(

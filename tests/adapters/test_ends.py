@@ -278,6 +278,7 @@ def test_a_call_that_is_announced_and_does_not_come_is_a_bad_call(case: str, eng
     wire, body = case.partition(",")[0], ANNOUNCED[case]
     error, requests = ask(wire, body, engine=engine)
     assert (type(error), error.code, requests) == (sigadapt.ToolCallParseError, "malformed_call", 1)
+    assert error.choice.text == ("Let me look." if case == wire else None)
     out, _ = ask(wire, body, engine=engine, on_invalid="keep")
     (bad,) = out.calls.invalid
     assert (bad.name, bad.arguments, bad.code) == (None, "", "malformed_call")
