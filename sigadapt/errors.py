@@ -15,11 +15,11 @@ The tree:
 
 Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (one bad
-call).
+call). `Choice` and `InvalidToolCall` stand above this file's floor, so they are typed as Any here.
 """
 
 import sys
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
 
@@ -168,7 +168,7 @@ class UnusableAnswer(SigadaptError):
     Args:
         reason: what happened, with the provider's own words.
         code: one of `AnswerCode`.
-        choice: all that the turn did bring: text, calls, reasoning, finish reason.
+        choice: the `Choice`: all that the turn did bring.
         field: the calls field of the signature.
         fix: what to do about it.
 
@@ -188,46 +188,12 @@ class UnusableAnswer(SigadaptError):
         reason: str,
         *,
         code: AnswerCode,
-        choice: "AnyChoice",
+        choice: Any,
         field: str | None = None,
         fix: str | None = None,
     ) -> None:
         super().__init__(reason, code=code, field=field, fix=fix)
-        self.choice = choice
-
-
-class AnyInvalidCall(Protocol):
-    """The part of an `InvalidToolCall` that an error uses. The class itself is above this file's floor."""
-
-    @property
-    def id(self) -> str:
-        """The call's id, so that a result can be sent back for it."""
-        ...
-
-    @property
-    def name(self) -> str | None:
-        """The name that the model gave."""
-        ...
-
-    @property
-    def arguments(self) -> str:
-        """The arguments' text exactly as sent."""
-        ...
-
-    @property
-    def code(self) -> CallCode:
-        """What is wrong."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What is wrong, in a sentence."""
-        ...
-
-    @property
-    def path(self) -> str | None:
-        """A JSON Pointer into the arguments."""
-        ...
+        self.choice: Any = choice
 
 
 class UnboundToolCall(SigadaptError):
@@ -248,27 +214,9 @@ class UnboundToolCall(SigadaptError):
 
     code = "unbound_tool_call"
 
-    def __init__(self, call: AnyInvalidCall) -> None:
+    def __init__(self, call: Any) -> None:
         super().__init__(call.message, code=call.code, tool=call.name, path=call.path)
         self.call = call
-
-
-class AnyChoice(Protocol):
-    """The part of a `Choice` that an error uses. `Choice` itself is defined above this file's floor."""
-
-    @property
-    def text(self) -> str | None:
-        """What the model said."""
-        ...
-
-    @property
-    def tool_calls(self) -> Any:
-        """The `ToolCalls` that the model made, valid and invalid."""
-        ...
-
-    def rendered(self, error: Exception | None = None) -> Any:
-        """What a notebook or a terminal shows of the error that carries this choice."""
-        ...
 
 
 class ToolCallParseError(SigadaptError, AdapterParseError):
@@ -278,7 +226,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
 
     Args:
         reason: what is wrong, in one sentence.
-        choice: the whole answer, valid calls and text included.
+        choice: the `Choice`: the whole answer, valid calls and text included.
         code: the code of the first invalid call.
         field: the signature field concerned.
         tool: the tool concerned.
@@ -301,7 +249,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         self,
         reason: str,
         *,
-        choice: AnyChoice,
+        choice: Any,
         code: str | None = None,
         field: str | None = None,
         tool: str | None = None,
@@ -311,7 +259,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         signature: Any = None,
     ) -> None:
         SigadaptError.__init__(self, reason, code=code, field=field, tool=tool, path=path, fix=fix)
-        self.choice = choice
+        self.choice: Any = choice
         # AdapterParseError and DSPyError have these attributes. Their constructors are not called, because
         # they would write a message about text fields.
         self.message = str(self)
@@ -338,7 +286,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
 
 
-def _summary(choice: AnyChoice) -> str:
+def _summary(choice: Any) -> str:
     """What the model said: its text, and its calls, each bad one with what is wrong. Optimizers show it."""
     calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
     lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
