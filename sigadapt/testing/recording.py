@@ -19,7 +19,8 @@ import aiohttp
 
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
-from sigadapt.testing.received import Received
+from sigadapt.testing.exchange import Response
+from sigadapt.testing.script import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 _KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
@@ -130,10 +131,12 @@ def _exchange_in(line: str) -> Exchange | None:
     return Exchange(**{**{name: known[name] for name in _FIELDS}, "response": response})
 
 
-def append(path: Path, exchange: Exchange) -> None:
-    """Write an exchange at the end of a recording."""
+def record(path: Path, received: Received, response: Response) -> None:
+    """Write a request and its response, without their secrets, at the end of a recording."""
+    body = b"".join(response.chunks)
+    told = received.wire, received.path, received.body, response.status, response.content_type, body
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{exchange.line()}\n")
+        file.write(f"{Exchange(*told).without(secrets_of(received)).line()}\n")
 
 
 def secrets_of(received: Received) -> set[str]:

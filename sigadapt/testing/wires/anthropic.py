@@ -10,9 +10,9 @@ from typing import Any
 
 from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
+from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.framing import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, named_sse
 
 PATH = re.compile(r"(/v1)?/messages(\?.*)?")
 STREAM_TYPE = SSE
@@ -39,7 +39,6 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `message`."""
     content: list[dict[str, Any]] = []
     if _thinks(answer):
         content.append(
@@ -58,7 +57,6 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Open each block, send it in deltas and close it; then send the stop reason and the usage."""
     yield {"type": "message_start", "message": _opening(answer, request)}
     yield {"type": "ping"}
     for index, (block, deltas) in enumerate(_blocks(answer, request)):
@@ -72,7 +70,6 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Render Anthropic's error object."""
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
+from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.framing import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, named_sse
 
 PATH = re.compile(r"(/v1)?/responses(\?.*)?")
 STREAM_TYPE = SSE
@@ -29,7 +29,6 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `response`, complete or incomplete."""
     complete = answer.reason in _COMPLETE
     sent, said = answer.usage
     return {
@@ -48,7 +47,6 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Render the events, numbered in sequence."""
     numbers = itertools.count()
     for event in _events(answer, request):
         yield {**event, "sequence_number": next(numbers)}
