@@ -191,6 +191,7 @@ class Anthropic(Provider):
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
     # https://docs.litellm.ai/docs/reasoning_content
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
+        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]

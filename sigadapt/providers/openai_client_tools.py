@@ -132,9 +132,8 @@ def _shell_output(result: Result) -> Sequence[Json]:
     if is_array(result.given) and all(is_object(part) and "outcome" in part for part in result.given):
         return objects(result.given)
     outcome = {"type": "exit", "exit_code": int(result.failed)}
-    if result.failed:
-        return [{"stdout": "", "stderr": result.text, "outcome": outcome}]
-    return [{"stdout": result.text, "stderr": "", "outcome": outcome}]
+    said, complained = ("", result.text) if result.failed else (result.text, "")
+    return [{"stdout": said, "stderr": complained, "outcome": outcome}]
 
 
 def _screenshot(result: Result, given: Json) -> Json:

@@ -56,11 +56,7 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.providers.writing import (
-    blocks_with_calls,
-    text_of_arguments,
-    written_text,
-)
+from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "openai-responses"

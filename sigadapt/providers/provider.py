@@ -252,10 +252,6 @@ class Provider:
         """Return a body without its calls, for readers that refuse a body because of a call."""
         return body
 
-    def state_from_chat(self, message: Json, text: str | None) -> Json | None:
-        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
-        return None
-
     # The state of a turn
 
     def describe(self, block: Json) -> Described:

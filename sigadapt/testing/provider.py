@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
@@ -79,12 +78,7 @@ class LoopbackProvider:
 
     __enter__ = start
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._running.stop()
         self._server = None
         # An interrupt passes through; any other error of the block becomes the context of this one.
