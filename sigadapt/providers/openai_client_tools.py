@@ -91,11 +91,6 @@ def client_call(item: Json) -> RawCall:
     return (item.get("call_id"), _NAMES[kind], item.get(key))
 
 
-def sent_back(item: Json, call_id: str) -> Json:
-    """Return the item of a call as it goes back: with all that came, under the call's id."""
-    return item if kind_of(item) == APPROVAL else {**item, "call_id": call_id}
-
-
 def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  (one for each item)
     """Return the item that answers the item of a call; None if it is no call of such a tool."""
     kind = kind_of(call)

@@ -106,15 +106,14 @@ def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
     """
     text = lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines
     for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
-        exchange = _exchange_in(line) if line.strip() else None
-        if exchange is not None:
-            yield exchange
-        elif line.strip():
-            raise LoopbackError(
-                f"line {number} of the recording is not an exchange",
-                code="unreadable_recording",
-                fix="Record with LoopbackProvider(script, record=path).",
-            )
+        if not line.strip():
+            continue
+        exchange = _exchange_in(line)
+        if exchange is None:
+            fix = "Record with LoopbackProvider(script, record=path)."
+            told = f"line {number} of the recording is not an exchange"
+            raise LoopbackError(told, code="unreadable_recording", fix=fix)
+        yield exchange
 
 
 _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_type": str, "response": str}
@@ -145,9 +144,8 @@ def secrets_of(received: Received) -> set[str]:
     values = [value for name, value in named if _SECRET.search(name)] + list(_secret_members(received.body))
     words = {word for value in values for word in re.split(r"[\s,;]+", value)}
     words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
-    words |= {
-        word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words
-    }  # as some write headers
+    # Some write headers in Latin-1.
+    words |= {word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words}
     return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
 
 

@@ -41,19 +41,14 @@ encode = named_sse
 def render(answer: Answer, request: Received) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if _thinks(answer):
-        content.append(
-            {"type": "thinking", "thinking": answer.reasoning or "", "signature": _signature(answer)}
-        )
+        signature = answer.signature or _SIGNATURE
+        content.append({"type": "thinking", "thinking": answer.reasoning or "", "signature": signature})
     if answer.text is not None:
         content.append({"type": "text", "text": answer.text})
     for call_id, call in answer.identified("toolu_", _calls_made(request)):
         content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
-    return {
-        **_opening(answer, request),
-        "content": content,
-        "stop_reason": _stop(answer),
-        "usage": _usage(answer),
-    }
+    end = {"stop_reason": _stop(answer), "usage": _usage(answer)}
+    return {**_opening(answer, request), "content": content, **end}
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
@@ -90,15 +85,11 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
 def _thinking(answer: Answer) -> Iterator[dict[str, str]]:
     for piece in answer.pieces(answer.reasoning):
         yield {"type": "thinking_delta", "thinking": piece}
-    yield {"type": "signature_delta", "signature": _signature(answer)}
+    yield {"type": "signature_delta", "signature": answer.signature or _SIGNATURE}
 
 
 def _thinks(answer: Answer) -> bool:
     return answer.reasoning is not None or answer.signature is not None
-
-
-def _signature(answer: Answer) -> str:
-    return answer.signature or _SIGNATURE
 
 
 def _stop(answer: Answer) -> str:

@@ -75,12 +75,8 @@ def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
 
 
 def _head(request: Received, kind: str) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{request.number}",
-        "object": kind,
-        "created": 1_700_000_000,
-        "model": request.model,
-    }
+    number, model = request.number, request.model
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_700_000_000, "model": model}
 
 
 def _usage(answer: Answer) -> dict[str, int]:
