@@ -7,9 +7,9 @@ it is sent (fail before the call). `_send_and_read` sends it and reads each cand
 Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with the request that it answers).
 `finish` turns each Candidate into output values.
 
-All of them return generators, which yield what takes time: a Prepared, which is then sent, an async hook, or
-a text that a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one
-without and one with `await`.
+All of them return generators, which yield what takes time: a request to send, an async hook, or a text that
+a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one without and one
+with `await`.
 
 One candidate's answer has a type at each step:
 
@@ -29,13 +29,13 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
-from sigadapt.adapters.calling.modes import ModeInputs, calling_of, prompted_after, refuses_tools
+from sigadapt.adapters.calling.modes import calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
 from sigadapt.adapters.listeners import CallSubscription
-from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
 from sigadapt.adapters.lm.traces import report, watches
+from sigadapt.adapters.lm.transport import answers
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.outputs import (
     Parse,
@@ -51,7 +51,6 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declare
 from sigadapt.adapters.request.lowering import Change, Lowered, lower
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
@@ -69,6 +68,7 @@ from sigadapt.adapters.response.typed_calls import (
 )
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import has_listeners
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.schemas.json_values import Json
@@ -76,6 +76,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
 
 Outputs: TypeAlias = list[dict[str, Any]]
@@ -109,19 +110,12 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 
 
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
-    """Make the Request of a call, without sending it.
-
-    Raises:
-        SigadaptError: for an error in the model's settings, the declarations, the options or the history.
-    """
+    """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
     others = tuple(name for name in plan.outputs if name != plan.calls)
     layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(ModeInputs(call.lm, call.settings, layout, call.facts), options)
-    given = call.inputs.get(plan.tools)
-    decls = given if type(given) is ToolDecls else known_decls(given)
-    if decls is None or not decls.tools:
-        decls = yield from declare(plan, call.signature, call.inputs, call.settings)
+    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
+    decls = yield from _declare(call)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     model = model_of(call.lm)
@@ -137,8 +131,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
     messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
-    unsent = Lowered(request, {}, ())
-    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent, repairs)
+    written = Lowered(request)
+    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, written, repairs)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -150,6 +144,26 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     return prepared
 
 
+def _declare(call: AdapterCall) -> Steps[ToolDecls]:
+    """Return the declarations of a call, for which toolsets may have to be awaited."""
+    plan, given = call.plan, call.inputs.get(call.plan.tools)
+    decls = given if type(given) is ToolDecls else known_decls(given)
+    if decls is None:
+        if given is None and plan.tools_required:
+            fix = f"Pass {plan.tools}=[...]."
+            raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
+        context = RequestContext(call.signature, call.inputs, call.settings)
+        decls = yield from resolving(() if given is None else given, context)
+    if not decls and plan.calls_required:
+        raise InvalidToolDecl(
+            f"{plan.calls!r} requires a call, but no tool is declared",
+            code="missing_tools",
+            field=plan.tools,
+            fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",
+        )
+    return decls
+
+
 def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     """Send the request and return every candidate's answer, as the hooks changed it."""
     options = prepared.call.adapter.options
@@ -158,13 +172,13 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     candidates: list[Candidate] = []
     try:
         try:
-            answers = yield prepared  # this sends it
+            answered = yield from prepared.answers()
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
             prepared = prepared.as_prompted(error)
-            answers = yield prepared
-        for number, answer in enumerate(answers):
+            answered = yield from prepared.answers()
+        for number, answer in enumerate(answered):
             sent = prepared.for_candidate(number)
             answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
             choice = sent.read_choice(answer.reading, answer.response)
@@ -190,7 +204,8 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
         resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        (latest,) = yield resumed.with_change(change_of_pause(prepared.request, count))
+        paused = change_of_pause(prepared.request, count)
+        (latest,) = yield from resumed.with_change(paused).answers()
         answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
     return answer
 
@@ -207,7 +222,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
             break
         prepared = prepared.with_reask(calls)
         try:
-            (answer,) = yield prepared
+            (answer,) = yield from prepared.answers()
             answer = yield from _rest_of_turn(prepared, answer)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             failure = error
@@ -224,14 +239,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
 
 
 def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]]:
-    """Turn one candidate's Choice into output values.
-
-    Raises:
-        UnusableAnswer: for a turn that ended without an answer.
-        ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
-        MissingToolCalls: if the signature requires a call and there is none (required is required).
-        dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
-    """
+    """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
     call = prepared.call
     outputs = _outputs(prepared, candidate, call.adapter.options.hooks)
     if not watches(call.adapter):
@@ -265,53 +273,44 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
 
 
 class Candidate(NamedTuple):
-    """One candidate's answer.
-
-    Args:
-        choice: its Choice.
-        prepared: the request that it answers, which may be that of a reask.
-        response: the Response that it was read from; None if a hook made the Choice.
-        failure: the error that ended asking again, if one did.
-    """
+    """One candidate's answer, and the request that it answers, which may be that of a reask."""
 
     choice: Choice
     prepared: "Prepared"
     response: Any = None
+    """None if a hook made the Choice."""
+
     failure: Exception | None = None
+    """The error that ended asking again, if one did."""
 
 
 class Prepared(NamedTuple):
-    """A Request that is ready to be sent, and everything that is needed to read its Response.
-
-    Args:
-        call: the adapter call that it is made for.
-        plan: the signature's Plan, without the fields that the provider fills natively.
-        decls: the declared tools.
-        route: the Route of its requests.
-        controls: how they are sent.
-        streamed_field: the calls field, if a listener may be waiting for its calls; else None.
-        calling: how it offers tools.
-        request: the canonical Request, as the hooks changed it.
-        lowered: the same Request, made fit for its route.
-        repairs: what was healed in its history (`request/orphans.py`).
-        replacement: a hook's Choice that replaces the model's answer; None if no hook gave one.
-        answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
-        accepted: the `identity` of each good call of those answers, which no listener gets again.
-    """
+    """A Request that is ready to be sent, and everything that is needed to read its Response."""
 
     call: AdapterCall
     plan: Plan
+    """Without the fields that the provider fills natively."""
+
     decls: ToolDecls
     route: Route
     controls: Controls
     streamed_field: str | None
+    """The calls field, if a listener may be waiting for its calls."""
+
     calling: Calling
     request: Request
+    """The canonical Request, as the hooks changed it; `lowered` is the same, made fit for the route."""
+
     lowered: Lowered
     repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None
+    """A hook's, in the place of the model's answer."""
+
     answered: Collection[str] = ()
+    """Ids of the calls of earlier answers, which this answer's calls must not reuse."""
+
     accepted: Collection[str] = ()
+    """The `identity` of each good call of those answers, which no listener gets again."""
 
     @property
     def context(self) -> HookContext:
@@ -428,10 +427,6 @@ class Prepared(NamedTuple):
         calls = [call for call in choice.tool_calls if identity(call) not in self.accepted]
         return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": calls}))
 
-    def now(self) -> list[Answer]:
+    def answers(self) -> Steps[list[Answer]]:
         """Send the request and return one Answer per candidate."""
-        return transport.send(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
-
-    async def later(self) -> list[Answer]:
-        """Send the request as `now` does, but await the answers."""
-        return await transport.asend(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
+        return answers(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)

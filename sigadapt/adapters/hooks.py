@@ -46,11 +46,7 @@ class HookContext(NamedTuple):
 
 
 def check_hooks(hooks: Any) -> None:
-    """Refuse `hooks` if it is not a list, or if an entry has none of a hook's methods.
-
-    Raises:
-        InvalidOption: with what was given and what to pass.
-    """
+    """Refuse `hooks` if it is not a list, or if an entry has none of a hook's methods."""
     if not is_sequence(hooks):
         raise InvalidOption(
             f"expected a list of hooks, got {hooks!r}", field="hooks", fix="Pass hooks=[hook]."

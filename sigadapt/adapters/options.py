@@ -145,11 +145,7 @@ def lists_options(init: _Init) -> _Init:
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse a keyword that the adapter does not have, and suggest the closest one that it has.
-
-    Raises:
-        InvalidOption: for the first unknown keyword.
-    """
+    """Refuse a keyword that the adapter does not have, and suggest the closest one that it has."""
     for name in [name for name in given if name not in known]:
         if name == "lm_kwargs":  # DSPy called the class as if it were an adapter
             reason, fix = "the adapter is a class, not an instance", f"Give an instance: {adapter}()."

@@ -41,11 +41,7 @@ def settle_bad_calls(
     signature: type[Signature],
     failure: Exception | None = None,
 ) -> Choice:
-    """Keep, hand on or refuse bad calls of a Choice, as the options and the calls field say.
-
-    Raises:
-        ToolCallParseError: it describes the first bad calls and holds the Choice.
-    """
+    """Keep, hand on or refuse bad calls of a Choice, as the options and the calls field say."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return choice
@@ -93,11 +89,7 @@ def is_no_answer(choice: Choice) -> bool:
 
 
 def refuse_no_answer(choice: Choice, plan: Plan) -> None:
-    """Refuse a turn that was refused, failed or is paused, with its calls as bad ones.
-
-    Raises:
-        UnusableAnswer: it holds the Choice.
-    """
+    """Refuse a turn that was refused, failed or is paused, with its calls as bad ones."""
     if not is_no_answer(choice):
         return
     code, what = _NO_ANSWER[choice.finish_reason]
@@ -148,11 +140,7 @@ class Parse(NamedTuple):
 
 
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
-    """Refuse an answer without a call to a tool choice that forced one.
-
-    Raises:
-        MissingToolCalls: with the text of the answer.
-    """
+    """Refuse an answer without a call to a tool choice that forced one."""
     # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required). A turn that a limit
     # ended is told as that.
     if choice.tool_calls is None and not plan.defers_bad_calls and choice.finish_reason not in _PARTIAL:
@@ -191,13 +179,7 @@ def outputs_of(
     choice: Choice,
     hint: Callable[[str], str],
 ) -> Steps[dict[str, Any]]:
-    """Return the values of all output fields by name, in the signature's order.
-
-    Raises:
-        MissingToolCalls: if the calls field is required and there is no call (required is required).
-        UnusableAnswer: if a turn without calls was cut off, filtered or left empty.
-        AdapterParseError: if a turn without calls has text that does not hold the other outputs.
-    """
+    """Return the values of all output fields by name, in the signature's order."""
     # It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a
     # call in a text in which none was looked for.
     calls: Any = choice.tool_calls

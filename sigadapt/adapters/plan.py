@@ -110,12 +110,7 @@ _RESTS: WeakCache[Rest] = WeakCache()
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
-    """Return the signature's Plan; None for a signature without tool fields (opt-in).
-
-    Raises:
-        InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
-            two of either. The message names the fields and the fix.
-    """
+    """Return the signature's Plan; None for a signature without tool fields (opt-in)."""
     fields: dict[str, Any] = signature.model_fields
     follows_from: tuple[Any, ...] = (
         signature.__doc__,
@@ -195,11 +190,7 @@ def _default_of(field: FieldInfo) -> Any:
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
-    """Return the one input field of a kind; None if there is none.
-
-    Raises:
-        InvalidSignature: if there are several.
-    """
+    """Return the one input field of a kind; None if there is none."""
     names = [name for name, field in signature.input_fields.items() if _is_one_of(field, (kind,))]
     if len(names) > 1:
         raise InvalidSignature(
@@ -218,11 +209,7 @@ _INSTEAD: tuple[tuple[Any, str], ...] = (
 
 
 def _refuse_misplaced(signature: type[Signature]) -> None:
-    """Refuse fields of single tools and calls, and tools that the model should write.
-
-    Raises:
-        InvalidSignature: naming the field and what to write.
-    """
+    """Refuse fields of single tools and calls, and tools that the model should write."""
     for name, field in signature.model_fields.items():
         for kind, instead in _INSTEAD:
             if _is_one_of(field, (kind,)):

@@ -8,7 +8,7 @@ calls from the answer's text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sigadapt.adapters.calling.prompted import prompted_request
@@ -22,28 +22,25 @@ from sigadapt.text.layout import NO_LAYOUT, Layout
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """One way of calling tools.
-
-    Args:
-        mode: `native`, or `prompted` for tools and calls in the messages' text.
-        form: the name of the text format in which prompted calls are asked for.
-        recovers: whether calls are read from the text of a native answer that has none.
-        is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
-        layout: how the adapter marks output fields in a text, the calls field among them.
-        because: why a tentative mode was changed, for the record; an empty text if it was not.
-        reads_text: whether calls may be read from an answer's text; it follows from the mode.
-    """
+    """One way of calling tools."""
 
     mode: str = "native"
+    """`native`, or `prompted` for tools and calls in the messages' text, in the text format `form`."""
+
     form: str = "hermes"
     recovers: bool = False
+    """Whether calls are read from the text of a native answer that has none."""
+
     is_tentative: bool = False
+    """Whether nobody knows that the endpoint takes tools; a refusal changes the mode, `because` of it."""
+
     layout: Layout = NO_LAYOUT
     because: str = ""
-    reads_text: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reads_text", self.mode == "prompted" or self.recovers)
+    @property
+    def reads_text(self) -> bool:
+        """Whether calls may be read from an answer's text."""
+        return self.mode == "prompted" or self.recovers
 
     @property
     def reads(self) -> dict[str, Any]:
@@ -68,17 +65,15 @@ class Calling:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
         if reading.calls:
             return reading, False
-        if not reading.text:
-            # A server whose parser missed the end of a thought leaves the answer in its thinking.
-            thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
-            if not ended:
-                return reading, False
-            left = with_calls_of_text(
-                reading._replace(text=answer, reasoning=thought), schemas(), **self.reads
-            )
-            return (left, True) if left.calls else (reading, False)
-        found = with_calls_of_text(reading, schemas(), **self.reads)
-        return found, bool(found.calls)
+        if reading.text:
+            found = with_calls_of_text(reading, schemas(), **self.reads)
+            return found, bool(found.calls)
+        # A server whose parser missed the end of a thought leaves the answer in its thinking.
+        thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
+        if not ended:
+            return reading, False
+        found = with_calls_of_text(reading._replace(text=answer, reasoning=thought), schemas(), **self.reads)
+        return (found, True) if found.calls else (reading, False)
 
 
 NATIVE = Calling()

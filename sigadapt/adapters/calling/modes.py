@@ -12,18 +12,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dspy import BaseLM
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
-from sigadapt.adapters.lm.routes import (
-    ModelFacts,
-    calls_functions,
-    is_completion,
-    is_known_without_functions,
-    model_of,
-)
+from sigadapt.adapters.lm.routes import ModelFacts, calls_functions, is_known_without_functions, model_of
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
@@ -46,62 +40,35 @@ _REFUSALS = (
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
 
 
-class ModeInputs(NamedTuple):
-    """What of an adapter call decides its mode.
-
-    Args:
-        lm: the language model.
-        settings: the call's own settings.
-        layout: how the adapter marks output fields in a text.
-        facts: what is known of the model.
-    """
-
-    lm: BaseLM
-    settings: Mapping[str, Any]
-    layout: Layout
-    facts: ModelFacts
-
-
-def calling_of(call: ModeInputs, options: Options) -> Calling:
-    """Return the way in which one call offers tools.
-
-    Raises:
-        InvalidOption: if native calling was asked of a text-completion model.
-    """
-    lm, settings = call.lm, call.settings
-    native = _RECOVERING if options.recover else NATIVE
+def calling_of(
+    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
+) -> Calling:
+    """Return the way in which one call offers tools."""
+    is_completion = lm.model_type == "text"  # it completes a text, and takes neither messages nor tools
     asked = options.tool_calling
     asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
-    if asked == "native":
-        _refuse_completion(lm)
-        return native
-    if asked == "auto" and not is_completion(lm) and calls_functions(lm, settings, call.facts):
-        return native
-    prompted = Calling("prompted", options.call_format, layout=call.layout)
-    if asked == "prompted" or is_completion(lm) or _REFUSED.get(lm) == model_of(lm):
-        return prompted
-    if not isinstance(getattr(lm, "engine", None), str):
-        return prompted
-    if is_known_without_functions(lm, settings, call.facts):
-        return prompted
-    return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
-
-
-def _refuse_completion(lm: BaseLM) -> None:
-    if is_completion(lm):
+    if asked == "native" and is_completion:
         raise InvalidOption(
             f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
             field="tool_calling",
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )
+    if asked == "native" or (asked == "auto" and not is_completion and calls_functions(lm, facts)):
+        return _RECOVERING if options.recover else NATIVE
+    prompted = Calling("prompted", options.call_format, layout=layout)
+    if asked == "prompted" or is_completion or _REFUSED.get(lm) == model_of(lm):
+        return prompted
+    is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
+    if is_own or is_known_without_functions(lm, settings, facts):
+        return prompted
+    return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
 
 
 def refuses_tools(error: BaseException) -> bool:
     """Return whether an endpoint's error says that it takes no tools at all."""
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
-    return (status is None or status in _STATUSES) and re.search(
-        _REFUSALS, str(error), re.IGNORECASE
-    ) is not None
+    says_so = re.search(_REFUSALS, str(error), re.IGNORECASE) is not None
+    return says_so and (status is None or status in _STATUSES)
 
 
 def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:

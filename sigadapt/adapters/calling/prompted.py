@@ -50,11 +50,7 @@ def writers() -> "dict[str, Writer]":
 
 
 def check_form(name: object) -> None:
-    """Refuse a name that is none of `writers`.
-
-    Raises:
-        InvalidOption: with the names there are.
-    """
+    """Refuse a name that is none of `writers`."""
     if name != DEFAULT_FORM and name not in writers():
         near = closest(name, writers()) if isinstance(name, str) else None
         fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
@@ -202,11 +198,7 @@ def _results(rows: list[Json]) -> Json:
 
 
 def _media(row: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the name of each image, file or audio of a result, and its block of a user message.
-
-    Raises:
-        InvalidHistory: `unsendable_content`, for what no such block can hold.
-    """
+    """Yield the name of each image, file or audio of a result, and its block of a user message."""
     result = row.get("result")
     number = 0
     for part in result.value if result is not None and result.is_content else ():

@@ -19,12 +19,7 @@ from sigadapt.schemas.json_values import Json
 
 
 def refuse_error(body: Json, provider: Provider, raised: Exception | None = None) -> None:
-    """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much.
-
-    Raises:
-        lm15.RateLimitError: for a rate limit.
-        lm15.ServerError: for another error in a body that has not even the form of an answer.
-    """
+    """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much."""
     error = error_without_answer(body, provider)
     if is_rate_limit(error):
         raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
@@ -40,11 +35,7 @@ def error_event(error: Any) -> lm15.StreamErrorEvent:
 
 
 def refuse_rate_limited(answer: Answer, model: str) -> None:
-    """Refuse an answer that a rate limit ended.
-
-    Raises:
-        dspy.LMRateLimitError: from an UnusableAnswer, whose `choice` holds what came.
-    """
+    """Refuse an answer that a rate limit ended."""
     reading = answer.reading
     if not is_rate_limit(reading.error):
         return
@@ -55,11 +46,7 @@ def refuse_rate_limited(answer: Answer, model: str) -> None:
 
 
 def refuse_rate_limit_behind(error: Exception) -> None:
-    """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503.
-
-    Raises:
-        lm15.RateLimitError: if one of the error's causes is a rate limit.
-    """
+    """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503."""
     cause: Any = error
     seen: list[Any] = []
     while cause is not None and cause not in seen:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import dspy
@@ -29,12 +29,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class ModelFacts:
-    """What is known of a language model with the settings of a call, worked out when it is needed.
-
-    Args:
-        follows_from: what they follow from.
-        known: the facts that are known already.
-    """
+    """What is known of a language model with the settings of a call, worked out when it is needed."""
 
     def __init__(self, follows_from: tuple[Any, ...], **known: Any) -> None:
         self.follows_from = follows_from
@@ -72,45 +67,23 @@ def route_of(
     generation: Mapping[str, Any] = NOTHING,
     facts: ModelFacts | None = None,
 ) -> Route:
-    """Return the Route of a language model, from the table of providers.
-
-    Raises:
-        InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
-    """
+    """Return the Route of a language model, from the table of providers."""
     facts = facts or facts_of(lm, settings)
     route: Route = facts.cached("route", lambda: _route_of(lm, settings))
-    if (
-        generation
-        and route.client == "lm15"
-        and cast("Any", lm).engine == "auto"
-        and litellm_only(generation)
-    ):
-        return facts.cached("over litellm", lambda: _instead(lm, settings, route))
+    may_change = generation and route.client == "lm15" and getattr(lm, "engine", None) == "auto"
+    if may_change and litellm_only(generation):
+        # DSPy takes the route over LiteLLM for every provider but one that the user declared.
+        is_declared = facts.cached("declared", lambda: select_backend(lm, settings).resolution.declared)
+        return route if is_declared else replace(_over_litellm(lm), endpoint=route.endpoint)
     return route
 
 
-def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
-    """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
-    if select_backend(lm, settings).resolution.declared:
-        return native
-    return replace(_over_litellm(lm), endpoint=native.endpoint)
-
-
-def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None) -> bool:
+def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:
     """Return whether DSPy knows that a language model supports function calling."""
-    # Takes the same arguments as `route_of`.
-    facts = facts or facts_of(lm, settings)
     return facts.cached("calls functions", lambda: lm.supports_function_calling)
 
 
-def is_completion(lm: BaseLM) -> bool:
-    """Return whether a language model completes a text, so that it takes neither messages nor tools."""
-    return lm.model_type == "text"
-
-
-def is_known_without_functions(
-    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None
-) -> bool:
+def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts) -> bool:
     """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing."""
 
     def look_up() -> bool:
@@ -119,7 +92,7 @@ def is_known_without_functions(
             return False
         return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
-    return (facts or facts_of(lm, settings)).cached("without functions", look_up)
+    return facts.cached("without functions", look_up)
 
 
 def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -166,27 +139,18 @@ def _wants_reasoning(compat: Any) -> bool:
 
 
 def _over_litellm(lm: BaseLM) -> Route:
-    _require_litellm(model_of(lm))
+    if find_spec("litellm") is None:
+        raise InvalidOption(
+            f"{model_of(lm)} needs LiteLLM, which is not installed",
+            code="missing_extra",
+            field="engine",
+            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
+        )
     prefix = model_of(lm).partition("/")[0]
     over = [route for route in ROUTES if route.client == "litellm"]
     if lm.model_type == "responses":
         return next(route for route in over if route.model_type == "responses")
     return next((route for route in over if prefix in route.prefixes), over[0])
-
-
-def _require_litellm(model: str) -> None:
-    """Refuse a model that is asked over LiteLLM where LiteLLM is not installed (fail before the call).
-
-    Raises:
-        InvalidOption: `missing_extra`, with the extra that installs it.
-    """
-    if find_spec("litellm") is None:
-        raise InvalidOption(
-            f"{model} needs LiteLLM, which is not installed",
-            code="missing_extra",
-            field="engine",
-            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
-        )
 
 
 def _first(**fields: str) -> Any:
@@ -198,21 +162,20 @@ _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_ca
 
 
 class Controls(NamedTuple):
-    """How a Request is sent; these settings are not part of it.
-
-    Args:
-        client: connection settings given for this call only.
-        candidates: how many answers to ask for.
-        cache: whether DSPy may answer from its cache; None uses the language model's setting.
-        rollout_id: a part of DSPy's cache key, so that equal calls can have different answers.
-        prompt_cache: a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts.
-    """
+    """How a Request is sent; these settings are not part of it."""
 
     client: dict[str, Any]
+    """Connection settings given for this call only."""
+
     candidates: int
     cache: bool | None
+    """Whether DSPy may answer from its cache; None uses the language model's setting."""
+
     rollout_id: Any
+    """A part of DSPy's cache key, so that equal calls can have different answers."""
+
     prompt_cache: Any
+    """A `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts."""
 
     def candidate(self, number: int) -> "Controls":
         """Return one candidate's controls; with its own rollout_id, so that it has its own cache entry."""
@@ -224,11 +187,7 @@ class Controls(NamedTuple):
 
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
-    """Split a call's settings into controls and generation settings.
-
-    Raises:
-        InvalidOption: for an `n` that is not a positive integer.
-    """
+    """Split a call's settings into controls and generation settings."""
     merged = {**lm.kwargs, **settings}
     candidates = merged.get("n") or merged.get("num_generations") or 1
     if type(candidates) is not int or candidates < 1:

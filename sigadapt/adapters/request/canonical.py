@@ -50,6 +50,11 @@ def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     return entry.get("function") or entry.get("custom") or {}
 
 
+def name_in(entry: Mapping[str, Any]) -> Any:
+    """Return the name of a tool, a call or an entry of a choice; None for one of the provider's without."""
+    return (entry.get("function") or entry.get("custom") or entry).get("name")
+
+
 def build_request(
     model: str,
     messages: list[dict[str, Any]],
@@ -57,12 +62,7 @@ def build_request(
     options: Options,
     generation: Mapping[str, Any],
 ) -> Request:
-    """Make a canonical Request of messages, declarations and generation settings.
-
-    Raises:
-        InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
-            without tools (fail before the call).
-    """
+    """Make a canonical Request of messages, declarations and generation settings, with a checked choice."""
     if generation.get("tools"):
         raise InvalidOption(
             "a request's tools are those of the signature's tools field",
@@ -77,8 +77,7 @@ def build_request(
         parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
-        hooks = options.hooks
-        is_changeable = bool(hooks) and any(hasattr(hook, "before_request") for hook in hooks)
+        is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:

@@ -38,12 +38,7 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 def messages_of(
     adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
-    """Return all messages of one call, in the canonical Request's form.
-
-    Raises:
-        InvalidHistory: for a call without a result, a result without a call, and a history that does not
-            begin with a question (fail before the call).
-    """
+    """Return all messages of one call, in the canonical Request's form."""
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
@@ -82,9 +77,6 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fie
     """Refuse an event that is a chat message, misspells a field, or has calls that are not ToolCalls.
 
     DSPy would leave out what it says.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, with the key.
     """
     fields = rest.model_fields
     calls = event.get(history_fields.calls) if history_fields.calls else None
@@ -130,11 +122,7 @@ _MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)", To
 
 
 def read(kind: type[_M], value: Any, field: str | None) -> _M:
-    """Return a saved value as what it is.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, where it is nothing of the kind.
-    """
+    """Return a saved value as what it is."""
     try:
         return kind.model_validate(value)
     except (pydantic.ValidationError, TypeError, RecursionError) as error:

@@ -41,11 +41,7 @@ class Healed(NamedTuple):
 
 
 def heal(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
-    """Return the inputs with orphans healed.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, for a history or results that cannot be read at all.
-    """
+    """Return the inputs with orphans healed."""
     healing = _Healing(plan.rest)
     given = inputs.get(plan.history_fields.history) if plan.history_fields.history else None
     results = inputs.get(plan.history_fields.results) if plan.history_fields.results else None

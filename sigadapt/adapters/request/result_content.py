@@ -40,11 +40,7 @@ def has_content(request: Request) -> bool:
 
 
 def with_content(request: Request, route: Route) -> Placed:
-    """Put what the results hold into its places.
-
-    Raises:
-        InvalidHistory: `unsendable_content`, with the tool and what its result holds.
-    """
+    """Put what the results hold into its places."""
     messages: list[dict[str, Any]] = []
     changes: list[tuple[str, str]] = []
     place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results

@@ -7,8 +7,7 @@ reach its provider. Rules:
  a. A field of that list stays as its author wrote it. Any other field is dropped, and recorded.
  b. The JSON Schema of a result has another name on each wire. It gets the name that this wire has for it.
  c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
- be called
-    with JSON, which is not what its author's grammar says.
+    be called with JSON, which is not what its author's grammar says.
  d. Keywords at the root of a schema that the client leaves out are recorded.
  e. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
     tools are sent at once, and the search is dropped.
@@ -16,12 +15,12 @@ reach its provider. Rules:
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.provider import ANY, Loss, Route
 from sigadapt.schemas.json_values import Json, pointer
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _ITSELF = frozenset({"type", "function", "custom"})
 _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchema", "response_json_schema"})
@@ -33,25 +32,15 @@ _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without i
 _AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
 
-class Sendable(NamedTuple):
-    """Tools made fit for a route, as many as were declared, and what was changed."""
+def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Loss]]:
+    """Return the tools, as many as were declared, with the fields that a route takes, and what is lost."""
 
-    tools: CanonicalTools
-    losses: tuple[Loss, ...]
-
-
-def sendable(tools: Sequence[Json], route: Route) -> Sendable:
-    """Return the tools with the fields that a route takes, and a record of the others.
-
-    Raises:
-        InvalidToolDecl: `not_portable`, for a custom tool on a route without custom tools.
-    """
-    by_route = tools.kept if isinstance(tools, CanonicalTools) else {}
-    if route not in by_route:
+    def make() -> tuple[CanonicalTools, Sequence[Loss]]:
         losses: list[Loss] = []
         fit = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
-        by_route[route] = Sendable(fit, tuple(losses))
-    return by_route[route]
+        return fit, losses
+
+    return made_once(tools, route, make)
 
 
 def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:

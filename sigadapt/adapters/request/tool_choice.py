@@ -33,12 +33,7 @@ _MODE_WORDS = {
 
 
 def canonical_choice(choice: object, decls: ToolDecls) -> str | Json:
-    """Return a tool choice in its canonical form, checked against the declarations.
-
-    Raises:
-        InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
-            not a tool choice.
-    """
+    """Return a tool choice in its canonical form, checked against the declarations."""
     if is_mapping(choice):
         return _object_choice(choice, decls)
     if choice == "required" and not decls:
@@ -94,11 +89,7 @@ def _several(mode: str, entries: list[Json]) -> Json:
 
 
 def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
-    """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs.
-
-    Raises:
-        InvalidOption: for an undeclared tool, and for a name that is not a text.
-    """
+    """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs."""
     if not isinstance(name, str):
         raise not_a_choice(choice)
     if name in decls:

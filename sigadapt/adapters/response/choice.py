@@ -168,12 +168,7 @@ def choice_of(
 
 
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
-    """Return one Reading per candidate of a Response.
-
-    Raises:
-        UnreadableResponse: as in `choice_from_response`.
-        InvalidOption: as in `choice_from_response`.
-    """
+    """Return one Reading per candidate of a Response."""
     body: Json = response
     if type(response) is not dict:
         if is_lm15(response):
@@ -287,11 +282,7 @@ class Answer:
 
     @cached_property
     def reading(self) -> Reading:
-        """What the Response says.
-
-        Raises:
-            UnreadableResponse: as `choice_from_response`.
-        """
+        """What the Response says."""
         reading = readings_of(self.response)[0]
         if not self.endpoint or reading.state is None:
             return reading

@@ -68,11 +68,7 @@ def choice_from_text(
 def text_read(
     text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
 ) -> "TextReading":
-    """Return what a text says.
-
-    Raises:
-        InvalidOption: for an unknown format.
-    """
+    """Return what a text says."""
     from sigadapt.text.formats import FORMATS, formats_named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.text.reader import read_text  # noqa: PLC0415
 

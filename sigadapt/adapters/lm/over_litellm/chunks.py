@@ -45,20 +45,14 @@ def _show(delta: Any) -> Json:
     return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
 
 
-def just_ended(error: Exception) -> bool:
-    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on."""
-    # Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
-    return "Stream ended before a finish_reason" in str(error)
-
-
-def with_cut_call(body: Json, wire: Provider | None, finish: str | None = None) -> Json:
+def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json:
     """Return a chat body whose last call has its arguments as an object, if the answer was cut off in it.
 
     `finish` is the provider's own finish reason, if LiteLLM wrote another one.
     """
     # A provider that sends arguments as objects closes those that it cut. LiteLLM writes them as text, which
     # looks like the model's own.
-    if wire is None or not wire.arguments_as_objects:
+    if not wire.arguments_as_objects:
         return body
     choice = an_object(next(iter(objects(body.get("choices"))), None))
     whole = {**body, "choices": [{**choice, "finish_reason": finish or choice.get("finish_reason")}]}
@@ -84,14 +78,9 @@ def _with_end(body: Json, refusal: Any, source: Any) -> Json:
 
 
 class Chunks:
-    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from.
+    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from."""
 
-    Args:
-        request: the request that the stream answers.
-        wire: the provider that LiteLLM asked, if it is known.
-    """
-
-    def __init__(self, request: lm15.Request, wire: Provider | None) -> None:
+    def __init__(self, request: lm15.Request, wire: Provider) -> None:
         self._codec = ChatStream(request)
         self._deltas = CallDeltas()
         self._own: set[Any] = set()
@@ -147,11 +136,7 @@ class Chunks:
         return call.get("index") in self._own
 
     def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
-        """Yield the end event of a stream that has run out.
-
-        Raises:
-            lm15.StreamAssemblyError: if the provider never said why the answer ended.
-        """
+        """Yield the end event of a stream that has run out, or raise if the provider never said why."""
         self._codec.chunks = self._came
         self._codec.terminal = self._codec.terminal and self._came_to_its_end(source)
         try:
@@ -166,7 +151,7 @@ class Chunks:
             body = _with_end(end.provider_data or {}, streamed.get("refusal"), source)
             body = with_calls(body, objects(streamed.get("tool_calls")))
             events = self._own_events()
-            finish = self._wire.read(self._wire.assemble(events))[0].finish if self._wire and events else None
+            finish = self._wire.read(self._wire.assemble(events))[0].finish if events else None
             end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
         yield from self._deltas.taken(end)
 
@@ -187,8 +172,8 @@ class Chunks:
         if getattr(source, "received_finish_reason", None) is not None:
             return True
         kept = getattr(source, "intermittent_finish_reason", _UNKNOWN)
-        events = self._own_events() if kept is not None and self._wire else []
-        if self._wire and events:
+        events = self._own_events() if kept is not None else []
+        if events:
             return any(reading.finish is not None for reading in self._wire.read(self._wire.assemble(events)))
         return kept is not None
 
@@ -198,7 +183,7 @@ class Chunks:
             events = events_of("\n\n".join(self._lines))
         except UnreadableResponse:
             return []
-        return [event for event in events if self._wire and self._wire.is_event(event)]
+        return [event for event in events if self._wire.is_event(event)]
 
 
 class _Lines:

@@ -12,7 +12,8 @@ Streaming: `over_litellm/chunks.py`.
 
 import copy
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -23,7 +24,7 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
 from sigadapt.adapters.lm.exchange import is_empty, json_in, provider_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended, with_cut_call
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, with_cut_call
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.dspy_boundary.internals import (
@@ -41,30 +42,19 @@ from sigadapt.schemas.json_values import Json
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
-    options = facts_of(lm, NOTHING).cached("litellm engine", lambda: _options(lm, request, is_async=is_async))
+    known = facts_of(lm, NOTHING).known
+    options = known.get("litellm engine")
     if options is None:
-        return lm  # a model class of the user's own
-    kind = AsyncEngine if is_async else Engine
-    given = options.given or _made(engine_over_litellm(lm, request, is_async=is_async))
-    return with_engine(lm, kind(sent, **given))
-
-
-class _Options(NamedTuple):
-    """How DSPy makes its LiteLLM engine for a model; None if it has to be asked for each request."""
-
-    given: dict[str, Any] | None
-
-
-def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options | None:
-    engine = engine_over_litellm(lm, request, is_async=is_async)
-    if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
-        return None
-    # The credential of a provider that the user declared may be another one for each request.
-    return _Options(None if engine.wire_model else _made(engine))
-
-
-def _made(engine: Any) -> dict[str, Any]:
-    return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
+        engine = engine_over_litellm(lm, request, is_async=is_async)
+        if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+            return lm  # a model class of the user's own
+        made: Any = engine
+        options = {"model_type": made.model_type, "wire_model": made.wire_model, **made.client_options}
+        if (
+            not made.wire_model
+        ):  # else the user declared the provider; its credential may be new for each request
+            known["litellm engine"] = options
+    return with_engine(lm, (AsyncEngine if is_async else Engine)(sent, **options))
 
 
 def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
@@ -77,19 +67,17 @@ def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
 
 
 class LitellmAdditions(NamedTuple):
-    """What these engines add to the request that DSPy's write.
-
-    Args:
-        provider: whose form the request has on its way to LiteLLM.
-        native: the turns and results, and fields of the body.
-        wire: the provider that LiteLLM asks, if it is known.
-        limit: the name that the user's settings give the limit of an answer's tokens.
-    """
+    """What these engines add to the request that DSPy's write."""
 
     provider: Provider
+    """Whose form the request has on its way to LiteLLM."""
+
     native: NativeRows
-    wire: Provider | None = None
-    limit: str = "max_completion_tokens"
+    wire: Provider
+    """The provider that LiteLLM asks."""
+
+    limit: str
+    """The name that the user's settings give the limit of an answer's tokens."""
 
 
 class _WithState:
@@ -122,16 +110,12 @@ class _WithState:
             self._bodies.append(str(details.get("original_response")))
 
     def _kept(self, request: lm15.Request, error: Exception) -> lm15.Response:
-        """Return the provider's answer, if LiteLLM got one and could not read it.
-
-        Raises:
-            Exception: the same error, if there is no answer.
-        """
+        """Return the provider's answer, if LiteLLM got one and could not read it; else raise the error."""
         parse = cast("Any", super())._response
         for text in self._bodies:
             provider = provider_in(text)
             if provider is None:
-                refuse_error(json_in(text), self._sent.wire or self._sent.provider, error)
+                refuse_error(json_in(text), self._sent.wire, error)
             else:
                 kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if kept is not None:
@@ -167,24 +151,18 @@ def _events(response: lm15.Response) -> list[Any]:
         return [start, end]
 
 
-def _next(came: Iterator[Any]) -> Any:
-    try:
-        return next(came, None)
-    except Exception as error:
-        if not just_ended(error):
-            refuse_rate_limit_behind(error)
-            raise
-    return None
-
-
-async def _anext(came: AsyncIterator[Any]) -> Any:
-    try:
-        return await anext(came, None)
-    except Exception as error:
-        if not just_ended(error):
-            refuse_rate_limit_behind(error)
-            raise
-    return None
+@contextmanager
+def _reading(request: lm15.Request) -> Generator[None]:
+    """The context in which to ask LiteLLM for a chunk; suppresses the error of a stream that just ended."""
+    with litellm_errors(model=request.model):
+        try:
+            yield
+        except Exception as error:
+            # LiteLLM says so for some providers from 1.109 on. Its own error would lose what the provider
+            # said until then; `Chunks.ends` raises one that has it.
+            if "Stream ended before a finish_reason" not in str(error):
+                refuse_rate_limit_behind(error)
+                raise
 
 
 class Engine(_WithState, LiteLLMEngine):
@@ -209,8 +187,9 @@ class Engine(_WithState, LiteLLMEngine):
         with closing(source):
             came = iter(source)
             while True:
-                with litellm_errors(model=request.model):
-                    chunk = _next(came)
+                chunk = None
+                with _reading(request):
+                    chunk = next(came, None)
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
@@ -240,8 +219,9 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
         async with aclosing(source):
             came = source.__aiter__()
             while True:
-                with litellm_errors(model=request.model):
-                    chunk = await _anext(came)
+                chunk = None
+                with _reading(request):
+                    chunk = await anext(came, None)
                 if chunk is None:
                     break
                 for event in chunks.events(chunk):

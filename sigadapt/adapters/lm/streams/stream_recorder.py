@@ -47,11 +47,7 @@ def with_calls(body: Json, calls: list[Json]) -> Json:
 
 @contextmanager
 def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
-    """Let the partial Response of a stream that just ended say that it did not end.
-
-    Raises:
-        dspy.LMStreamAssemblyError: the same error.
-    """
+    """Let the partial Response of a stream that just ended say that it did not end."""
     # DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any
     # other. `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut
     # off.
