@@ -29,69 +29,56 @@ _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
 class HistoryFields(NamedTuple):
-    """The names of the fields that earlier turns are in; None for a field that the signature lacks.
-
-    Args:
-        history: the `dspy.History` field.
-        results: the ToolResults field, which holds the results of the last turn.
-        calls: the calls field, by whose name events and examples hold the calls of their turn.
-    """
+    """The names of the fields that earlier turns are in; None for a field that the signature lacks."""
 
     history: str | None
     results: str | None
+    """The ToolResults field, which holds the results of the last turn."""
+
     calls: str | None
+    """The calls field, by whose name events and examples hold the calls of their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the flow needs to know about a signature with tool fields.
-
-    Args:
-        tools: the input field that holds the declarations.
-        tools_required: whether that field must have a value.
-        calls: the output field that receives the calls.
-        calls_required: whether an answer without a call is an error (required is required).
-        defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
-        empty_calls: whether the field takes DSPy's calls and not None, so that no call in a text is an empty
-            ToolCalls, as in DSPy's text mode.
-        missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
-            None if it is an empty ToolCalls.
-        history_fields: the fields that earlier turns are in.
-        outputs: the names of all output fields, in order.
-        texts: the names of the output fields that the model writes as text.
-        has_defaults: whether any of them has a default, for a text that does not hold it.
-        typed: name and type of each output field of a DSPy type, which the provider may fill natively.
-        rest: the signature without its tool fields, for the prompt and for parsing text.
-    """
+    """What the flow needs to know about a signature with tool fields."""
 
     tools: str
+    """The input field that holds the declarations."""
+
     tools_required: bool
     calls: str
+    """The output field that receives the calls."""
+
     calls_required: bool
     defers_bad_calls: bool
+    """Whether bad calls are left to the loop that the field belongs to (one bad call)."""
+
     empty_calls: bool
+    """Whether no call in a text is an empty ToolCalls, as in DSPy's text mode: the field takes no None."""
+
     missing_calls: Callable[[], Any] | None
+    """Returns the value of a calls field without a call, if that is a default or DSPy's None."""
+
     history_fields: HistoryFields
     outputs: tuple[str, ...]
     texts: tuple[str, ...]
+    """The output fields that the model writes as text; `has_defaults` if any of them has a default."""
+
     has_defaults: bool
     typed: tuple[tuple[str, Any], ...]
+    """Name and type of each output field of a DSPy type, which the provider may fill natively."""
+
     rest: type[Signature]
+    """The signature without its tool fields, for the prompt and for parsing text."""
 
 
 class Rest:
-    """What is worked out once for a signature without its tool fields (`Plan.rest`).
-
-    Nothing in it refers to that signature, which would otherwise never be deleted.
-
-    Args:
-        history_fields: its fields of earlier turns; None for a signature that is not the rest of a Plan.
-        notes: what the author says of the tool fields, which it lacks.
-    """
+    """What is worked out once for a `Plan.rest`, without referring to it, or it would never be deleted."""
 
     def __init__(self, history_fields: HistoryFields | None = None, notes: str = "") -> None:
-        self.history_fields = history_fields
-        self.notes = notes
+        self.history_fields = history_fields  # None for a signature that is not the rest of a Plan
+        self.notes = notes  # what the author says of the tool fields, which it lacks
         self.prompts: dict[tuple[Any, ...], Any] = {}
         """What adapters say of it, by the methods that say it (`request/prompt.py`)."""
         self._values: dict[str, Any] = {}
@@ -192,13 +179,14 @@ def _default_of(field: FieldInfo) -> Any:
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
     """Return the one input field of a kind; None if there is none."""
     names = [name for name, field in signature.input_fields.items() if _is_one_of(field, (kind,))]
-    if len(names) > 1:
-        raise InvalidSignature(
-            f"{signature.__name__} has {len(names)} {kind.__name__} fields: {', '.join(names)}",
-            field=names[1],
-            fix=f"Keep one {kind.__name__} field.",
-        )
+    _refuse_several(signature.__name__, names, kind.__name__)
     return names[0] if names else None
+
+
+def _refuse_several(signature: str, names: list[str], what: str, why: str = "") -> None:
+    if len(names) > 1:
+        reason = f"{signature} has {len(names)} {what} fields: {', '.join(names)}"
+        raise InvalidSignature(reason, field=names[1], fix=f"Keep one {what} field{why}.")
 
 
 _INSTEAD: tuple[tuple[Any, str], ...] = (
@@ -238,15 +226,8 @@ def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
             field=tools[0],
             fix="Add an output field `calls: sigadapt.ToolCalls` (or `ToolCalls | None`).",
         )
-    for names, what in ((tools, "tools"), (calls, "calls")):
-        if len(names) > 1:
-            raise InvalidSignature(
-                f"{signature} has {len(names)} {what} fields: {', '.join(names)}",
-                field=names[1],
-                fix=f"Keep one {what} field; one ToolDecls holds any number of tools."
-                if what == "tools"
-                else "Keep one calls field; one ToolCalls holds any number of calls.",
-            )
+    _refuse_several(signature, tools, "tools", "; one ToolDecls holds any number of tools")
+    _refuse_several(signature, calls, "calls", "; one ToolCalls holds any number of calls")
 
 
 def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:

@@ -40,6 +40,7 @@ _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "requi
 # could close its own tags, or hold a call that is read back as the model's.
 _MARKUP = re.compile(r"<(?=[/!|｜\w])|\[(?=\[ ##|/?[A-Z_]{3,}\])")
 _EXAMPLE = [("tool_name", {"argument": "value"})]
+_ASKED = {"required": "You must call at least one tool now.", "none": "Do not call any tool now."}
 
 
 def writers() -> "dict[str, Writer]":
@@ -99,16 +100,12 @@ def _changes(request: Request) -> Iterator[Change]:
             kind = tool.get("type") or next(iter(tool), "?")
             why = f"a prompt offers functions alone, not {kind!r}"
             yield Change(f"/tools/{number}", "dropped", why)
-    if "tool_choice" in request:
-        yield Change("/tool_choice", "lowered", "the prompt asks for it; the provider does not enforce it")
-    if "parallel_tool_calls" in request:
-        yield Change(
-            "/parallel_tool_calls", "lowered", "the prompt asks for it; the provider does not enforce it"
-        )
+    for setting in ("tool_choice", "parallel_tool_calls"):
+        if setting in request:
+            yield Change(f"/{setting}", "lowered", "the prompt asks for it; the provider does not enforce it")
     if "response_format" in request:
-        yield Change(
-            "/response_format", "dropped", "calls in the text are not JSON; the prompt describes the form"
-        )
+        why = "calls in the text are not JSON; the prompt describes the form"
+        yield Change("/response_format", "dropped", why)
     for number, row in enumerate(request["messages"]):
         if row.get("tool_calls") and state_of(row) is not None:
             why = "provider state belongs to native calls; a prompt has text and calls alone"
@@ -116,9 +113,6 @@ def _changes(request: Request) -> Iterator[Change]:
         if row["role"] == "tool" and any(_media(row)):
             why = "a result in a prompt is text; images, files and audio follow the results"
             yield Change(f"/messages/{number}/content", "lowered", why)
-
-
-# The words
 
 
 def _instructions(request: Request, form: str) -> str:
@@ -134,26 +128,18 @@ def _instructions(request: Request, form: str) -> str:
 
 
 def _choice(choice: str | dict[str, Any] | None) -> str:
-    if choice is None or choice == "auto":
-        return ""
-    if choice == "required":
-        return "You must call at least one tool now."
-    if choice == "none":
-        return "Do not call any tool now."
-    named: Json = choice if isinstance(choice, dict) else {}
-    if "allowed_tools" in named:
-        names = ", ".join(repr(named_part(tool)["name"]) for tool in named["allowed_tools"]["tools"])
+    if choice is None or isinstance(choice, str):
+        return _ASKED.get(choice or "auto", "")
+    if "allowed_tools" in choice:
+        names = ", ".join(repr(named_part(tool)["name"]) for tool in choice["allowed_tools"]["tools"])
         return f"You must call at least one of these tools now, and no other: {names}."
-    if not named_part(named):
+    if not named_part(choice):
         raise InvalidOption(
             f"a prompt cannot make the model use {choice!r}, which only the provider can run",
             field="tool_choice",
             fix="Use tool_calling='native', or name one of the declared tools.",
         )
-    return f"You must call the tool {named_part(named)['name']!r} now, and no other."
-
-
-# The conversation
+    return f"You must call the tool {named_part(choice)['name']!r} now, and no other."
 
 
 def _rows(rows: Sequence[Json], form: str, schemas: Mapping[str, Json]) -> Iterator[Json]:

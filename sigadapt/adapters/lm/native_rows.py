@@ -96,8 +96,8 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Ite
             rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
         else:
             rows.append(None)
-    headers = provider.headers_of_late_tools if by_name else {}
-    return NativeRows(provider, tuple(rows) if any(rows) else (), {**needed, **fields}, headers)
+    native = NativeRows(provider, tuple(rows) if any(rows) else (), {**needed, **fields})
+    return native._replace(headers=provider.headers_of_late_tools) if by_name else native
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:

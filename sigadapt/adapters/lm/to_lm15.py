@@ -184,7 +184,7 @@ def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) 
     if isinstance(choice, str):
         mode, parallel = choice, None if choice == "none" else parallel
     elif choice is not None and _is_of_functions(choice):
-        allowed = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
+        allowed: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
         mode, names = allowed["mode"], tuple(map(name_in, allowed["tools"]))
     elif parallel is None:
         return None

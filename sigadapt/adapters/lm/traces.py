@@ -21,17 +21,19 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import islice
 from typing import Any, cast
 
 import dspy
 from dspy import BaseLM, lm15
 from dspy.utils import callback
 
+from sigadapt.adapters.request.canonical import named_part
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import readings_of
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import CutOff, Reading
+from sigadapt.providers.provider import Reading
 from sigadapt.signatures.awaiting import Steps
 
 _LOG = logging.getLogger("sigadapt")
@@ -110,34 +112,33 @@ def _input_attributes(messages: list[Any], settings: Mapping[str, Any], changes:
 
 def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield f"{at}.message.role", message["role"]
-    content = message.get("content")
-    if content is not None:
-        yield f"{at}.message.content", content if isinstance(content, str) else _json(content)
+    if message.get("content") is not None:
+        yield f"{at}.message.content", _text(message["content"])
     for name in ("tool_call_id", "name"):
         if message.get(name):
             yield f"{at}.message.{name}", message[name]
     calls: list[Any] = message.get("tool_calls") or []
     for number, call in enumerate(calls):
         part = f"{at}.message.tool_calls.{number}.tool_call"
-        function: dict[str, Any] = call.get("function") or call.get("custom") or {}
+        function = named_part(call)
         yield f"{part}.id", str(call.get("id"))
         yield f"{part}.function.name", str(function.get("name"))
-        yield f"{part}.function.arguments", str(function.get("arguments", function.get("input")))
+        yield f"{part}.function.arguments", _text(function.get("arguments", function.get("input")))
 
 
 def _output_attributes(reading: Reading) -> Iterator[tuple[str, Any]]:
-    at = "llm.output_messages.0.message"
-    yield f"{at}.role", "assistant"
-    if reading.text:
-        yield f"{at}.content", reading.text
-    for number, (call_id, name, sent) in enumerate(reading.calls):
-        part = f"{at}.tool_calls.{number}.tool_call"
-        arguments = sent.sent if isinstance(sent, CutOff) else sent
-        yield f"{part}.id", str(call_id)
-        yield f"{part}.function.name", str(name)
-        yield f"{part}.function.arguments", arguments if isinstance(arguments, str) else _json(arguments)
+    calls = [
+        {"id": call_id, "function": {"name": name, "arguments": getattr(sent, "sent", sent)}}
+        for call_id, name, sent in reading.calls
+    ]
+    message = {"role": "assistant", "content": reading.text or None, "tool_calls": calls}
+    yield from _message_attributes("llm.output_messages.0", message)
     if reading.finish:
         yield "llm.finish_reason", reading.finish
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
@@ -187,17 +188,13 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
     body: dict[str, Any] = dict(sent.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
-    for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
-        if entry.get("request") is not request:
-            continue
+    own = (entry for entry in history[: -_MOST_LOOKED_AT - 1 : -1] if entry.get("request") is request)
+    for entry in islice(own, count):
         if sent.changes:
             entry["changes"] = sent.changes
         entry["kwargs"] = body | entry["kwargs"]
         if any(row["role"] == "tool" for row in rows):
             entry["messages"] = chat_messages(rows)
-        count -= 1
-        if count == 0:
-            return
 
 
 def chat_messages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

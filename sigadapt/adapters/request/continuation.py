@@ -24,5 +24,4 @@ def asking_again(request: Request, calls: ToolCalls) -> Request:
         for call in calls.in_order()
     ]
     turn = assistant_message(calls.in_order(), calls.turn, calls.text)
-    again: Request = {**request, "messages": [*request["messages"], turn, *map(result_message, results)]}
-    return again
+    return {**request, "messages": [*request["messages"], turn, *map(result_message, results)]}

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, name_in, named_part
-from sigadapt.adapters.request.result_content import has_content, with_content
+from sigadapt.adapters.request.result_content import with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
@@ -97,9 +97,8 @@ def lower(request: Request, route: Route) -> Lowered:
             reason = "an earlier call has" if new.repeated else reason
             why = f"{reason} the id {cut(repr(new.given))}; it is sent as {new.sent!r}"
             changes.append(Change(f"/messages/{new.message}/tool_calls/{new.call}/id", "renamed", why))
-        if has_content(request):
-            request, moved = with_content(request, route)
-            changes += (Change(where, "lowered", why) for where, why in moved)
+        request, moved = with_content(request, route)
+        changes += (Change(where, "lowered", why) for where, why in moved)
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:

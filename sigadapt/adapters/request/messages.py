@@ -147,18 +147,12 @@ def _demos(
     for number, (demo, calls, rounds) in enumerate(calling):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
-        asked = adapter.format_user_message_content(rest, dict(demo), prefix)
-        yield {"role": "user", "content": asked}
+        yield {"role": "user", "content": adapter.format_user_message_content(rest, dict(demo), prefix)}
         ids = (f"demo_{number}_{place}" for place in count())
-        last = [] if calls is None else answering(calls, rounds)
-        for before in rounds:
-            yield from _round(_example(before.calls, before.results, ids), before.calls.text)
-        if calls is None:
-            yield from _text_of(adapter, rest, demo)
-            continue
-        answered = _of_own(calls, last)
-        text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
-        yield from _round(_example(calls, answered.results if answered else (), ids), text)
+        last = None if calls is None else _of_own(calls, answering(calls, rounds))
+        before = [_example(each.calls, each.results, ids) for each in rounds]
+        own = None if calls is None else _example(calls, last.results if last else (), ids)
+        yield from _turns(adapter, rest, demo, before, calls=calls, own=own)
 
 
 def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
@@ -187,13 +181,26 @@ def _event(
         yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = calls_in(event)
     last = [] if calls is None else answering(calls, rounds[0])
-    for before in rounds[0]:
-        yield from _round(before, before.calls.text)
-    if calls is None:
+    own = None if calls is None else _of_own(calls, last) or _of_later(calls, rounds)
+    yield from _turns(adapter, rest, event, rounds[0], calls=calls, own=own)
+
+
+def _turns(
+    adapter: OutputFormat,
+    rest: type[Signature],
+    event: dict[str, Any],
+    before: list[Round],
+    *,
+    calls: ToolCalls | None,
+    own: Round | None,
+) -> Iterator[Message]:
+    """Yield the rounds before an event's own turn, and that turn: its text, or its calls with results."""
+    for each in before:
+        yield from _round(each, each.calls.text)
+    if calls is None or own is None:
         yield from _text_of(adapter, rest, event)
-        return
-    text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event)
-    yield from _round(_of_own(calls, last) or _of_later(calls, rounds), text)
+    else:
+        yield from _round(own, calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event))
 
 
 def _text_of(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:

@@ -24,9 +24,7 @@ def can_go_on(reading: Reading, route: Route) -> bool:
 def with_paused_turn(request: Request, reading: Reading) -> Request:
     """Return the request with the paused turn behind it."""
     turn = Turn(text=reading.text, reasoning=reading.reasoning, state=reading.state)
-    messages = [*request["messages"], assistant_message((), turn, turn.text)]
-    resumed: Request = {**request, "messages": messages}
-    return resumed
+    return {**request, "messages": [*request["messages"], assistant_message((), turn, turn.text)]}
 
 
 def change_of_pause(request: Request, count: int) -> Change:

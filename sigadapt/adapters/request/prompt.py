@@ -7,7 +7,7 @@ every call. docs/prompt.md compares what other phrasings cost.
 """
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import dspy
@@ -37,23 +37,19 @@ _TEXTS = {str}
 
 
 class Prompt(NamedTuple):
-    """What an adapter says about one signature, whatever the inputs are.
-
-    Args:
-        system: the system text; empty if there is nothing to say.
-        reminds: whether each question ends with a reminder of the text's form.
-        inputs: the names of the input fields.
-        history_fields: the fields that hold earlier turns.
-        templated: whether the adapter is known to put texts into a question unchanged.
-        templates: questions with `%s` in the place of each value, by the names of the given inputs.
-    """
+    """What an adapter says about one signature, whatever the inputs are."""
 
     system: str
     reminds: bool
+    """Whether each question ends with a reminder of the text's form."""
+
     inputs: tuple[str, ...]
     history_fields: HistoryFields
     templated: bool
+    """Whether the adapter is known to put texts into a question unchanged."""
+
     templates: dict[tuple[str, ...], str]
+    """Questions with `%s` in the place of each value, by the names of the given inputs."""
 
 
 def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
@@ -84,9 +80,9 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
-    return (
-        f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip() if prompt.reminds else text
-    )
+    if not prompt.reminds:
+        return text
+    return f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip()
 
 
 def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
@@ -159,12 +155,9 @@ def describe(rest: type[Signature], form: str = "", task: str | None = None) -> 
 
 def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
     """Return DSPy's list of the fields that have more than a name and the type str, if there are any."""
-    telling = {name: field for name, field in fields.items() if _line(name, field) != f"1. `{name}` (str):"}
-    return utils.get_field_description_string(telling) if telling else ""
-
-
-def _line(name: str, field: FieldInfo) -> str:
-    return utils.get_field_description_string({name: field})
+    listed: Callable[[dict[str, FieldInfo]], str] = utils.get_field_description_string
+    telling = {name: each for name, each in fields.items() if listed({name: each}) != f"1. `{name}` (str):"}
+    return listed(telling) if telling else ""
 
 
 def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:
