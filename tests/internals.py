@@ -19,7 +19,7 @@ from sigadapt.adapters.lm.traces import show_to_watchers
 from sigadapt.adapters.lm.transport import executions_of
 from sigadapt.adapters.options import Options, ToolOptions
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.aliases import NewId, aliases, names_in, with_names, with_sendable_ids
+from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
@@ -146,7 +146,6 @@ __all__ = [
     "Model",
     "NativeRows",
     "NativeTool",
-    "NewId",
     "Options",
     "Path",
     "RawCall",

@@ -30,7 +30,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
 from sigadapt.adapters.calling.modes import calling_of, prompted_after, refuses_tools
-from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
+from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
@@ -49,9 +49,9 @@ from sigadapt.adapters.outputs import (
 )
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
-from sigadapt.adapters.request.canonical import Request, build_request
+from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.lowering import Change, Lowered, lower
+from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
@@ -187,14 +187,15 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
             candidates.append(candidate)
     except Exception as error:
-        replacement = (yield from on_error(options.hooks, error, prepared.context)) if options.hooks else None
+        replacement = yield from first_choice(options.hooks, "on_error", error, prepared.context)
         if replacement is None:
             raise
         candidates = [Candidate(prepared.checked(replacement), prepared)]
     if options.hooks:
         for number, candidate in enumerate(candidates):
-            choice = yield from after_choice(options.hooks, candidate.choice, candidate.prepared.context)
-            candidates[number] = candidate._replace(choice=prepared.checked(choice, candidate.choice))
+            given, context = candidate.choice, candidate.prepared.context
+            choice = (yield from first_choice(options.hooks, "after_choice", given, context)) or given
+            candidates[number] = candidate._replace(choice=prepared.checked(choice, given))
     return candidates
 
 
@@ -265,7 +266,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
         native_types = call.adapter.native_response_types
         return values | native_values(plan, native_types, candidate.response, choice.reasoning)
     except Exception as error:
-        replacement = (yield from on_error(hooks, error, candidate.prepared.context)) if hooks else None
+        replacement = yield from first_choice(hooks, "on_error", error, candidate.prepared.context)
         if replacement is None:
             raise
         replaced = Candidate(prepared.checked(replacement), candidate.prepared)

@@ -13,7 +13,7 @@ import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
     EngineOption,

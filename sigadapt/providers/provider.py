@@ -109,20 +109,6 @@ class FreeText(str):
         return cls(sent) if isinstance(sent, str) else cls(json_like(sent))
 
 
-class Loss(NamedTuple):
-    """A part of the tools that a provider does not take.
-
-    Args:
-        where: a JSON Pointer into the list of tools.
-        what: `lowered` if the tool still arrives, `dropped` if it does not.
-        why: what is lost, and at which other places.
-    """
-
-    where: str
-    what: Literal["lowered", "dropped"]
-    why: str
-
-
 class Result(NamedTuple):
     """A result as a route takes it.
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigadapt.adapters.calling.prompted import prompted_request
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.providers.provider import Reading
 from sigadapt.schemas.json_values import Json

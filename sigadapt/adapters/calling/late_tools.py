@@ -13,8 +13,7 @@ from typing import Any
 
 import orjson
 
-from sigadapt.adapters.request.canonical import Request, name_in
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request, name_in
 from sigadapt.errors import SigadaptError
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import Json, compact

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.request.canonical import Request, named_part
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request, named_part
 from sigadapt.adapters.request.states import state_of
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.providers.result_blocks import chat_block

@@ -15,7 +15,7 @@ Streams are recorded (`streams/stream_recorder.py`).
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any
@@ -42,7 +42,7 @@ from sigadapt.schemas.json_values import Json, is_object
 
 
 def exchanging(
-    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows | None, *, is_async: bool
+    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
     provider = named(route.dialect)[0]
@@ -90,13 +90,13 @@ def response_with_raw_body(
 class _OneRequestEngine:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
-    def __init__(self, engine: Any, provider: Provider, native: NativeRows | None) -> None:
+    def __init__(self, engine: Any, provider: Provider, native: NativeRows) -> None:
         self._engine = engine
         self._provider = provider
         self._native = native
-        self._target: tuple[Any, lm15.Request] | None = None
+        self._target: Sequence[Any] = ()
         self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
-        if native is not None:
+        if native:
             self._methods["_emit"] = self._emit
 
     def __getattr__(self, name: str) -> Any:
@@ -105,33 +105,27 @@ class _OneRequestEngine:
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
         try:
-            written = written_target(self._engine, self._place(request), self._methods)
+            written = written_target(self._engine, self._native.placed_in(request), self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
             written = None  # `complete` raises it, where DSPy expects it
         if written is None:
             return self._engine.plan(request)
-        provider, routed, changes = written
-        self._target = provider, routed
+        *self._target, changes = written
         return changes
 
-    def _place(self, request: lm15.Request) -> lm15.Request:
-        return request if self._native is None else self._native.placed_in(request)
-
-    def _take_plan(self) -> tuple[Any, lm15.Request] | None:
+    def _take_plan(self) -> Sequence[Any]:
         """Return the provider that has the request written already; only the first attempt sends it."""
-        target, self._target = self._target, None
+        target, self._target = self._target, ()
         return target
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        provider, routed = target_of(self._engine, self._place(request), streaming=streaming)
+        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=streaming)
         return with_methods(provider, self._methods), routed
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
-        if self._native is None:
-            return emit(payload=payload, **rest)
         headers = dict(rest.pop("headers", None) or {})
         for name, value in self._native.headers.items():
             headers[name] = f"{headers[name]},{value}" if name in headers else value
@@ -146,10 +140,10 @@ class _OneRequestEngine:
         except Exception as error:
             text = http.body.decode("utf-8", "surrogateescape")
             kept = response_with_raw_body(self._provider, text, of_body)
-            if kept is None:
-                refuse_error(json_in(http.body), self._provider, error)
-                raise
-            return kept
+            if kept is not None:
+                return kept
+            refuse_error(json_in(http.body), self._provider, error)
+            raise
         if is_empty(response):
             refuse_error(json_in(http.body), self._provider)
         return response
@@ -192,8 +186,8 @@ class _AsyncEngine(_OneRequestEngine):
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        target = self._take_plan() or await asyncio.to_thread(self._resolve, request, streaming=False)
-        provider, routed = target
+        planned = self._take_plan()
+        provider, routed = planned or await asyncio.to_thread(self._resolve, request, streaming=False)
         if not request.config.stop:
             return await provider.complete(routed)
         recorder = Recorder(self._provider, request.model)

@@ -113,7 +113,7 @@ def _model(
     if route.client == "engine":
         return lm
     if route.client == "lm15":
-        return exchanging(lm, request, route, native or None, is_async=is_async)
+        return exchanging(lm, request, route, native, is_async=is_async)
     wire = named(route.dialect)[0]
     limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
     added = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)

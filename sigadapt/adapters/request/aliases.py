@@ -13,11 +13,11 @@ import hashlib
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from sigadapt.adapters.request.canonical import Request, name_in, named_part
+from sigadapt.adapters.request.canonical import Change, Request, name_in, named_part
 from sigadapt.providers.provider import SIGNED_ID
-from sigadapt.schemas.json_values import is_unicode
+from sigadapt.schemas.json_values import cut, is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
@@ -91,22 +91,9 @@ def ids_in(request: Request) -> list[str]:
     return [call["id"] for row in request["messages"] for call in row.get("tool_calls") or ()]
 
 
-class NewId(NamedTuple):
-    """A call's id that goes out as another."""
-
-    message: int
-    """The place of its message in the request, and `call` its place among the message's calls."""
-
-    call: int
-    given: str
-    sent: str
-    repeated: bool
-    """Whether an earlier call has the id too; else the provider would refuse it."""
-
-
 def with_sendable_ids(
     request: Request, pattern: str, longest: int, known: Collection[str] = ()
-) -> tuple[Request, list[NewId]]:
+) -> tuple[Request, list[Change]]:
     """Give every call an id of its own that the provider takes; it gave out the `known` ones itself."""
     given = ids_in(request)
     misfits = aliases([each for each in given if each not in known], pattern, longest)
@@ -115,7 +102,7 @@ def with_sendable_ids(
     taken = {*given, *misfits.values()}
     uses: Counter[str] = Counter()
     rows = list(request["messages"])
-    found: list[NewId] = []
+    changes: list[Change] = []
     turn: dict[str, deque[str]] = {}
     for number, row in enumerate(rows):
         if row["role"] == "tool":
@@ -130,11 +117,14 @@ def with_sendable_ids(
             taken.add(new)
             sent.append(new)
             if new != own:
-                found.append(NewId(number, place, own, new, uses[own] > 1))
+                reason = "a provider's signature is in" if SIGNED_ID in own else "the provider would refuse"
+                reason = "an earlier call has" if uses[own] > 1 else reason
+                why = f"{reason} the id {cut(repr(own))}; it is sent as {new!r}"
+                changes.append(Change(f"/messages/{number}/tool_calls/{place}/id", "renamed", why))
         if sent:
             turn = _by_given_id(calls, sent)
             rows[number] = _with_ids(row, sent)
-    return {**request, "messages": rows}, found
+    return {**request, "messages": rows}, changes
 
 
 def _by_given_id(calls: Iterable[dict[str, Any]], sent: Iterable[str]) -> dict[str, deque[str]]:

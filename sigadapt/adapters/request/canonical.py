@@ -23,12 +23,13 @@ The folder `lm/` turns a Request into the provider's own format.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_mapping
+from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -43,6 +44,29 @@ class Request(_Always, total=False):
     tools: list[dict[str, Any]]
     tool_choice: str | dict[str, Any]
     parallel_tool_calls: bool
+
+
+class Change(NamedTuple):
+    """One difference between the canonical Request and what the provider gets.
+
+    Args:
+        where: a JSON Pointer into the canonical Request.
+        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
+        why: the reason, and what is sent instead.
+    """
+
+    where: str
+    what: Literal["renamed", "lowered", "dropped", "healed"]
+    why: str
+
+    def _rendered(self) -> Rendered:
+        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
 
 
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:

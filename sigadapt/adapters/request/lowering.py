@@ -6,10 +6,10 @@ the record, and the language model's history entry keeps it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
-from sigadapt.adapters.request.canonical import Request, name_in, named_part
+from sigadapt.adapters.request.canonical import Change, Request, name_in, named_part
 from sigadapt.adapters.request.result_content import with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
@@ -17,38 +17,14 @@ from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import ANY, SIGNED_ID, Route
+from sigadapt.providers.provider import ANY, Route
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
 from sigadapt.schemas.strict import strict_tool
-from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
-
-
-class Change(NamedTuple):
-    """One difference between the canonical Request and what the provider gets.
-
-    Args:
-        where: a JSON Pointer into the canonical Request.
-        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
-        why: the reason, and what is sent instead.
-    """
-
-    where: str
-    what: Literal["renamed", "lowered", "dropped", "healed"]
-    why: str
-
-    def _rendered(self) -> Rendered:
-        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html()
-
-    def __rich__(self) -> Any:
-        return self._rendered().rich()
 
 
 class Lowered(NamedTuple):
@@ -73,8 +49,8 @@ def lower(request: Request, route: Route) -> Lowered:
     tools = request.get("tools")
     plain = not tools or (route.root == ANY and getattr(tools, "is_plain", False))
     if not plain:
-        tools, losses = sendable(tools or (), route)
-        changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in losses]
+        tools, lost = sendable(tools or (), route)
+        changes += lost
         request = _strict({**request, "tools": tools}, route, changes)
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.names, route.longest_name)
@@ -91,14 +67,9 @@ def lower(request: Request, route: Route) -> Lowered:
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
         own = {each for state in gateways for each in state["ids"]}
-        request, ids = with_sendable_ids(with_names(request, table), route.ids, route.longest_id, own)
-        for new in ids:
-            reason = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
-            reason = "an earlier call has" if new.repeated else reason
-            why = f"{reason} the id {cut(repr(new.given))}; it is sent as {new.sent!r}"
-            changes.append(Change(f"/messages/{new.message}/tool_calls/{new.call}/id", "renamed", why))
+        request, renamed = with_sendable_ids(with_names(request, table), route.ids, route.longest_id, own)
         request, moved = with_content(request, route)
-        changes += (Change(where, "lowered", why) for where, why in moved)
+        changes += (*renamed, *moved)
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:

@@ -19,7 +19,7 @@ import dspy
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, rounds_in
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls

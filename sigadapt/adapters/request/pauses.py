@@ -5,8 +5,7 @@ gets the turn back, with the same tools.
 Source: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause_turn
 """
 
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message
 from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Reading, Route

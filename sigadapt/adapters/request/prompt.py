@@ -7,7 +7,7 @@ every call. docs/prompt.md compares what other phrasings cost.
 """
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import dspy
@@ -155,9 +155,9 @@ def describe(rest: type[Signature], form: str = "", task: str | None = None) -> 
 
 def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
     """Return DSPy's list of the fields that have more than a name and the type str, if there are any."""
-    listed: Callable[[dict[str, FieldInfo]], str] = utils.get_field_description_string
-    telling = {name: each for name, each in fields.items() if listed({name: each}) != f"1. `{name}` (str):"}
-    return listed(telling) if telling else ""
+    told = {name: utils.get_field_description_string({name: field}) for name, field in fields.items()}
+    telling = {name: field for name, field in fields.items() if told[name] != f"1. `{name}` (str):"}
+    return utils.get_field_description_string(telling) if telling else ""
 
 
 def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:

@@ -10,7 +10,7 @@ All but the first are recorded.
 
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
@@ -18,17 +18,17 @@ from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.tool_results.content import MEDIA, Part, name_of, text_of
 
 
-def with_content(request: Request, route: Route) -> tuple[Request, list[tuple[str, str]]]:
+def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]:
     """Put what the results hold into its places; return also where it is sent otherwise, and why."""
     rows = list(request["messages"])
-    changes: list[tuple[str, str]] = []
+    changes: list[Change] = []
     place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
     for number, row in enumerate(rows):
         place = place + 1 if row["role"] == "tool" else 0
         below = below if place > 1 else 0
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
-            changes += ((f"/messages/{number}/content", why) for why in placing.changes)
+            changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below, rows[number] = placing.below, placing.row()
     return {**request, "messages": rows}, changes
 

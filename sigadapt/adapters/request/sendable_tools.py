@@ -17,8 +17,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.provider import ANY, Loss, Route
+from sigadapt.providers.provider import ANY, Route
 from sigadapt.schemas.json_values import Json, pointer
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
@@ -32,13 +33,13 @@ _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without i
 _AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
 
-def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Loss]]:
+def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Change]]:
     """Return the tools, as many as were declared, with the fields that a route takes, and what is lost."""
 
-    def make() -> tuple[CanonicalTools, Sequence[Loss]]:
-        losses: list[Loss] = []
-        fit = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
-        return fit, losses
+    def make() -> tuple[CanonicalTools, Sequence[Change]]:
+        lost: list[Change] = []
+        fit = CanonicalTools(_sendable(tool, number, route, lost) for number, tool in enumerate(tools))
+        return fit, lost
 
     return made_once(tools, route, make)
 
@@ -50,9 +51,9 @@ def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:
             yield number
 
 
-def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
+def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
-        return _search(tool, number, route, losses) if _is_search(tool) else tool
+        return _search(tool, number, route, lost) if _is_search(tool) else tool
     if "function" not in tool and not route.custom_tools:
         raise InvalidToolDecl(
             "this route's provider has no custom tools",
@@ -60,10 +61,11 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             tool=tool["custom"]["name"],
             fix="Declare a function with one parameter of type string for this model.",
         )
-    lost = lost_at_root(tool, route)
-    if lost:
-        why = f"LiteLLM leaves out {', '.join(lost)} at the root of this schema; the native engine does not"
-        losses.append(Loss(pointer([number, "function", "parameters"]), "lowered", why))
+    keywords = lost_at_root(tool, route)
+    if keywords:
+        where = f"/tools/{number}/function/parameters"
+        told = f"LiteLLM leaves out {', '.join(keywords)} at the root of this schema"
+        lost.append(Change(where, "lowered", f"{told}; the native engine does not"))
     if len(tool) == 2:
         return tool
     sent: Json = {}
@@ -73,7 +75,7 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             sent[name] = value
         elif key not in _FOR_CLIENTS:
             why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
-            losses.append(Loss(pointer([number, key]), "dropped", why))
+            lost.append(Change(pointer(["tools", number, key]), "dropped", why))
     return sent
 
 
@@ -89,10 +91,10 @@ def _is_search(tool: Json) -> bool:
     return str(tool.get("type")).startswith("tool_search")
 
 
-def _search(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
+def _search(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     """Return a search for tools in the words of this route's wire; `unsearched` finds what it cannot send."""
     if not route.search or re.fullmatch(route.search, tool["type"]):
         return tool
     own: dict[str, Any] = dict(route.search_tool)
-    losses.append(Loss(f"/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
+    lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
     return own

@@ -102,7 +102,7 @@ def test_any_declared_extra_field_leaves_or_is_recorded(fields: Json, name: str)
     route = ROUTES[name]
     [tool], losses = sendable(ToolDecls([ToolDecl("f", extras=fields)]).canonical, route)
     fields = {key: value for key, value in fields.items() if key not in FOR_CLIENTS}
-    dropped = {loss.where.removeprefix("/0/").replace("~1", "/").replace("~0", "~") for loss in losses}
+    dropped = {loss.where.removeprefix("/tools/0/").replace("~1", "/").replace("~0", "~") for loss in losses}
     assert dropped | {key for key in fields if tool.get(key, tool) == fields[key]} >= {
         key for key in fields if key not in ("outputSchema", "responseJsonSchema", "response_json_schema")
     }
