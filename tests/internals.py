@@ -4,8 +4,7 @@ If a file of the package moves, its line here changes, and no test.
 """
 
 from sigadapt.adapters import plan, text_listeners
-from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.modes import calling_of, refuses_tools
+from sigadapt.adapters.calling.calling import Calling, calling_of, refuses_tools
 from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
 from sigadapt.adapters.lm.exchange import exchanging

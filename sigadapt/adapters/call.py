@@ -27,9 +27,8 @@ from typing import Any, NamedTuple, TypeAlias
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
-from sigadapt.adapters.calling.modes import calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
@@ -50,10 +49,15 @@ from sigadapt.adapters.outputs import (
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
 from sigadapt.adapters.request.canonical import Change, Request, build_request
-from sigadapt.adapters.request.continuation import asking_again
+from sigadapt.adapters.request.continuation import (
+    asking_again,
+    can_go_on,
+    change_of_pause,
+    whole_turn,
+    with_paused_turn,
+)
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
-from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
@@ -176,7 +180,8 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
-            prepared = prepared.as_prompted(error)
+            prompted = prompted_after(prepared.calling, prepared.call.lm, error)
+            prepared = prepared.with_request(prepared.request, prompted)
             answered = yield from prepared.answers()
         for number, answer in enumerate(answered):
             sent = prepared.for_candidate(number)
@@ -205,8 +210,9 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
         resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        paused = change_of_pause(prepared.request, count)
-        (latest,) = yield from resumed.with_change(paused).answers()
+        changes = (*resumed.lowered.changes, change_of_pause(prepared.request, count))
+        resumed = resumed._replace(lowered=resumed.lowered._replace(changes=changes))
+        (latest,) = yield from resumed.answers()
         answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
     return answer
 
@@ -332,20 +338,11 @@ class Prepared(NamedTuple):
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
 
-    def with_change(self, change: Change) -> "Prepared":
-        """Return this with one more change on its record."""
-        lowered = self.lowered
-        return self._replace(lowered=lowered._replace(changes=(*lowered.changes, change)))
-
     def with_reask(self, calls: ToolCalls) -> "Prepared":
         """Return the request that asks again after an answer with bad calls (one bad call)."""
         again = self.with_request(asking_again(self.request, calls), self.calling)
         answered = {*self.answered, *(call.id for call in calls.in_order())}
         return again._replace(answered=answered, accepted={*self.accepted, *map(identity, calls)})
-
-    def as_prompted(self, error: BaseException) -> "Prepared":
-        """Return the same request as a prompt, after an endpoint refused tools."""
-        return self.with_request(self.request, prompted_after(self.calling, self.call.lm, error))
 
     def for_candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""

@@ -1,20 +1,30 @@
 """Calling: how one request offers tools to the model, and where the answer holds the calls.
 
-    request_to_send     canonical Request -> the Request to send, with a record of the changes
-    reading_with_calls  Reading of the answer -> the Reading that has the calls
+Native calling changes neither the Request nor the Reading. Prompted calling writes tools, calls and results
+into the messages, and reads calls from the answer's text. `auto` decides for each language model:
 
-Native calling changes neither. Prompted calling writes tools, calls and results into the messages, and reads
-calls from the answer's text.
+ a. prompted, for a text-completion model, for a model known to have no function calling, for an engine that
+    does not say it has, and where DSPy's own switch `use_native_function_calling=False` says so;
+ b. native, where DSPy knows that the model supports function calling;
+ c. native first, if DSPy does not know the model. If the endpoint refuses tools, the same request is sent
+    once more as a prompt, and the model is prompted from then on.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dspy import BaseLM
+
 from sigadapt.adapters.calling.prompted import prompted_request
+from sigadapt.adapters.lm.routes import ModelFacts, calls_functions, is_known_without_functions, model_of
+from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.text_choice import with_calls_of_text
+from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
+from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.layout import NO_LAYOUT, Layout
 
@@ -76,3 +86,57 @@ class Calling:
 
 
 NATIVE = Calling()
+_RECOVERING = Calling(recovers=True)
+_REFUSED: WeakCache[str] = WeakCache()
+"""By language model: its name when its endpoint refused tools."""
+
+_TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
+_REFUSALS = (
+    r"--enable-auto-tool-choice"  # vLLM
+    r"|tools param requires --jinja|unsupported param: tools"  # llama.cpp
+    r"|no endpoints found that support tool use"  # OpenRouter
+    # Ollama, TGI, Bedrock, gateways. `tool_choice`, parallel calls and streaming are other matters.
+    rf"|(?:not|n't) support (?:native )?{_TOOLS}(?! use| call| in streaming)(?![\w-])"
+    r"|not support parameters: \[[^\]]*'tools'"  # LiteLLM, of a model of its table
+    rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)"
+)
+_STATUSES = frozenset((400, 404, 405, 422, 500, 501))
+
+
+def calling_of(
+    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
+) -> Calling:
+    """Return the way in which one call offers tools."""
+    is_completion = lm.model_type == "text"  # it completes a text, and takes neither messages nor tools
+    asked = options.tool_calling
+    asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
+    if asked == "native" and is_completion:
+        raise InvalidOption(
+            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
+            field="tool_calling",
+            fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
+        )
+    if asked == "native" or (asked == "auto" and not is_completion and calls_functions(lm, facts)):
+        return _RECOVERING if options.recover else NATIVE
+    prompted = Calling("prompted", options.call_format, layout=layout)
+    if asked == "prompted" or is_completion or _REFUSED.get(lm) == model_of(lm):
+        return prompted
+    is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
+    if is_own or is_known_without_functions(lm, settings, facts):
+        return prompted
+    return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
+
+
+def refuses_tools(error: BaseException) -> bool:
+    """Return whether an endpoint's error says that it takes no tools at all."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    says_so = re.search(_REFUSALS, str(error), re.IGNORECASE) is not None
+    return says_so and (status is None or status in _STATUSES)
+
+
+def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:
+    """Return the calling to go on with after an endpoint refused tools, and remember it for the model."""
+    reason = str(error).splitlines()[0][:200]
+    _REFUSED.put(lm, model_of(lm))
+    because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
+    return Calling("prompted", calling.form, layout=calling.layout, because=because)

@@ -28,9 +28,8 @@ def refuse_error(body: Json, provider: Provider, raised: Exception | None = None
 
 
 def error_event(error: Any) -> lm15.StreamErrorEvent:
-    """Return the event that ends a stream with an error in the place of an answer."""
-    code = "rate_limit" if is_rate_limit(error) else "server"
-    detail = lm15.ErrorDetail(code=code, message=error_message(error), provider_code=_code_of(error))
+    """Return the event that ends a stream with a rate limit in the place of an answer."""
+    detail = lm15.ErrorDetail(code="rate_limit", message=error_message(error), provider_code=_code_of(error))
     return lm15.StreamErrorEvent(error=detail)
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
@@ -28,6 +27,8 @@ from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send
 from sigadapt.providers import CHAT, named
 from sigadapt.providers.provider import Route
 from sigadapt.signatures.awaiting import Steps
+
+_NOT_PASSED = frozenset(("model", "messages", "n"))  # to a text-completion model
 
 
 class _Ask(NamedTuple):
@@ -61,8 +62,9 @@ def answers(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
-    if lm.model_type == "text":
-        prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
+    if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
+        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
+        settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         given: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
@@ -118,6 +120,12 @@ def _model(
     limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
     added = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
     return over_litellm(lm, request, added, is_async=is_async)
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part["text"] for part in content if "text" in part)
 
 
 def executions_of(controls: Controls) -> list[dict[str, Any]]:
