@@ -1,7 +1,6 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made.
 
-`ToolOptions` types them for an adapter's `**options`, `Options` has the defaults and checks the values, and
-the docstring of `ChatAdapter` says what each is for.
+`ToolOptions` types them for an adapter's `**options`. The docstring of `ChatAdapter` says what each is for.
 """
 
 import inspect

@@ -142,6 +142,10 @@ def _compile(signature: type[Signature]) -> Plan | None:
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
+
+    def missing_calls() -> Any:
+        return None if field.is_required() else field.get_default(call_default_factory=True)
+
     rest, notes = signature, list[str]()
     for name in filter(None, (tools[0], *history_fields)):
         rest = rest.delete(name)
@@ -158,7 +162,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
-        missing_calls=(lambda: _default_of(field)) if lenient or not field.is_required() else None,
+        missing_calls=missing_calls if lenient or not field.is_required() else None,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
@@ -170,10 +174,6 @@ def _compile(signature: type[Signature]) -> Plan | None:
         ),
         rest=rest,
     )
-
-
-def _default_of(field: FieldInfo) -> Any:
-    return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:

@@ -1,10 +1,9 @@
 """Tools that a conversation adds or takes away: declared where they change, so that the prompt's cache stays.
 
-The tools are the first part of the prompt that a provider caches, so a changed list makes all of it new. Some
-providers take a change as a row of the conversation instead. A turn remembers the tools that it was asked
-with (`Turn.offered`): as JSON, or by the hash of the JSON that an earlier turn has. If the tools are others
-now, the request keeps those of the conversation's beginning, and a row with the key `late` stands wherever
-they changed: before the turn that was first asked with the new ones, or at the end.
+A changed list of tools makes the cached beginning of a prompt new, and some providers take a change as a row
+of the conversation instead. A turn remembers the tools that it was asked with (`Turn.offered`): as JSON, or
+by the hash of the JSON that an earlier turn has. If the tools are others now, the request keeps those of the
+conversation's beginning, and a row with the key `late` stands wherever they changed.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Write the tools, calls and results of a Request as text, for models that are not sent tools natively.
 
-The system text gets the tools and the form in which to call them. An assistant turn says its calls in that
-form, behind its text. The results of a turn are one user message. The form is a row of
-`text/`.
+The system text gets the tools and the form in which to call them, a row of `text/`. An assistant turn says
+its calls in that form, behind its text. The results of a turn are one user message.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
@@ -150,18 +149,15 @@ def _rows(rows: Sequence[Json], form: str, schemas: Mapping[str, Json]) -> Itera
 
 
 def _with_markup(row: Json, form: str, schemas: Mapping[str, Json]) -> Json:
-    calls = [_named_call(call) for call in row["tool_calls"]]
+    calls: list[tuple[str, Json]] = []
+    for part in map(named_part, row["tool_calls"]):
+        if "input" in part:
+            calls.append((part["name"], {"input": part["input"]}))
+        else:
+            args = parse_arguments(part["arguments"])
+            calls.append((part["name"], args if isinstance(args, dict) else {}))  # else its result quotes it
     markup = writers()[form](calls, schemas)
     return {"role": "assistant", "content": f"{row['content']}\n{markup}" if row.get("content") else markup}
-
-
-def _named_call(call: Json) -> tuple[str, Json]:
-    """Return a call's name and arguments; those of a bad call are quoted in its result."""
-    part = named_part(call)
-    if "input" in part:
-        return part["name"], {"input": part["input"]}
-    args = parse_arguments(part["arguments"])
-    return part["name"], args if isinstance(args, dict) else {}
 
 
 def _results(rows: list[Json]) -> Json:

@@ -1,9 +1,8 @@
 """Errors that a provider reports inside of an answer with HTTP status 200 become DSPy's own errors.
 
-lm15 takes the error bodies of Anthropic and Google for empty answers, and a rate limit in a body for any
-error of the server. Nothing was said in such a body, so the engine raises: DSPy asks again as after any other
-error of this kind, and keeps nothing in its cache. A rate limit that ends half an answer is raised behind
-DSPy's retries, because what came has been paid.
+lm15 takes the error bodies of Anthropic and Google for empty answers. The engine raises such an error, so
+DSPy asks again and caches nothing. A rate limit that ends half an answer is raised behind DSPy's
+retries, because what came has been paid.
 """
 
 from typing import Any

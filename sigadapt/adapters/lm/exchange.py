@@ -1,16 +1,12 @@
 """One request and its answer on a native route, between lm15 and the provider, with nothing lost.
 
 lm15's types hold less than a provider sends and takes. DSPy selects and keeps its engine, with its
-connections, retries and prices. For one request, an engine of ours stands before it and changes three
-things:
+connections, retries and prices. For one request, an engine of ours stands before it and changes three things:
 
- a. Parts of the request that lm15's types cannot express are put into its body as native rows
-    (`native_rows.py`).
- b. The answer's body is read before lm15 judges it. lm15 refuses a whole body because of one call without a
-    name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it.
+ a. What lm15's types cannot express is put into the body that it writes (`native_rows.py`).
+ b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
+    and `response/choice.py` reads it. Streams are recorded (`streams/stream_recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
-
-Streams are recorded (`streams/stream_recorder.py`).
 """
 
 import asyncio

@@ -1,10 +1,8 @@
 """Native rows: what of a request leaves as JSON that the provider's own file wrote, and how it gets there.
 
-lm15's types cannot express a whole turn of a model: the blocks of other tools, their order, a result that is
-an object. So lm15 gets a placeholder instead of each such message, one short text, and the provider's rows
-replace the row that lm15 wrote for it. lm15 still writes everything else, and its indices of messages do not
-change. DSPy never sees a placeholder: its history, its callbacks, its cache and an engine of the user's own
-get lm15's parts.
+lm15's types cannot express a whole turn of a model, so it gets a placeholder instead of each such message,
+one short text, and the provider's rows replace the row that lm15 wrote for it. DSPy never sees a placeholder:
+its history, its callbacks, its cache and an engine of the user's own get lm15's parts.
 """
 
 import hashlib

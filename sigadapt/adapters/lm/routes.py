@@ -3,9 +3,6 @@
 DSPy works out the route and the abilities on every call. Here they are kept weakly for each model, until
 something that they depend on changes: the model's name, type or engine, its connection settings, or one of
 the environment variables that change a provider's server or its key.
-
-`lm.kwargs` mixes what belongs in a Request with how it is sent, and DSPy does not merge them into a typed
-request. `controls_of` does.
 """
 
 import os
@@ -53,7 +50,11 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
         return ModelFacts((), route=OWN_ENGINE)
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return ModelFacts(())
-    follows_from = _follows_from(lm, engine, settings)
+    own: Any = lm
+    prefix = own.model.partition("/")[0].upper()
+    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
+    clients = [repr(held[key]) for held in (own.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
+    follows_from: tuple[Any, ...] = (own.model, own.model_type, engine, *elsewhere, *clients)
     facts = _FACTS.get(lm)
     if facts is None or facts.follows_from != follows_from:
         facts = ModelFacts(follows_from)
@@ -93,13 +94,6 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
         return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
     return facts.cached("without functions", look_up)
-
-
-def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-    prefix = lm.model.partition("/")[0].upper()
-    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
-    clients = [repr(held[key]) for held in (lm.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
-    return lm.model, lm.model_type, engine, *elsewhere, *clients
 
 
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:

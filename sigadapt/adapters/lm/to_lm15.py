@@ -1,8 +1,7 @@
 """Turn a canonical Request into an `lm15.Request`, which dspy.LM takes. Sends nothing.
 
-Tools and texts stay unchanged. The Route says what the provider needs beyond lm15's own translation. Earlier
-turns of the model and the results of their calls leave as native rows (`native_rows.py`). Their parts in
-lm15's types are for DSPy's history and cache, and for an engine that the user made.
+Earlier turns and results leave as native rows (`native_rows.py`). Their parts in lm15's types are for DSPy's
+history and cache, and for an engine that the user made.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,9 @@ def to_lm15(
     request: Request, route: Route, settings: Mapping[str, Json] | None = None
 ) -> tuple[lm15.Request, NativeRows]:
     """Return the canonical Request in lm15's types, and the rows and fields that replace what lm15 writes."""
-    system, messages = _split_system(request["messages"])
+    messages, system = request["messages"], None
+    if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
+        system, messages = messages[0]["content"] or None, messages[1:]
     late = [row["late"] for row in messages if "late" in row]
     tools: Sequence[Json] = request.get("tools") or ()
     if late:  # rows of the conversation add the others
@@ -51,12 +52,6 @@ def to_lm15(
     )
     fields = {**chosen, **needed, **alone}
     return written, native_rows(groups, route, fields, request.get("tools", ()) if late else ())
-
-
-def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
-    if rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
-        return rows[0]["content"] or None, rows[1:]
-    return None, rows
 
 
 def _groups(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -74,7 +74,8 @@ def answers(
     if controls.prompt_cache is not None:
         request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
     if controls.client:
-        lm = _copy(lm, controls.client)
+        lm, history = lm.copy(**controls.client), lm.history
+        lm.history = history
     if native:  # DSPy's cache key is made of the request, which lacks these
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
     model = partial(_model, lm, request, sent, route, native)
@@ -135,10 +136,3 @@ def executions_of(controls: Controls) -> list[dict[str, Any]]:
         return [common]
     rollouts = [controls.candidate(number).rollout_id for number in range(controls.candidates)]
     return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
-
-
-def _copy(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
-    """Return a copy of the model that shares its history."""
-    copied = lm.copy(**changes)
-    copied.history = lm.history
-    return copied

@@ -1,12 +1,9 @@
 """Aliases for tool names and call ids that a provider would refuse (names travel).
 
 An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
-process. It ends in eight digits of the name's hash, so that two names do not share an alias. If another
-declared name equals the alias, the alias gets more digits. `response/typed_calls.py` restores the names.
-
-An id stays with the first call that has it. A call of a later turn with the same id is sent under an alias,
-made from the id and its number of uses. Its result and its place in the turn's state follow (results pair by
-id).
+process. It ends in digits of the name's hash, so that two names do not share one. An id stays with the first
+call that has it; a call of a later turn with the same id is sent under an alias, and its result and its place
+in the turn's state follow (results pair by id).
 """
 
 import hashlib

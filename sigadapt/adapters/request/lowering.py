@@ -1,8 +1,7 @@
 """Make a canonical Request fit for its route, and record every change (nothing silent).
 
-A `Route` (`providers/provider.py`) says what does not reach the provider. Such a part is renamed, lowered
-(the same intent by other means) or dropped, or the call is refused if the program depends on it. Hooks get
-the record, and the language model's history entry keeps it.
+What does not reach the provider is renamed, lowered (the same intent by other means) or dropped, or the call
+is refused if the program depends on it. Hooks get the record, and the model's history entry keeps it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

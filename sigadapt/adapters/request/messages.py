@@ -1,8 +1,4 @@
-"""Make the messages of a Request: instructions, examples, earlier turns and the question.
-
-The messages do not describe the tool fields, because the Request has the tools and calls in places of their
-own. `prompt.py` makes the words that stay the same from call to call.
-"""
+"""Make the messages of a Request: instructions, examples, earlier turns and the question, without tools."""
 
 import difflib
 import json

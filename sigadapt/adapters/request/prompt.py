@@ -1,7 +1,6 @@
 """Make the words of a Request that stay the same from call to call, once per signature and adapter.
 
-The system text holds the instructions, then descriptions, constraints and the form of the outputs, each once.
-A text field without a description is not listed. The words are DSPy's. If an adapter has words of its own for
+The words are DSPy's; a text field without a description is not listed. If an adapter has words of its own for
 fields or forms, all of them are used, in the places where DSPy's adapters put them, and are asked for on
 every call. docs/prompt.md compares what other phrasings cost.
 """
@@ -106,15 +105,15 @@ def without_optional_texts(rest: type[Signature]) -> type[Signature]:
     """Return the signature as shown to the model: `str | None` becomes `str`."""
     # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
     # Whether there is a text at all is for the calls to say, not for the model.
-    return rest_of(rest).once("told", lambda: _with_plain_texts(rest)) or rest
 
+    def make() -> type[Signature] | None:
+        shown = rest
+        for name, field in rest.fields.items():
+            kind: Any = field.annotation
+            shown = shown.with_updated_fields(name, type_=str) if kind == str | None else shown
+        return None if shown is rest else shown  # not the same signature, which would keep itself alive
 
-def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
-    kinds: dict[str, Any] = {name: field.annotation for name, field in rest.fields.items()}
-    optional = [name for name, kind in kinds.items() if kind == str | None]
-    for name in optional:
-        rest = rest.with_updated_fields(name, type_=str)
-    return rest if optional else None  # not the same signature, which would keep itself alive
+    return rest_of(rest).once("told", make) or rest
 
 
 def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
@@ -126,14 +125,13 @@ def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
 
 def _are_the_users(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
     """Return whether any of the methods is the user's, not DSPy's or sigadapt's."""
-    known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
-    return any(_package_of(method) not in ("dspy", "sigadapt") for method in known)
-
-
-def _package_of(method: Any) -> str:
-    """The package that a method is written in; what `functools.wraps` says of it is another's."""
-    function = getattr(method, "__func__", method)
-    return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
+    for method in [getattr(adapter, name) for name in methods if hasattr(adapter, name)]:
+        function = getattr(method, "__func__", method)
+        # The package that it is written in; what `functools.wraps` says of it is another's.
+        module = str(getattr(function, "__globals__", {}).get("__name__", ""))
+        if module.partition(".")[0] not in ("dspy", "sigadapt"):
+            return True
+    return False
 
 
 def in_own_words(adapter: OutputFormat) -> bool:

@@ -53,7 +53,11 @@ def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:
 
 def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
-        return _search(tool, number, route, lost) if _is_search(tool) else tool
+        if not _is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
+            return tool  # `unsearched` finds a search that cannot be sent
+        own: dict[str, Any] = dict(route.search_tool)
+        lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
+        return own
     if "function" not in tool and not route.custom_tools:
         raise InvalidToolDecl(
             "this route's provider has no custom tools",
@@ -89,12 +93,3 @@ def lost_at_root(tool: Json, route: Route) -> list[str]:
 
 def _is_search(tool: Json) -> bool:
     return str(tool.get("type")).startswith("tool_search")
-
-
-def _search(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
-    """Return a search for tools in the words of this route's wire; `unsearched` finds what it cannot send."""
-    if not route.search or re.fullmatch(route.search, tool["type"]):
-        return tool
-    own: dict[str, Any] = dict(route.search_tool)
-    lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
-    return own

@@ -1,7 +1,6 @@
-"""The budget of a request's tools, in bytes, where an adapter has one (`max_tool_bytes`).
+"""The budget of a request's tools, in bytes of the JSON that the model reads (`max_tool_bytes`).
 
-What counts is the JSON of the tools that the model reads. A tool that is deferred until the model searches
-for it does not count, where the route has such a search.
+A tool that is deferred until the model searches for it does not count, where the route has such a search.
 """
 
 from typing import Any

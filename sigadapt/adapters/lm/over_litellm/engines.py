@@ -1,13 +1,8 @@
 """Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
 
-Sending: DSPy's engine writes a request from lm15's types. The subclasses put the native rows into it
-(`native_rows.py`), in the form in which LiteLLM takes provider state.
-
-Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The
-subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
-that LiteLLM logs (`logger_fn`) before it reads it.
-
-Streaming: `over_litellm/chunks.py`.
+They put the native rows into the request, in the form in which LiteLLM takes provider state, and keep the
+body of an answer that lm15 or LiteLLM refuses because of one call that its types cannot hold. If LiteLLM
+refuses it, that body is the one that LiteLLM logs (`logger_fn`) before it reads it.
 """
 
 import copy
@@ -55,15 +50,6 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *,
         ):  # else the user declared the provider; its credential may be new for each request
             known["litellm engine"] = options
     return with_engine(lm, (AsyncEngine if is_async else Engine)(sent, **options))
-
-
-def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
-    """Return a response with the output items of a Responses body as they were sent."""
-    # LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the items go back.
-    body: Json = response.provider_data or {}
-    if "output" not in body or not isinstance(raw, pydantic.BaseModel):
-        return response
-    return replace(response, provider_data={**body, "output": body_of(raw)["output"]})
 
 
 class LitellmAdditions(NamedTuple):
@@ -127,7 +113,12 @@ class _WithState:
         # Overrides DSPy's own method, the only place where the body is at hand.
         parse = cast("Any", super())._response
         try:
-            response = _without_nulls(parse(raw, request), raw)
+            response: lm15.Response = parse(raw, request)
+            body = response.provider_data or {}
+            if "output" in body and isinstance(raw, pydantic.BaseModel):
+                # LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the
+                # items go back.
+                body = {**body, "output": body_of(raw)["output"]}
         except Exception:
             text = json.dumps(plain(raw))
             kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
@@ -136,7 +127,7 @@ class _WithState:
             return kept
         if is_empty(response):
             refuse_error(plain(raw), self._sent.provider)
-        return replace(response, provider_data=with_cut_call(response.provider_data or {}, self._sent.wire))
+        return replace(response, provider_data=with_cut_call(body, self._sent.wire))
 
 
 def _events(response: lm15.Response) -> list[Any]:

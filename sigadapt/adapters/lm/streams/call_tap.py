@@ -1,7 +1,7 @@
 """CallTap: stands in for the stream to which DSPy sends an answer's chunks, during one model call.
 
-DSPy sends chunks of a chat completion. A CallTap passes them on, through the subscription of the listeners to
-calls if there is one, and keeps the fragments of calls for an answer that breaks off.
+It passes them on through the listeners to calls, and keeps the fragments of calls for an answer that breaks
+off.
 """
 
 from collections.abc import Callable, Iterator

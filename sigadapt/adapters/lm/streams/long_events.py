@@ -1,12 +1,9 @@
-"""Events of a stream that are longer than lm15 reads.
+"""Events of a stream that are longer than lm15 reads: a line of 64 KiB, and an event of 1 MiB.
 
-lm15 refuses a line of more than 64 KiB and an event of more than 1 MiB. The last event of a Responses stream
-holds the whole answer, and an event of Gemini may hold a picture, so both are often longer. `LongEvents`
-stands before lm15's transport for one request. In the place of a long event, lm15's parser of lines gets a
-short one with a name. The parser of events then asks for the text by that name (`text_of`).
-
-An event of more than 32 MiB is refused (bounded). DSPy does not ask again after this error, as the answer
-would be the same.
+The last event of a Responses stream holds the whole answer, and an event of Gemini may hold a picture, so
+both are often longer. In their place, lm15's parser of lines gets a short event with a name, and the parser
+of events asks for the text by that name (`text_of`). An event of more than 32 MiB is refused (bounded), and
+DSPy does not ask again after this error, as the answer would be the same.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator

@@ -1,13 +1,10 @@
 """Record the provider's own events of a native stream, and keep them on the Response.
 
-Of a streamed answer, DSPy's engine keeps only the last event. The message that it assembles has lost
-arguments that it could not decode, refusals, and the calls and signatures that Gemini sends in an event each.
-Therefore every event is recorded. The end event's `provider_data` holds the recording, which DSPy's cache
-keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream. Whatever lm15 cannot read
-costs nothing but its place in the live stream. An error after text, a call or a finish reason ends the
-answer, and the Choice says how: lm15 would raise it, and what came would be lost.
-
-`exchange.py` attaches a Recorder to the provider of one request.
+DSPy's engine keeps only the last event of a streamed answer, and its message has lost arguments that it could
+not decode, refusals, and what Gemini sends in an event each. So the end event's `provider_data` holds every
+event, which DSPy's cache keeps too, and `response/choice.py` reads it as `choice_from_stream` reads a stream.
+An error after text, a call or a finish reason ends the answer, and the Choice says how: lm15 would raise it,
+and what came would be lost.
 """
 
 from collections.abc import Callable, Generator, Iterator
