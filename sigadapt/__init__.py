@@ -5,8 +5,9 @@ Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs.
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from sigadapt import metrics as metrics
 from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
@@ -48,6 +49,17 @@ from sigadapt.untrusted import is_signed, sign, untrusted_history
 __version__ = "0.1.0"
 
 logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless a program asks
+
+if TYPE_CHECKING:
+    from sigadapt import metrics as metrics
+
+
+def __getattr__(name: str) -> Any:
+    # Only a program that evaluates something needs the metrics.
+    if name == "metrics":
+        return import_module("sigadapt.metrics")
+    raise AttributeError(f"module 'sigadapt' has no attribute {name!r}")
+
 
 __all__ = [
     "BAMLAdapter",

@@ -14,7 +14,7 @@ every optimizer; for GEPA they say in words what differs. Rules:
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import dspy
 import pydantic
@@ -234,8 +234,7 @@ class F1(CallMetric):
         return comparison.f1
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     """What of a call is compared.
 
     Args:

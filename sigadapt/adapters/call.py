@@ -128,7 +128,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     if options.replay_reasoning and route.dialect == CHAT.name:
         field = options.reasoning_field(model)
         if field:
-            route = replace(route, replays_reasoning=field, reasoning_of_others=True)
+            route = route._replace(replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)

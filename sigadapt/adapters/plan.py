@@ -7,7 +7,6 @@ pydantic model, which costs more time than the rest of a call.
 import re
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
@@ -39,8 +38,7 @@ class HistoryFields(NamedTuple):
     """The calls field, by whose name events and examples hold the calls of their turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What the flow needs to know about a signature with tool fields."""
 
     tools: str
@@ -128,7 +126,7 @@ def reduce(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
     if rest_of(rest).history_fields is None:
         _RESTS.put(rest, Rest(plan.history_fields, rest_of(plan.rest).notes))
-    return replace(plan, rest=rest, texts=tuple(rest.output_fields))
+    return plan._replace(rest=rest, texts=tuple(rest.output_fields))
 
 
 def _compile(signature: type[Signature]) -> Plan | None:

@@ -29,7 +29,7 @@ def _routes() -> dict[str, Route]:
     found: dict[str, Route] = {}
     for route in ROUTES:
         name = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
-        if name in found and route.root != found[name].root:
+        if name in found and route.root_pattern != found[name].root_pattern:
             name = f"{route.client}/{min(route.prefixes)}"
         found.setdefault(name, route)
     return found

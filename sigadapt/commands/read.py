@@ -124,7 +124,7 @@ def _declare(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
     calls, names = choice.tool_calls, [decl.name for decl in decls]
     if calls is None:
         return choice
-    for limits in {(route.names, route.longest_name) for route in ROUTES if route.dialect == wire}:
+    for limits in {(route.name_pattern, route.longest_name) for route in ROUTES if route.dialect == wire}:
         calls = with_declared_names(calls, aliases(names, *limits))
     return replace(choice, tool_calls=calls)
 

@@ -1,7 +1,5 @@
 """The table of providers and of the routes to them. A new provider is one new file and one row here."""
 
-from collections.abc import Sequence
-
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import (
     anthropic,
@@ -38,27 +36,18 @@ _BY_NAME = {provider.name: provider for provider in PROVIDERS}
 
 
 def provider_of(dialect: str) -> Provider | None:
-    """Return the provider of a wire format; None for an unknown name, such as that of a user's own engine.
-
-    Example:
-        >>> provider_of("anthropic").name
-        'anthropic'
-    """
+    """Return the provider of a wire format; None for an unknown name, such as that of a user's own engine."""
     return _BY_NAME.get(dialect)
 
 
-def named(dialect: str) -> Sequence[Provider]:
-    """Return a sequence of one: the provider that a caller named as the `dialect` to read.
+def provider_named(dialect: str) -> Provider:
+    """Return the provider that a caller named as the `dialect` to read.
 
     Raises:
         InvalidOption: for an unknown name; the message lists the known ones.
-
-    Example:
-        >>> [provider.name for provider in named("gemini")]
-        ['gemini']
     """
     provider = _BY_NAME.get(dialect)
     if provider is None:
         fix = f"Use one of {', '.join(_BY_NAME)}."
         raise InvalidOption(f"{dialect!r} is not a known dialect", field="dialect", fix=fix)
-    return (provider,)
+    return provider

@@ -17,7 +17,6 @@ calls, the request with their results names that `container` (source: "Programma
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.provider import (
@@ -44,9 +43,10 @@ from sigadapt.providers.wire.values import (
     joined,
     json_text,
     kind_of,
+    named_part,
     objects,
 )
-from sigadapt.providers.writing import arguments_of, blocks_with_calls, name_of, plain_state
+from sigadapt.providers.writing import arguments_of, blocks_with_calls, plain_state
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
@@ -260,7 +260,7 @@ class Anthropic(Provider):
         blocks: list[Json] = []
         for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
             if call is not None:
-                named = {"id": call["id"], "name": name_of(call), "input": arguments_of(call)}
+                named = {"id": call["id"], "name": named_part(call)["name"], "input": arguments_of(call)}
                 blocks.append({"type": "tool_use", **block, **named})
             elif block["type"] in _THINKING:
                 blocks += [block] if _is_signed(block) else []
@@ -322,7 +322,7 @@ class Anthropic(Provider):
         """Return whether a block is thinking."""
         return block.get("type") in _THINKING
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the blocks and fields that only Anthropic takes."""
         for kind, more, _, _ in map(_describe, state["blocks"]):
             if more and not (in_chat and kind in _THINKING):
@@ -359,11 +359,11 @@ class Anthropic(Provider):
         """
         return [_tool(tool) if "function" in tool else tool for tool in given]
 
-    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return the choice of a tool that Anthropic runs, as fields of the body.
 
         Example:
-            >>> PROVIDER.choice({"type": "web_search_20250305", "name": "web_search"})
+            >>> PROVIDER.tool_choice({"type": "web_search_20250305", "name": "web_search"})
             {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
         """
         if not is_text(chosen.get("name")):
@@ -458,20 +458,19 @@ _ROUTE = Route(
     search="tool_search_tool_.*",
     search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
     takes=frozenset({NAME}),
-    choices=NO_SUBSET | {"own"},
+    tool_choices=NO_SUBSET | {"own"},
     forces_with_thinking=False,
     marks_failed_results=True,
     text_failures=True,
     in_results=block_of,
     in_questions=block_of,
-    ids=rf"(?!.*{SIGNED_ID}){PLAIN}",
+    id_pattern=rf"(?!.*{SIGNED_ID}){PLAIN}",
     longest_id=64,
 )
 
 PROVIDER = Anthropic(
     _ROUTE,
-    replace(
-        _ROUTE,
+    _ROUTE._replace(
         late_tools=None,
         client="litellm",
         writes_arguments=True,
@@ -481,9 +480,9 @@ PROVIDER = Anthropic(
         text_failures=False,
         in_results=_chat_block,
         in_questions=_chat_block,
-        choices=NO_SUBSET,
+        tool_choices=NO_SUBSET,
         strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
         # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.
-        root=r"type|properties|required|additionalProperties|\$defs",
+        root_pattern=r"type|properties|required|additionalProperties|\$defs",
     ),
 )

@@ -208,16 +208,16 @@ PROVIDER = BedrockConverse(
         takes=frozenset({anthropic.NAME}),
         caveat=_caveat,
         writes_arguments=True,
-        choices=NO_SUBSET - {"none"},
+        tool_choices=NO_SUBSET - {"none"},
         parallel=False,
         forces_with_thinking=False,
         in_results=result_block,
         # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
         # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
         fields=frozenset({"cache_control"}),
-        ids=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
+        id_pattern=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
         longest_id=64,
         # `ToolJsonSchemaBlock` of litellm 1.106; references to `$defs` are replaced by what they name.
-        root=r"type|properties|required|additionalProperties|\$defs",
+        root_pattern=r"type|properties|required|additionalProperties|\$defs",
     )
 )

@@ -145,7 +145,7 @@ PROVIDER = Cohere(
         "litellm",
         prefixes=frozenset({NAME, "cohere_chat"}),
         as_chat=True,
-        choices=NO_SUBSET,
+        tool_choices=NO_SUBSET,
         parallel=False,
     )
 )

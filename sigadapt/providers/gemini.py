@@ -17,7 +17,6 @@ their results, images and files that the model made.
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.provider import (
@@ -42,13 +41,13 @@ from sigadapt.providers.wire.values import (
     in_paragraphs,
     is_text,
     joined,
+    named_part,
     objects,
     one_call_each,
 )
 from sigadapt.providers.writing import (
     arguments_of,
     blocks_with_calls,
-    name_of,
     plain_state,
     written_text,
 )
@@ -283,7 +282,7 @@ class Gemini(Provider):
         parts: list[Json] = []
         for part, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
             if call is not None:
-                named = {"id": call["id"], "name": name_of(call), "args": arguments_of(call)}
+                named = {"id": call["id"], "name": named_part(call)["name"], "args": arguments_of(call)}
                 stand_in: Json = {} if any(map(_is_call, parts)) else message.get("stand_in", {})
                 function = {**an_object(part.get("functionCall")), **named}
                 parts.append({**stand_in, **part, "functionCall": function})
@@ -366,7 +365,7 @@ class Gemini(Provider):
         """Return whether a part is a thought."""
         return bool(block.get("thought"))
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the parts and fields that only Gemini takes."""
         for kind, more, _, _ in map(_describe, state["blocks"]):
             for name in filter(None, more.split(", ")):
@@ -401,11 +400,11 @@ class Gemini(Provider):
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
 
         Example:
-            >>> PROVIDER.choice(
+            >>> PROVIDER.tool_choice(
             ...     {"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}}
             ... )
             {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
@@ -482,7 +481,7 @@ _ROUTE = Route(
     "lm15",
     adapter="GeminiLM",
     takes=frozenset({NAME}),
-    choices=ALL_CHOICES | {"validated"},
+    tool_choices=ALL_CHOICES | {"validated"},
     parallel=False,
     formats_beside_tools=False,
     marks_failed_results=True,
@@ -491,7 +490,7 @@ _ROUTE = Route(
     in_questions=content_part,
     stand_in=stand_in,
     native_tools=True,
-    names=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
+    name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
     # Source: the same, and `FunctionDeclaration` of google-genai 3.4; read on 2026-11-21.
     fields=frozenset({"behavior", "response", "responseJsonSchema"}),
     result_schema="responseJsonSchema",
@@ -526,19 +525,18 @@ def _caveat(request: Json) -> str:
 
 PROVIDER = Gemini(
     _ROUTE,
-    replace(
-        _ROUTE,
+    _ROUTE._replace(
         client="litellm",
         writes_arguments=True,
         prefixes=frozenset({NAME, "vertex_ai"}),
         as_chat=True,
-        choices=NO_SUBSET,
+        tool_choices=NO_SUBSET,
         in_results=_chat_part,
         in_questions=chat_block,
         native_tools=False,
         caveat=_caveat,
         fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
         result_schema="",
-        ids=ANY,  # LiteLLM takes its signatures off again
+        id_pattern=ANY,  # LiteLLM takes its signatures off again
     ),
 )

@@ -153,7 +153,7 @@ class GeminiInteractions(Provider):
         """Return whether a step is a thought."""
         return kind_of(block) == "thought"
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of the steps that only this wire takes."""
         yield from filter(None, (_describe(step).more for step in state["blocks"]))
         yield from state.get("lost", ())

@@ -7,7 +7,6 @@ each event holds whole calls, and the event with `done: true` is the last.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers import openai_chat
@@ -80,19 +79,18 @@ _OVER_LITELLM = Route(
     prefixes=frozenset({"ollama_chat"}),
     as_chat=True,
     takes=frozenset({openai_chat.NAME}),
-    choices=frozenset(),
+    tool_choices=frozenset(),
     parallel=False,
     formats_beside_tools=False,
     in_questions=chat_image,
     replays_reasoning="reasoning_content",
     writes_arguments=True,
 )
-_IN_THE_PROMPT = replace(_OVER_LITELLM, prefixes=frozenset({NAME}), caveat=_caveat)
+_IN_THE_PROMPT = _OVER_LITELLM._replace(prefixes=frozenset({NAME}), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
-_COMPATIBLE = replace(
-    openai_chat.PROVIDER.routes[0],
+_COMPATIBLE = openai_chat.PROVIDER.routes[0]._replace(
     server=NAME,
-    choices=frozenset[str](),
+    tool_choices=frozenset[str](),
     parallel=False,
     formats_beside_tools=False,
     strict=False,

@@ -19,7 +19,6 @@ such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.anthropic import ran_itself
@@ -53,10 +52,11 @@ from sigadapt.providers.wire.values import (
     is_text,
     joined,
     json_text,
+    named_part,
     objects,
     text_of,
 )
-from sigadapt.providers.writing import name_of, text_of_arguments, written_text
+from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, json_like
 
 NAME = "openai-chat"
@@ -389,7 +389,7 @@ class OpenAIChat(Provider):
         """Return a row; a message of the model with what lm15 adds for a server (`reasoning_content: ""`)."""
         return {**placeholder, **row} if row["role"] == "assistant" else row
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the fields that only the server of this message takes."""
         for block in state["blocks"]:
             held = (key for key in block if key != "tool_calls" and not (in_chat and key in _REASONING))
@@ -397,7 +397,7 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 
@@ -405,9 +405,9 @@ class OpenAIChat(Provider):
 def _without_known(call: Json, held: Json) -> Json:
     """Return a call as it goes back, with the fields that its server sent beside it."""
     if "custom" in call:
-        custom = {"name": name_of(call), "input": written_text(call)}
+        custom = {"name": named_part(call)["name"], "input": written_text(call)}
         return {**held, "id": call["id"], "type": "custom", "custom": custom}
-    function = {"name": name_of(call), "arguments": text_of_arguments(call)}
+    function = {"name": named_part(call)["name"], "arguments": text_of_arguments(call)}
     return {**held, "id": call["id"], "type": "function", "function": function}
 
 
@@ -421,11 +421,11 @@ _ROUTE = Route(
     strict=True,
     in_questions=chat_block,
     longest_id=40,
-    choices=ALL_CHOICES | {"custom"},
+    tool_choices=ALL_CHOICES | {"custom"},
     custom_tools=True,
 )
-_OVER_LITELLM = replace(_ROUTE, client="litellm", choices=NO_SUBSET, as_chat=True)
-_TEXT_ONLY = replace(_OVER_LITELLM, in_questions=chat_text)
+_OVER_LITELLM = _ROUTE._replace(client="litellm", tool_choices=NO_SUBSET, as_chat=True)
+_TEXT_ONLY = _OVER_LITELLM._replace(in_questions=chat_text)
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 
 _COMBINED = r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+"
@@ -434,10 +434,10 @@ _COMBINED = r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+"
 ROUTES = (
     _ROUTE,
     _OVER_LITELLM,
-    replace(_OVER_LITELLM, prefixes=frozenset({"azure"}), root=_COMBINED),
-    replace(_OVER_LITELLM, prefixes=frozenset({"moonshot"}), replays_reasoning="reasoning_content"),
-    replace(_TEXT_ONLY, prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
-    replace(_TEXT_ONLY, prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
+    _OVER_LITELLM._replace(prefixes=frozenset({"azure"}), root_pattern=_COMBINED),
+    _OVER_LITELLM._replace(prefixes=frozenset({"moonshot"}), replays_reasoning="reasoning_content"),
+    _TEXT_ONLY._replace(prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
+    _TEXT_ONLY._replace(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
 )
 """The first route of each client also serves every server without a route of its own."""
 PROVIDER = OpenAIChat(*ROUTES)

@@ -19,7 +19,6 @@ custom (source: the types of OpenAI's SDK, version 2.54).
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
@@ -53,12 +52,12 @@ from sigadapt.providers.wire.values import (
     joined,
     json_text,
     kind_of,
+    named_part,
     objects,
     text_of,
 )
 from sigadapt.providers.writing import (
     blocks_with_calls,
-    name_of,
     plain_state,
     text_of_arguments,
     written_text,
@@ -295,7 +294,7 @@ class OpenAIResponses(Provider):
             if is_client_call(sent):
                 items.append(sent_back(sent, call["id"]))
                 continue
-            named = {"call_id": call["id"], "name": name_of(call)}
+            named = {"call_id": call["id"], "name": named_part(call)["name"]}
             if sent.get("type") == "custom_tool_call" or "custom" in call:
                 items.append({**sent, "type": "custom_tool_call", **named, "input": written_text(call)})
             else:
@@ -326,7 +325,7 @@ class OpenAIResponses(Provider):
         """Return whether an item is reasoning."""
         return kind_of(block) == "reasoning"
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of the items and fields that only OpenAI takes."""
         yield from filter(None, (_describe(item).more for item in state["blocks"]))
         yield from state.get("lost", ())
@@ -363,13 +362,13 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
+    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
         """Return a canonical tool choice as fields of the body.
 
         Example:
-            >>> PROVIDER.choice({"type": "custom", "custom": {"name": "run"}})
+            >>> PROVIDER.tool_choice({"type": "custom", "custom": {"name": "run"}})
             {'tool_choice': {'type': 'custom', 'name': 'run'}}
-            >>> PROVIDER.choice({"type": "web_search"})
+            >>> PROVIDER.tool_choice({"type": "web_search"})
             {'tool_choice': {'type': 'web_search'}}
         """
         # The provider's own tools are named by their type.
@@ -446,18 +445,17 @@ _ROUTE = Route(
     fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
     result_schema="output_schema",
     custom_tools=True,
-    choices=ALL_CHOICES | {"own", "custom"},
+    tool_choices=ALL_CHOICES | {"own", "custom"},
     search="tool_search",
     search_tool=(("type", "tool_search"),),
 )
 
 PROVIDER = OpenAIResponses(
     _ROUTE,
-    replace(
-        _ROUTE,
+    _ROUTE._replace(
         client="litellm",
         model_type="responses",
         late_tools=None,
-        choices=NO_SUBSET | {"own", "custom"},
+        tool_choices=NO_SUBSET | {"own", "custom"},
     ),
 )

@@ -28,7 +28,6 @@ or cannot know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
@@ -152,8 +151,7 @@ def _no_block(part: Json, model: str) -> Json | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """One way to a provider, through lm15 or LiteLLM, and what these get wrong or cannot know.
 
     Measured on dspy 3.4.1 and litellm 1.106.
@@ -167,7 +165,7 @@ class Route:
         model_type: (LiteLLM) the `dspy.LM` model type that takes this route.
         as_chat: whether turns and results are written as chat messages, which LiteLLM translates.
         takes: the dialects whose provider state can be sent back.
-        choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
+        tool_choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
             `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
             checks (`validated`).
         parallel: whether `parallel_tool_calls` reaches the provider.
@@ -192,10 +190,10 @@ class Route:
             cannot hold them.
         writes_arguments: whether the client writes a call's arguments as text, which the provider sent as an
             object.
-        root: the regular expression for keywords that arrive at the root of a tool's schema.
-        names: the regular expression that a whole tool name must match.
+        root_pattern: the regular expression for keywords that arrive at the root of a tool's schema.
+        name_pattern: the regular expression that a whole tool name must match.
         longest_name: the most characters that a tool name may have.
-        ids: the regular expression that a whole call id must match.
+        id_pattern: the regular expression that a whole call id must match.
         longest_id: the most characters that a call id may have.
         late_tools: returns which changes of the tools a model takes inside of a conversation, `added` and
             `removed`; None where none does.
@@ -217,7 +215,7 @@ class Route:
     model_type: str = "chat"
     as_chat: bool = False
     takes: frozenset[str] = frozenset()
-    choices: frozenset[str] = ALL_CHOICES
+    tool_choices: frozenset[str] = ALL_CHOICES
     parallel: bool = True
     forces_with_thinking: bool = True
     formats_beside_tools: bool = True
@@ -239,10 +237,10 @@ class Route:
     search: str = ""
     search_tool: tuple[tuple[str, str], ...] = ()
     writes_arguments: bool = False
-    root: str = ANY
-    names: str = PLAIN
+    root_pattern: str = ANY
+    name_pattern: str = PLAIN
     longest_name: int = 64
-    ids: str = UNSIGNED
+    id_pattern: str = UNSIGNED
     longest_id: int = 1_000
     late_tools: Callable[[str], frozenset[str]] | None = None
     caveat: Callable[[Json], str] | None = None
@@ -262,7 +260,7 @@ OWN_ENGINE = Route(
     "engine",
     marks_failed_results=True,
     in_results=_same_part,
-    names=ANY,
+    name_pattern=ANY,
     longest_name=1_000_000,
     longest_id=1_000_000,
 )
@@ -362,7 +360,7 @@ class Provider:
         """Return whether a block of a turn's state is thinking, which must lead to something."""
         return False
 
-    def names(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         return ()
 
@@ -374,6 +372,6 @@ class Provider:
         """Return canonical tools as the provider's own JSON."""
         return given
 
-    def choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
         return None

@@ -4,7 +4,6 @@ A provider's `turn` writes the rows of the turn from what `blocks_with_calls` re
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sigadapt.providers.provider import Provider
 from sigadapt.schemas.arguments import parse_arguments
@@ -55,11 +54,6 @@ def plain_state(provider: Provider, message: Json) -> Json:
     calls: list[Json] = message.get("tool_calls") or []
     text = as_unicode(message.get("content") or "")
     return {"blocks": provider.plain_blocks(text, len(calls)), "ids": [call["id"] for call in calls]}
-
-
-def name_of(call: Json) -> Any:
-    """Return the name of a call of a canonical Request."""
-    return call["custom" if "custom" in call else "function"]["name"]
 
 
 def written_text(call: Json) -> str:

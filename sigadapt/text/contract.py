@@ -12,7 +12,6 @@ through a text and asks the formats whose opener it meets. Rules for every `read
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.schemas.json_values import Json
@@ -115,8 +114,7 @@ Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextFormat:
+class TextFormat(NamedTuple):
     """One row of the table.
 
     Args:

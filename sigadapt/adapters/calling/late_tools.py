@@ -12,9 +12,10 @@ from typing import Any
 
 import orjson
 
-from sigadapt.adapters.request.canonical import Change, Request, name_in
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import SigadaptError
 from sigadapt.providers.provider import Route
+from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.tool_decls import ToolDecls, made_once
 

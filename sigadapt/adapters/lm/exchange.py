@@ -31,7 +31,7 @@ from sigadapt.dspy_boundary.internals import (
     with_methods,
     written_target,
 )
-from sigadapt.providers import PROVIDERS, named
+from sigadapt.providers import PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, is_object
@@ -41,7 +41,7 @@ def exchanging(
     lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    provider = named(route.dialect)[0]
+    provider = provider_named(route.dialect)
     kind = _AsyncEngine if is_async else _SyncEngine
     engines = engines_of(lm)
 

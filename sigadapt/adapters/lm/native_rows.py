@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import orjson
 from dspy import lm15
 
-from sigadapt.adapters.request.canonical import name_in
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import CHAT, named, provider_of
+from sigadapt.providers import CHAT, provider_named, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
-from sigadapt.providers.wire.values import objects
+from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
@@ -110,7 +109,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
         if state["dialect"] == provider.name:
             return provider.turn(message, state, route), provider.fields(state)
         (row,) = provider.turn(message, None, route)
-        of_state = named(state["dialect"])[0]
+        of_state = provider_named(state["dialect"])
         return [of_state.chat_message(row, state)], {}
 
 

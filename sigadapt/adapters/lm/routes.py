@@ -7,7 +7,6 @@ the environment variables that change a provider's server or its key.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -75,7 +74,7 @@ def route_of(
     if may_change and litellm_only(generation):
         # DSPy takes the route over LiteLLM for every provider but one that the user declared.
         is_declared = facts.cached("declared", lambda: select_backend(lm, settings).resolution.declared)
-        return route if is_declared else replace(_over_litellm(lm), endpoint=route.endpoint)
+        return route if is_declared else _over_litellm(lm)._replace(endpoint=route.endpoint)
     return route
 
 
@@ -117,9 +116,9 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         or _first(client="lm15")
     )
     if selection.native and _wants_reasoning(resolution.compat):
-        route = replace(route, replays_reasoning="reasoning_content")
+        route = route._replace(replays_reasoning="reasoning_content")
     # One of many servers that speak an OpenAI-like wire.
-    return replace(route, endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
+    return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
 
 
 def _wants_reasoning(compat: Any) -> bool:

@@ -13,13 +13,14 @@ from dspy import lm15
 
 from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
-from sigadapt.adapters.request.canonical import Request, name_in
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
-from sigadapt.providers.writing import arguments_of, name_of
+from sigadapt.providers.wire.values import name_in, named_part
+from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import is_plain, made_once
 
@@ -82,7 +83,7 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
 
 
 def _call(call: dict[str, Any]) -> lm15.ToolCallPart:
-    return lm15.ToolCallPart(id=call["id"], name=name_of(call), input=arguments_of(call))
+    return lm15.ToolCallPart(id=call["id"], name=named_part(call)["name"], input=arguments_of(call))
 
 
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
@@ -163,7 +164,7 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
     if not isinstance(choice, dict) or _is_of_functions(choice):
         return None
     provider = CHAT if route.as_chat else provider_of(route.dialect)
-    return provider.choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
+    return provider.tool_choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
 
 
 def _is_of_functions(choice: dict[str, Any]) -> bool:

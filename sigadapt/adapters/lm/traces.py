@@ -28,12 +28,12 @@ import dspy
 from dspy import BaseLM, lm15
 from dspy.utils import callback
 
-from sigadapt.adapters.request.canonical import named_part
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import readings_of
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Reading
+from sigadapt.providers.wire.values import named_part
 from sigadapt.signatures.awaiting import Steps
 
 _LOG = logging.getLogger("sigadapt")

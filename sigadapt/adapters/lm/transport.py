@@ -24,7 +24,7 @@ from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
-from sigadapt.providers import CHAT, named
+from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.provider import Route
 from sigadapt.signatures.awaiting import Steps
 
@@ -117,7 +117,7 @@ def _model(
         return lm
     if route.client == "lm15":
         return exchanging(lm, request, route, native, is_async=is_async)
-    wire = named(route.dialect)[0]
+    wire = provider_named(route.dialect)
     limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
     added = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
     return over_litellm(lm, request, added, is_async=is_async)

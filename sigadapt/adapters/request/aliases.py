@@ -12,8 +12,9 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Change, Request, name_in, named_part
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.provider import SIGNED_ID
+from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import cut, is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")

@@ -69,16 +69,6 @@ class Change(NamedTuple):
         return self._rendered().rich()
 
 
-def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the named part of a tool, call or choice; an empty dict if the provider runs it."""
-    return entry.get("function") or entry.get("custom") or {}
-
-
-def name_in(entry: Mapping[str, Any]) -> Any:
-    """Return the name of a tool, a call or an entry of a choice; None for one of the provider's without."""
-    return (entry.get("function") or entry.get("custom") or entry).get("name")
-
-
 def build_request(
     model: str,
     messages: list[dict[str, Any]],

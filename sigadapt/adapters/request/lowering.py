@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
-from sigadapt.adapters.request.canonical import Change, Request, name_in, named_part
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.result_content import with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
@@ -17,6 +17,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import ANY, Route
+from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
@@ -46,13 +47,13 @@ def lower(request: Request, route: Route) -> Lowered:
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
     tools = request.get("tools")
-    plain = not tools or (route.root == ANY and getattr(tools, "is_plain", False))
+    plain = not tools or (route.root_pattern == ANY and getattr(tools, "is_plain", False))
     if not plain:
         tools, lost = sendable(tools or (), route)
         changes += lost
         request = _strict({**request, "tools": tools}, route, changes)
     request = _without_halves(request, changes)
-    table = aliases(names_in(request), route.names, route.longest_name)
+    table = aliases(names_in(request), route.name_pattern, route.longest_name)
     if table or any(row["role"] in ("assistant", "tool") for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
@@ -66,7 +67,9 @@ def lower(request: Request, route: Route) -> Lowered:
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
         own = {each for state in gateways for each in state["ids"]}
-        request, renamed = with_sendable_ids(with_names(request, table), route.ids, route.longest_id, own)
+        request, renamed = with_sendable_ids(
+            with_names(request, table), route.id_pattern, route.longest_id, own
+        )
         request, moved = with_content(request, route)
         changes += (*renamed, *moved)
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
@@ -108,11 +111,11 @@ def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
 
     def look() -> bool:
         names = names_in({"model": "", "messages": [], "tools": tools})
-        if not tools.is_plain or aliases(names, route.names, route.longest_name):
+        if not tools.is_plain or aliases(names, route.name_pattern, route.longest_name):
             return False
         return not any(lost_at_root(tool, route) for tool in tools)
 
-    return made_once(tools, (route.names, route.longest_name, route.root), look)
+    return made_once(tools, (route.name_pattern, route.longest_name, route.root_pattern), look)
 
 
 def _without(request: Request, *keys: str) -> Request:
@@ -141,7 +144,7 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
             field="tool_choice",
             fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
         )
-    return request if form in route.choices else _instead_of(choice, form, request, route, changes)
+    return request if form in route.tool_choices else _instead_of(choice, form, request, route, changes)
 
 
 def _instead_of(choice: Any, form: str, request: Request, route: Route, changes: list[Change]) -> Request:
@@ -157,7 +160,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
         return _choice({**request, "tool_choice": several if tools else "auto"}, route, changes)
     if not isinstance(choice, str) and form != "own":
         request = _chosen_only(request, choice, changes)
-        if "required" in route.choices:
+        if "required" in route.tool_choices:
             return request
     what = "cannot name a tool that the provider runs" if form == "own" else "has no tool choice"
     changes.append(Change("/tool_choice", "dropped", f"this route {what}; the model decides"))
@@ -292,14 +295,14 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     """Return what of a turn does not go back, and why; None if all of it goes back."""
     provider = provider_of(state["dialect"])
     if provider is None or not route.replays(state):
-        others = [*provider.names(state)] if provider else []
+        others = [*provider.extras(state)] if provider else []
         if route.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
             return None
         owner = state.get("endpoint", state["dialect"])
         named = _names(others) or "the order of its blocks"
         return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {named}"
     if (route.as_chat or state["dialect"] != route.dialect) and state["dialect"] != CHAT.name:
-        named = _names(provider.names(state, in_chat=True))
+        named = _names(provider.extras(state, in_chat=True))
         return f"this route has no place for {named}" if named else None
     if state.get("lost"):
         named = _names(state["lost"])

@@ -1,6 +1,5 @@
 """Make the messages of a Request: instructions, examples, earlier turns and the question, without tools."""
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
@@ -16,7 +15,7 @@ from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.dspy_boundary.forms import demo_messages
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
+from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -85,7 +84,7 @@ def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fie
             fix="Give the calls of the prediction, what they saved as, or ToolCalls(calls).",
         )
     for key in event.keys() - fields.keys():
-        (near,) = difflib.get_close_matches(key, fields.keys() - event.keys(), n=1, cutoff=0.8) or [None]
+        near = closest(key, fields.keys() - event.keys(), at_least=0.8)
         if near is not None:
             reason, fix = f"an event has {key!r}, which is not a field", f"Did you mean {near!r}?"
         elif key == "role" and "content" in event:

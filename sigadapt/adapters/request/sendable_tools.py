@@ -85,10 +85,10 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
 
 def lost_at_root(tool: Json, route: Route) -> list[str]:
     """Return the keywords of a function's schema that do not arrive, if they say anything of arguments."""
-    if route.root == ANY or "function" not in tool:
+    if route.root_pattern == ANY or "function" not in tool:
         return []
     schema: Json = tool["function"]["parameters"]
-    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.root, key)]
+    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.root_pattern, key)]
 
 
 def _is_search(tool: Json) -> bool:

@@ -5,9 +5,10 @@ A tool that is deferred until the model searches for it does not count, where th
 
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Request, name_in
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, listed
 from sigadapt.signatures.tool_decls import made_once
 

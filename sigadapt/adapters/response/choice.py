@@ -24,7 +24,7 @@ from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers import CHAT, PROVIDERS, named
+from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.schemas.json_values import Json, cut, without_halves
@@ -290,15 +290,13 @@ class Answer:
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
     """Return the provider whose format a body has, among those of a dialect; None if it is of none."""
-    for provider in PROVIDERS if dialect is None else named(dialect):
-        if provider.is_body(body):
-            return provider
-    return None
+    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
+    return next((provider for provider in providers if provider.is_body(body)), None)
 
 
 def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Provider | None:
     """Return the provider whose events some of these are, among those of a dialect; None if of none."""
-    providers = PROVIDERS if dialect is None else named(dialect)
+    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
     return next((provider for event in events for provider in providers if provider.is_event(event)), None)
 
 

@@ -1,7 +1,7 @@
 """Values of a body: objects, texts and calls, also in forms that some servers send undocumented."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
 from sigadapt.providers.provider import JsonText
@@ -112,6 +112,16 @@ def an_object(value: Any) -> Json:
         ({'a': 1}, {})
     """
     return value if value.__class__ is dict or (value and is_object(value)) else {}
+
+
+def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the named part of a canonical tool, call or choice; an empty dict if the provider runs it."""
+    return entry.get("function") or entry.get("custom") or {}
+
+
+def name_in(entry: Mapping[str, Any]) -> Any:
+    """Return the name of a tool, a call or an entry of a choice; None for one of the provider's without."""
+    return (named_part(entry) or entry).get("name")
 
 
 def kind_of(item: Json) -> str:

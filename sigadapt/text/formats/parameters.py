@@ -10,8 +10,7 @@ which values are text.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object
@@ -33,8 +32,7 @@ _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
 _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(NamedTuple):
     """The tags of one family member.
 
     Args:
@@ -237,7 +235,7 @@ def _invoke(prefix: str) -> Tags:
 
 def parameter_tags(prefix: str) -> Tags:
     """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere."""
-    return replace(_invoke(prefix), call_end="", call=None)
+    return _invoke(prefix)._replace(call_end="", call=None)
 
 
 _SPACED = r"(?:\s|Ġ)*"

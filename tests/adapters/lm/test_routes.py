@@ -1,6 +1,5 @@
 """Every route of the table is reached by a `dspy.LM` of its kind; nothing is asked, so nothing is sent."""
 
-from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -56,7 +55,7 @@ def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
 def test_a_model_leads_to_its_route(told: tuple[str, str, str], given: dict[str, Any]) -> None:
     """request-shaping: Each wire gets its own form."""
     (expected,) = [route for route in ROUTES if is_told_by(route, told)]
-    assert replace(route_of(dspy.LM(**given), {}), endpoint="") == expected
+    assert route_of(dspy.LM(**given), {})._replace(endpoint="") == expected
 
 
 def test_every_route_is_reached() -> None:
@@ -88,4 +87,4 @@ def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.replays_reasoning
     wanted = {"replays_reasoning": "reasoning_content", "endpoint": model.partition("/")[0]}
-    assert route_of(dspy.LM(model), {}) == replace(plain, **wanted)
+    assert route_of(dspy.LM(model), {}) == plain._replace(**wanted)

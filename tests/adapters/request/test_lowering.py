@@ -1,7 +1,6 @@
 """The canonical request made fit for a wire, and the record of every change."""
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -53,18 +52,18 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
     before = copy.deepcopy(given_request)
     sent = lower(given_request, profile)
     assert given_request == before, "the given request is not changed"
-    if form in profile.choices:
+    if form in profile.tool_choices:
         assert sent.request == given_request
         assert sent.changes == ()
     elif form == "none":
         assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
         assert "tool_choice" not in sent.request
         alone: Any = {**given_request, "parallel_tool_calls": False}
-        assert lower(alone, replace(profile, parallel=True)).request.keys() == {"model", "messages"}
+        assert lower(alone, profile._replace(parallel=True)).request.keys() == {"model", "messages"}
     else:
         narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
         assert names(sent) == narrowed
-        lost = [] if "required" in profile.choices else [("/tool_choice", "dropped")]
+        lost = [] if "required" in profile.tool_choices else [("/tool_choice", "dropped")]
         assert whats(sent) == [("/tools", "lowered")] * (form in ("named", "subset")) + lost
         assert sent.request.get("tool_choice") == (None if lost else "required")
     assert all(change.why for change in sent.changes)
@@ -184,7 +183,7 @@ def test_an_engine_of_the_users_own_gets_everything():
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
 def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
     """What was lowered fits its wire."""
-    profile = replace(PROFILES[key], marks_failed_results=True)
+    profile = PROFILES[key]._replace(marks_failed_results=True)
     once = lower({**chosen(form), "parallel_tool_calls": parallel}, profile)
     twice = lower(once.request, profile)
     assert twice.changes == ()
@@ -225,7 +224,7 @@ def test_a_tool_of_the_providers_own_stays_in_its_place():
     assert tools[2]["function"]["parameters"]["additionalProperties"] is False
     assert whats(sent) == [("/tools/2/function/parameters", "lowered"), ("/tools/1/function/name", "renamed")]
     few: Any = {**chosen("named"), "tools": [OWN_TOOL, *DECLS.to_openai()]}
-    assert names(lower(few, replace(route, choices=frozenset({"required"})))) == ["two"]
+    assert names(lower(few, route._replace(tool_choices=frozenset({"required"})))) == ["two"]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -234,7 +233,7 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     plain, strict = DECLS.to_openai()[:2]
     closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
     marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
-    sent = lower(request(tools=[plain, marked]), replace(profile, caveat=None))
+    sent = lower(request(tools=[plain, marked]), profile._replace(caveat=None))
     if profile.strict:
         assert sent.request.get("tools") == [plain, marked]
         assert whats(sent) == []
@@ -294,7 +293,7 @@ def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
 
 def test_an_id_that_goes_out_as_another_is_recorded():
     """conversations: Ids are mapped to what a provider accepts."""
-    route = replace(PROFILES["native-openai-chat"], ids="[a-z0-9_]+", longest_id=20)
+    route = PROFILES["native-openai-chat"]._replace(id_pattern="[a-z0-9_]+", longest_id=20)
     rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
     sent = lower(request(messages=rows), route)
     found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]
