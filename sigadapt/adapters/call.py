@@ -125,8 +125,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
-    if options.replay_reasoning and route.dialect == CHAT.name:
-        field = options.reasoning_field(model)
+    replayed = options.replay_reasoning
+    if replayed and route.dialect == CHAT.name:
+        field = replayed if isinstance(replayed, str) else replayed.get(model)
         if field:
             route = route._replace(replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None

@@ -88,14 +88,8 @@ class Options:
             _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
-            raise InvalidOption(
-                f"expected an int of 1 or more, or None, got {most!r}", field="max_tool_bytes"
-            )
-
-    def reasoning_field(self, model: str) -> str:
-        """Return the field in which reasoning goes back to a model's server; empty if none was asked for."""
-        asked = self.replay_reasoning
-        return (asked.get(model) if isinstance(asked, Mapping) else asked) or ""
+            reason = f"expected an int of 1 or more, or None, got {most!r}"
+            raise InvalidOption(reason, field="max_tool_bytes")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
         return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
@@ -104,9 +98,8 @@ class Options:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (
-            {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)},
-        )
+        held = {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)}
+        return _unpickle, (held,)
 
 
 def _pickle(name: str, value: object) -> bytes:

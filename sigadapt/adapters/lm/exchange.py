@@ -31,10 +31,10 @@ from sigadapt.dspy_boundary.internals import (
     with_methods,
     written_target,
 )
-from sigadapt.providers import PROVIDERS, provider_named
+from sigadapt.providers import provider_named
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json
 
 
 def exchanging(
@@ -53,24 +53,12 @@ def exchanging(
     return with_engines_from(lm, engine_of)
 
 
-def provider_in(text: str) -> Provider | None:
-    """Return the provider whose format a body has; None if the text is not a body of any."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return next((each for each in PROVIDERS if each.is_body(body)), None) if is_object(body) else None
-
-
 def response_with_raw_body(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response]
 ) -> lm15.Response | None:
     """If lm15 rejects a body that does contain an answer, return a Response that carries the body as text."""
-    try:
-        body = json.loads(text)
-        if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
-            return None
-    except (ValueError, RecursionError, lm15.LM15Error):
+    body = json_in(text)
+    if all(reading.is_empty for reading in provider.read(body)):
         return None
     try:
         response = parse(provider.without_calls(body))
@@ -81,6 +69,19 @@ def response_with_raw_body(
             usage=lm15.Usage(),
         )  # fmt: skip
     return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
+
+
+def json_in(text: bytes | str) -> Json:
+    """Return the object in a body; an empty one if it holds none."""
+    try:
+        return an_object(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def is_empty(response: lm15.Response) -> bool:
+    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
+    return not any(part.type != "text" or part.text for part in response.message.parts)
 
 
 class _OneRequestEngine:
@@ -143,19 +144,6 @@ class _OneRequestEngine:
         if is_empty(response):
             refuse_error(json_in(http.body), self._provider)
         return response
-
-
-def is_empty(response: lm15.Response) -> bool:
-    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
-    return not any(part.type != "text" or part.text for part in response.message.parts)
-
-
-def json_in(text: bytes | str) -> Json:
-    """Return the object in a body; an empty one if it holds none."""
-    try:
-        return an_object(orjson.loads(text))
-    except ValueError:
-        return {}
 
 
 class _SyncEngine(_OneRequestEngine):

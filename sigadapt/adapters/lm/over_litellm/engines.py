@@ -17,10 +17,11 @@ from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
-from sigadapt.adapters.lm.exchange import is_empty, json_in, provider_in, response_with_raw_body
+from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, with_cut_call
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
+from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.dspy_boundary.internals import (
     aclosing,
@@ -99,7 +100,7 @@ class _WithState:
         """Return the provider's answer, if LiteLLM got one and could not read it; else raise the error."""
         parse = cast("Any", super())._response
         for text in self._bodies:
-            provider = provider_in(text)
+            provider = provider_of_body(json_in(text))
             if provider is None:
                 refuse_error(json_in(text), self._sent.wire, error)
             else:
