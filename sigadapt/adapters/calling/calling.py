@@ -18,7 +18,13 @@ from typing import Any
 from dspy import BaseLM
 
 from sigadapt.adapters.calling.prompted import prompted_request
-from sigadapt.adapters.lm.routes import ModelFacts, calls_functions, is_known_without_functions, model_of
+from sigadapt.adapters.lm.routes import (
+    ModelFacts,
+    calls_functions,
+    is_completion,
+    is_known_without_functions,
+    model_of,
+)
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.text_choice import with_calls_of_text
@@ -107,19 +113,18 @@ def calling_of(
     lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
 ) -> Calling:
     """Return the way in which one call offers tools."""
-    is_completion = lm.model_type == "text"  # it completes a text, and takes neither messages nor tools
-    asked = options.tool_calling
+    asked, completes = options.tool_calling, is_completion(lm)
     asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
-    if asked == "native" and is_completion:
+    if asked == "native" and completes:
         raise InvalidOption(
             f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
             field="tool_calling",
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )
-    if asked == "native" or (asked == "auto" and not is_completion and calls_functions(lm, facts)):
+    if asked == "native" or (asked == "auto" and not completes and calls_functions(lm, facts)):
         return _RECOVERING if options.recover else NATIVE
     prompted = Calling("prompted", options.call_format, layout=layout)
-    if asked == "prompted" or is_completion or _REFUSED.get(lm) == model_of(lm):
+    if asked == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
         return prompted
     is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
     if is_own or is_known_without_functions(lm, settings, facts):

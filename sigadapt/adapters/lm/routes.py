@@ -78,6 +78,11 @@ def route_of(
     return route
 
 
+def is_completion(lm: BaseLM) -> bool:
+    """Return whether a language model completes a text, so that it takes neither messages nor tools."""
+    return lm.model_type == "text"
+
+
 def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:
     """Return whether DSPy knows that a language model supports function calling."""
     return facts.cached("calls functions", lambda: lm.supports_function_calling)
