@@ -14,7 +14,7 @@ from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.call import AdapterCall, Outputs, steps
-from sigadapt.adapters.calling.prompted import check_form
+from sigadapt.adapters.calling.prompted import check_call_format
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
@@ -70,7 +70,7 @@ class ToolAdapter(OutputFormat):
         if use_native_function_calling is False and options.get("tool_calling", "auto") == "auto":
             options["tool_calling"] = "prompted"
         self.options = Options(**options, parallel_tool_calls=parallel_tool_calls)
-        check_form(self.options.call_format)
+        check_call_format(self.options.call_format)
         check_hooks(self.options.hooks)
 
     def __call__(  # noqa: D102  (Adapter's own)

@@ -65,7 +65,7 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
     # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
     # count too. Unless `is_strict`, a string ends at the first quote behind which Python could go on: models
     # forget to escape the quotes in it.
-    at = _space(text, at)
+    at = space(text, at)
     if level > _LEVELS:
         raise NoLiteral("nested too deep", at)
     char = text[at : at + 1]
@@ -84,7 +84,8 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
     return _CONSTANTS[word[0]], word.end()
 
 
-def _space(text: str, at: int) -> int:
+def space(text: str, at: int) -> int:
+    """Return the place behind white space."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
@@ -144,7 +145,7 @@ def _escape(text: str, at: int) -> tuple[str, int]:
 def _sequence(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[list[Any], int]:
     items = list[Any]()
     while True:
-        at = _space(text, at)
+        at = space(text, at)
         if text.startswith(close, at):
             return items, at + 1
         if items:
@@ -158,25 +159,25 @@ def _sequence(text: str, at: int, close: str, level: int, *, is_strict: bool) ->
 def _comma(text: str, at: int) -> int:
     if not text.startswith(",", at):
         raise NoLiteral("expected a comma", at)
-    return _space(text, at + 1)
+    return space(text, at + 1)
 
 
 def _braces(text: str, at: int, level: int, *, is_strict: bool) -> tuple[Any, int]:
-    at = _space(text, at)
+    at = space(text, at)
     if text.startswith("}", at):
         return {}, at + 1
     _, behind = literal_at(text, at, level, is_strict=is_strict)
-    if not text.startswith(":", _space(text, behind)):
+    if not text.startswith(":", space(text, behind)):
         return _sequence(text, at, "}", level, is_strict=is_strict)
     pairs = list[tuple[str, Any]]()
     while True:
         key, at = literal_at(text, at, level, is_strict=is_strict)
-        if isinstance(key, (list, dict)) or not text.startswith(":", at := _space(text, at)):
+        if isinstance(key, (list, dict)) or not text.startswith(":", at := space(text, at)):
             raise NoLiteral("not a key", at)
         value, at = literal_at(text, at + 1, level, is_strict=is_strict)
         name = key if isinstance(key, str) else json.dumps(key)
         pairs.append((name, value))
-        at = _space(text, at)
+        at = space(text, at)
         if not text.startswith("}", at):
             at = _comma(text, at)
         if text.startswith("}", at):

@@ -14,13 +14,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.scan import Scan
 
 MOST_CALLS = 1_000
 """How many calls of one text are read (bounded). The markup of any further ones stays text."""
-
-
 MOST_PARAMETERS = 1_000
 """How many parameters of one call are read. One with more is taken for cut off."""
 
@@ -34,17 +33,17 @@ class TextCall(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What stands at a place of the text.
-
-    Args:
-        calls: the calls, in order.
-        end: the place behind them.
-        kept: what of the text in between is no call and stays text.
-    """
+    """Calls at a place of the text, the place behind them, and what in between is no call and stays text."""
 
     calls: list[TextCall]
     end: int
     kept: str = ""
+
+
+def as_written(scan: Scan, name: str | None, begin: int, end: int, call_id: str | None = None) -> TextCall:
+    """Return a call whose arguments are what stands between two places, cut off if the text ends there."""
+    raw = scan.text[begin:end].rstrip()
+    return TextCall(name, raw if end < len(scan.text) else CutOff(raw), call_id)
 
 
 def _alias(name: str) -> str:
@@ -56,27 +55,18 @@ class Tools:
 
     Args:
         schemas: the schemas of arguments by the names of the tools.
-        undeclared: whether a name that is not declared counts too, where markup says that it is a call.
+        undeclared: whether markup with a name that is not declared, or without one, is a call too.
     """
 
     def __init__(self, schemas: Mapping[str, Json], *, undeclared: bool = False) -> None:
-        self._schemas = schemas
-        self._undeclared = undeclared
-        self._by_alias: dict[str, str] = {}
-        """By a name that a provider takes for one with dots or spaces: the only tool with that alias."""
+        self.schemas, self.undeclared = schemas, undeclared
         aliases = [_alias(name) for name in schemas]
-        for name, alias in zip(schemas, aliases, strict=True):
-            if alias not in schemas and aliases.count(alias) == 1:
-                self._by_alias[alias] = name
-
-    @property
-    def takes_undeclared(self) -> bool:
-        """Whether markup with a name that is not declared, or without one, is a call too."""
-        return self._undeclared
-
-    def with_undeclared(self) -> "Tools":
-        """Return the same tools, with every name in markup as a call."""
-        return Tools(self._schemas, undeclared=True)
+        # By a name that a provider takes for one with dots or spaces: the only tool with that alias.
+        self._by_alias = {
+            alias: name
+            for name, alias in zip(schemas, aliases, strict=True)
+            if alias not in schemas and aliases.count(alias) == 1
+        }
 
     def name_of(self, written: Any) -> str | None:
         """Return the tool that a written name means; None for no tool."""
@@ -86,30 +76,22 @@ class Tools:
         short = bare.removeprefix("functions.")
         # Models escape names for Markdown: `get\_weather`.
         for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}", bare.replace("\\_", "_")):
-            if name in self._schemas:
+            if name in self.schemas:
                 return name
         plain = bare.replace("\\_", "_")
-        if _alias(plain) in self._schemas:
+        if _alias(plain) in self.schemas:
             return _alias(plain)
-        if plain in self._by_alias:
-            return self._by_alias[plain]
-        return bare or None if self._undeclared else None
+        return self._by_alias.get(plain) or (bare or None if self.undeclared else None)
 
     def schema_of(self, name: str) -> Json:
-        """Return the schema of a tool's arguments."""
-        return self._schemas.get(name, {})
-
-    def declares(self, name: str) -> bool:
-        """Return whether a name is declared exactly so."""
-        return name in self._schemas
+        """Return the schema of a tool's arguments; that of any object for a tool that is not declared."""
+        return self.schemas.get(name, {})
 
 
 CallsToWrite: TypeAlias = Sequence[tuple[str, Json]]
-"""Calls to write: names and arguments, in order."""
-
+"""Names and arguments, in order."""
 Read: TypeAlias = Callable[[Scan, int, Tools], Found | None]
 """Reads what stands at a place where the opener matched; None if it is not this format."""
-
 Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
 
@@ -118,14 +100,14 @@ class TextFormat(NamedTuple):
     """One row of the table.
 
     Args:
-        name: how `formats=` names it.
+        name: how `formats=` and `call_format=` name it.
         opener: a regular expression without groups for what a call begins with.
         read: reads calls at a place where the opener matched.
-        example: a call of `get_weather` for Paris in this format.
+        example: a call of `get_weather` for Paris.
         models: which models write it.
         servers: which servers have a parser for it, or show it where they have none on.
         reads: what beside the example is read, in a sentence for the documentation.
-        before: tags around calls that say nothing by themselves, before them.
+        before: tags before calls that say nothing by themselves.
         after: such tags behind calls.
         bare: whether the opener is no markup, so that prose may hold it too.
         write: writes calls; None if nobody has to.

@@ -1,18 +1,18 @@
 """Hold back streamed text that may be a call, until it is known.
 
 Where calls are read from an answer's text, a listener must not see their markup. Text passes as it comes, up
-to the first place where an opener stands or may come to stand (`_held_from`). What begins there is read as a
-whole answer is, at the end of a line or of a tag, and passes if it is no call. What is still held when the
-answer ends passes as far as the finished reading says it.
+to the first place where an opener stands, or may come to stand because the text ends in one. What begins
+there is read as a whole answer is, at the end of a line or of a tag, and passes if it is no call. What is
+still held when the answer ends passes as far as the finished reading says it.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-import jiter
+import regex  # unlike `re`, it says where a match may begin that the text ends in
 
 from sigadapt.schemas.arguments import CutOff, Unread
 from sigadapt.schemas.json_values import Json
@@ -31,26 +31,20 @@ _SEEN = 8
 _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""
-_LONGEST = 64
-"""No opener is longer, up to the first character that settles it."""
-_WORDS = ("functools", "function call", "Action:", "Here are my reasoning steps:\n")
-_FIRST = re.compile(
-    "|".join([r"[<\[{`~>◁\]]|\n(?=[ \t]*(?:\n[ \t]*|[ \t])\Z|[ \t]*\n(?: {4}| {0,3}\t))", *_WORDS])
-)
-_HALF_FIELD = re.compile(r'\[(?:\[(?: (?:#(?:# ?)?)?)?)?\Z|\{\s*(?:"[^"\\]*)?\Z')
-_FIELD = re.compile(r'\[\[ ## (\w*)|\{\s*"([^"\\]*)"|</?(\w+)>')
-_BARE = re.compile(r"(?P<name>[\w.:-]+)(?P<behind>\s*(?:\((?!\w+\s*[^\w\s=])|[{\[:])|\n|\Z)?")
-# Harmony without its special tokens, as far as its first header is there.
-_HEADLESS = re.compile(r"to=|(?:assistant)?(?:analysis(?=[A-Z]|\Z)|commentary\s+to=)")
-_HEADLESS_WORDS = ("to=", "assistantanalysis", "analysis", "assistantcommentary to=", "commentary to=")
+_LONGEST_TAG = 64
 _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\(|\Z)))")
-_ONLY_CLOSED = re.compile(r"</think(?:ing)?>\s*\Z")
+# Whether a sentence goes on behind it is not known yet.
+_SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
-_LISTED_CALL = re.compile(r'\[\s*\{\s*"(?:name|tool_name|function|type|tool)"')
-_SILENT_END = re.compile(
-    rf"(?:{SILENT}|{CLOSER})[ \t]*\Z"
-)  # whether a sentence goes on behind it is not known yet
-_SETTLING = frozenset(" 0123456789=-(")
+# The mark of an output field; what else may begin a call or stand around one.
+_FIELD = r"\[\[ ## (?:{0}) ## \]\]|\{{\s*\"(?:{0})\"|</?(?:{0})>"
+_CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
+_UNKNOWN = r"(?P<call><[|｜])"  # a token of a model
+# A call without markup: a bracket, Harmony without its special tokens, or the name of a tool.
+_BARE = (
+    r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:[\[{{]|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
+    r"|(?:{tools})(?:\s*(?:\((?!\w+\s*[^\w\s=])|[{{\[:]|\n\s*\{{)|\Z))"
+)
 
 
 class TextGate:
@@ -63,10 +57,17 @@ class TextGate:
     """
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
-        self._grammar = grammar_of(FORMATS)
         self._schemas, self._how = schemas, how
-        self._layout: Layout = how.get("layout", NO_LAYOUT)
-        self._fields = {*fields} - {self._layout.field}
+        layout: Layout = how.get("layout", NO_LAYOUT)
+        grammar = grammar_of(FORMATS)
+        self._tags = {*grammar.before}
+        names = {*fields} - {layout.field}
+        field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
+        tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
+        call = rf"(?P<call>{_CALL}|{tags}|{_FIELD.format(layout.field or '(?!)')})"
+        self._openers = regex.compile(f"{call}|{field}|{grammar.openers}|{_UNKNOWN}")
+        tools = r"[\w.:-]++" if how.get("undeclared") else rf"(?:{_either(schemas)})(?:\.call)?(?![\w.:-])"
+        self._bare = regex.compile(_BARE.format(field=field, tools=tools))
         self._pieces = list[str]()
         self._passed = list[str]()
         self._near, self._settled = "", 0
@@ -104,103 +105,66 @@ class TextGate:
         return final[place:] if place is not None else f"\n{final}"
 
     def _up_to_markup(self) -> str:
-        place = self._held_from(self._settled)
+        place = self._first_opener(self._behind_text)
         text = self._near[self._settled : place]
-        if not self._is_begun and text.strip() and not self._begins_as_text(text):
+        if not self._is_begun and text.strip() and self._bare.match(text, partial=place == len(self._near)):
             return ""
         return self._pass(text, place)
 
-    def _held_from(self, place: int) -> int:
-        """Return the first place from which a text may be markup; its length if there is none."""
-        text = self._near
-        while first := _FIRST.search(text, place):
-            behind = self._behind(first.start())
-            if behind is None:
-                return first.start()
-            place = behind
-        end = text[-max(map(len, _WORDS)) :]
-        halves = (size for word in _WORDS for size in range(1, len(word)) if end.endswith(word[:size]))
-        return len(text) - max(halves, default=0)
+    def _first_opener(self, behind: Callable[[regex.Match[str]], int | None]) -> int:
+        """Return the first place where an opener may stand, past those behind which `behind` leads."""
+        place = self._settled
+        while opener := self._openers.search(self._near, place, partial=True):
+            after = None if opener.partial else behind(opener)
+            if after is None:
+                return opener.start()
+            place = after
+        return len(self._near)
 
-    def _behind(self, at: int) -> int | None:
+    def _behind_text(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no markup; None if it is or may become some."""
-        text = self._near
-        behind = self._behind_field(at)
-        if behind is not None or _HALF_FIELD.match(text, at):
-            return behind
-        token = self._grammar.token.match(text, at)
-        if token is None:
-            return at + 1 if self._is_settled(at) else None
-        if token.lastgroup == "code":
-            return self._behind_code(token)
-        line = text.find("\n", at)
-        is_quote = token.lastgroup == "quote" and line >= 0 and not text.startswith(">>>", at)
-        return line if is_quote else None
+        if opener["field"]:
+            return self._behind_field(opener)
+        if opener.lastgroup == "code":
+            return self._behind_code(opener)
+        line = self._near.find("\n", opener.start())
+        is_quote = opener.lastgroup == "quote" and not self._near.startswith(">>>", opener.start())
+        return line if is_quote and line >= 0 else None
 
-    def _behind_code(self, opener: re.Match[str]) -> int | None:
+    def _behind_no_call(self, opener: regex.Match[str]) -> int | None:
+        """Return the place behind what is no call; None if it is or may become one."""
+        kind, at, end = opener.lastgroup, opener.start(), opener.end()
+        if kind == "call" or opened(kind) is not None or (opener[0][0] == "`" and end == len(self._near)):
+            return None
+        if opener["field"]:
+            return self._behind_field(opener)
+        if kind == "code":
+            return self._behind_code(opener)
+        if kind == "fence" and _FENCED_CALL.match(self._near, at):
+            fence = fence_at(Scan(self._near), at)
+            return None if fence is not None and fence.end == len(self._near) else end
+        return max(end, at + 1)
+
+    def _behind_code(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind inline code, or behind backticks that open none; None if they may."""
         line = self._near.find("\n", opener.start())
-        close = run_of(len(opener[0])).search(
-            self._near, opener.end(), line if line >= 0 else len(self._near)
-        )
+        end = line if line >= 0 else len(self._near)
+        close = run_of(len(opener[0])).search(self._near, opener.end(), end)
         if close is not None and close.end() < len(self._near):  # the run may go on
             return close.end()
         return opener.end() if line >= 0 else None
 
-    def _behind_field(self, at: int) -> int | None:
-        """Return the place behind the mark of an output field; None if there is none, or it holds markup."""
-        text, field = self._near, _FIELD.match(self._near, at)
-        if field is None:
-            return None
-        name, following = field[1] or field[2] or field[3], text[field.end() : field.end() + 1]
-        if name in self._fields and (field[1] is None or following):
-            # A tag such as `<answer>` may stand around a call, too, which takes it away.
-            inside = text[field.end() :].lstrip()[:1] if field[0] in self._grammar.before else "text"
-            return None if inside in ("", "<", "[", "{") else field.end()
-        is_header = field[1] is not None and following == " "
-        return field.end() if is_header and name != self._layout.field else None
-
-    def _is_settled(self, at: int) -> bool:
-        """Return whether what begins at a place can neither become an opener nor stand around a call."""
-        text = self._near
-        if text[at] == "\n":
-            return bool(text[at + 1 :].strip(" \t\n"))
-        if _LISTED_CALL.match(text, at):
-            return False
-        seen = text[at : at + _LONGEST]
-        if seen.startswith(("<|", "<｜")) or any(
-            seen[: len(tag)] == tag[: len(seen)] for tag in self._grammar.before
-        ):
-            return False
-        return len(seen) == _LONGEST or seen[1:2] in _SETTLING or not _ENDS.isdisjoint(seen[1:])
-
-    def _begins_as_text(self, text: str) -> bool:
-        """Return whether a text begins as no call without markup does."""
-        # Such a call begins with the name of a tool or a bracket; the end of a thinking may stand before it.
-        begun = text.lstrip()
-        if _ONLY_CLOSED.match(begun):
-            return False
-        if begun[:1] in ("[", "{"):
-            return _FIELD.match(begun) is not None
-        if _HEADLESS.match(begun) or any(word.startswith(begun) for word in _HEADLESS_WORDS):
-            return False
-        bare = _BARE.match(begun)
-        if bare is None or bare["behind"] is None:
-            return True
-        name, is_whole = bare["name"], bare["behind"] != ""
-        names = (
-            (name.removesuffix(".call"),)
-            if is_whole
-            else tuple(n for n in self._schemas if n.startswith(name))
-        )
-        return not (self._how.get("undeclared") or any(each in self._schemas for each in names))
+    def _behind_field(self, mark: regex.Match[str]) -> int | None:
+        """Return the place behind the mark of an output field; None if it may hold a call."""
+        # A tag such as `<answer>` may stand around a call, too, which takes it away.
+        holds = self._near[mark.end() :].lstrip()[:1] if mark[0] in self._tags else "text"
+        return None if holds in ("", "<", "[", "{") else mark.end()
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""
-        place = self._next_call()
+        place = self._first_opener(self._behind_no_call)
         text = "".join(self._pieces)[: self._length - len(self._near) + place]
-        is_open = place == self._settled or _SILENT_END.search(text, max(0, len(text) - _LONGEST))
-        if is_open or _is_half_json(self._near[self._settled : place]):
+        if place == self._settled or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
             return ""
         reading = self._read(text)
         if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
@@ -223,25 +187,6 @@ class TextGate:
         self._settle(place - len(news))
         return self._up_to_markup()
 
-    def _next_call(self) -> int:
-        """Return the first place from which an opener of a call stands, or may come to stand."""
-        place, text = self._settled, self._near
-        while first := _FIRST.search(text, place):
-            at = first.start()
-            token = self._grammar.token.match(text, at)
-            if opened(token) is not None if token else not self._is_settled(at):
-                return at
-            if token and token.lastgroup == "code" and self._behind_code(token) is None:
-                return at
-            if token and token[0][0] == "`" and token.end() == len(text):
-                return at  # the run may go on
-            if token and token.lastgroup == "fence" and _FENCED_CALL.match(text, at):
-                fence = fence_at(Scan(text), at)
-                if fence is not None and fence.end == len(text):
-                    return at
-            place = max(token.end() if token else 0, at + 1)
-        return len(text)
-
     def _pass(self, text: str, place: int) -> str:
         """Pass a text, after which the answer is settled up to a place."""
         if not self._is_begun:
@@ -256,7 +201,12 @@ class TextGate:
         self._near, self._settled = self._near[cut:], place - cut
 
     def _read(self, text: str) -> TextReading:
-        return read_text(text, self._schemas, FORMATS, **self._how)
+        return read_text(text, self._schemas, **self._how)
+
+
+def _either(words: Iterable[str]) -> str:
+    """Return a pattern of any of the words."""
+    return "|".join(map(re.escape, words)) or r"(?!)"
 
 
 def _behind_same_words(final: str, passed: str) -> int | None:
@@ -271,19 +221,3 @@ def _behind_same_words(final: str, passed: str) -> int | None:
             return None
         place = match.end()
     return place
-
-
-def _is_half_json(text: str) -> bool:
-    """Return whether a text is JSON so far, but not whole."""
-    if not text.startswith(("{", "[")):
-        return False
-    content = text.encode("utf-8", "replace")
-    try:
-        jiter.from_json(content, partial_mode=True)
-    except ValueError:
-        return False
-    try:
-        jiter.from_json(content)
-    except ValueError:
-        return True
-    return False

@@ -34,6 +34,7 @@ class Grammar(NamedTuple):
 
     Args:
         token: matches any opener; its group is the kind, `f<number>` for the formats of that number.
+        openers: the same as alternatives of a pattern.
         formats: formats with the same opener, by number.
         fences: formats that are a code fence.
         bare: formats without markup.
@@ -42,6 +43,7 @@ class Grammar(NamedTuple):
     """
 
     token: re.Pattern[str]
+    openers: str
     formats: tuple[tuple[TextFormat, ...], ...]
     fences: tuple[TextFormat, ...]
     bare: tuple[TextFormat, ...]
@@ -64,10 +66,12 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         ("silent", thinking.SILENT),
         ("json", rf"{_LINE}[{{\[]"),
     )
+    openers = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in parts)
     before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
     after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
     return Grammar(
-        re.compile(_BEGINS + "(?:" + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in parts) + ")"),
+        re.compile(f"{_BEGINS}(?:{openers})"),
+        openers,
         tuple(map(tuple, by_opener.values())),
         tuple(each for each in formats if each.opener == FENCE_OPENER),
         tuple(each for each in formats if each.bare),
@@ -76,7 +80,6 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
     )
 
 
-def opened(token: re.Match[str]) -> int | None:
-    """Return which of a grammar's `formats` a token opens; None for a token that opens no call."""
-    kind = token.lastgroup or ""
-    return int(kind[1:]) if kind[1:].isdigit() else None
+def opened(kind: str | None) -> int | None:
+    """Return which of a grammar's `formats` an opener of a kind opens; None for one that opens no call."""
+    return int(kind[1:]) if kind and kind[1:].isdigit() else None

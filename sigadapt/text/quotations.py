@@ -5,6 +5,7 @@ place behind it, as CommonMark has it; a fence that nothing closes goes on to th
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sigadapt.text.scan import Scan
@@ -99,6 +100,14 @@ def _indented_end(scan: Scan, at: int, end: int) -> int:
     return lines.end() if lines else begin
 
 
+def _levels(text: str, at: int, tokens: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the strings and brackets from a place on, each with how many brackets are open behind it."""
+    level = 0
+    for token in tokens.finditer(text, at):
+        level += (token[0] in "{[") - (token[0] in "}]")
+        yield token, level
+
+
 def json_end(scan: Scan, at: int, end: int) -> int:
     """Return the place behind JSON, flaws included; `end`, the bracket's, if no JSON begins there."""
     try:
@@ -107,15 +116,35 @@ def json_end(scan: Scan, at: int, end: int) -> int:
         if not _JSON.match(scan.text, at):
             return end
         for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
-            level = 0
-            for token in tokens.finditer(scan.text, at):
-                level += (token[0] in "{[") - (token[0] in "}]")
+            for token, level in _levels(scan.text, at, tokens):
                 if level == 0 and token[0] in "}]":
                     scan.charge((token.end() - at) // 4)
                     return token.end()
             scan.charge((len(scan.text) - at) // 4)
         return len(scan.text)
     return behind if isinstance(value, (dict, list)) else end
+
+
+def is_open(text: str, at: int) -> bool:
+    """Return whether the JSON that begins at a place is still open where the text ends."""
+    for token, level in _levels(text, at, _STRINGS_AND_BRACKETS):
+        word = token[0]
+        if word[0] != '"':
+            if level == 0:
+                return False
+        elif token.end() == len(text) and (len(word) == 1 or word[-1] != '"'):
+            return True
+    return True
+
+
+def without_closers(raw: str) -> str:
+    """Return broken JSON without the brackets at its end that close what is around it."""
+    levels = [level for _, level in _levels(raw, 0, _STRINGS_AND_BRACKETS)]
+    level, end = levels[-1] if levels else 0, len(raw)
+    while level < 0 and end and (raw[end - 1] in "}]" or raw[end - 1].isspace()):
+        level += not raw[end - 1].isspace()
+        end -= 1
+    return raw[:end].rstrip()
 
 
 ENDS = {
@@ -126,18 +155,3 @@ ENDS = {
     "json": json_end,
 }
 """By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
-
-
-def is_open(text: str, at: int) -> bool:
-    """Return whether the JSON that begins at a place is still open where the text ends."""
-    level = 0
-    for token in _STRINGS_AND_BRACKETS.finditer(text, at):
-        word = token[0]
-        if word[0] == '"':
-            if token.end() == len(text) and (len(word) == 1 or word[-1] != '"'):
-                return True
-            continue
-        level += 1 if word in "{[" else -1
-        if level == 0:
-            return False
-    return True

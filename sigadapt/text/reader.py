@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from sigadapt.schemas.arguments import Flaw, Unread
 from sigadapt.text import quotations, thinking
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
-from sigadapt.text.expected import begins_block, read_expected
-from sigadapt.text.formats import calls_field, harmony
+from sigadapt.text.faulty_calls import begins_block, read_faulty
+from sigadapt.text.formats import FORMATS, calls_field, harmony
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import Grammar, grammar_of, opened
@@ -52,12 +52,11 @@ class TextReading(NamedTuple):
 def read_text(
     text: str,
     schemas: Mapping[str, Any],
-    formats: Sequence[TextFormat],
+    formats: Sequence[TextFormat] | None = None,
     *,
     starts_in_reasoning: bool = False,
-    asked: bool = False,
     undeclared: bool = False,
-    expected: str = "",
+    call_format: str = "",
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
     """Read a text.
@@ -65,18 +64,15 @@ def read_text(
     Args:
         text: what the model wrote.
         schemas: the schemas of arguments by the names of the declared tools.
-        formats: the formats to read.
+        formats: the formats that the caller named; None for all.
         starts_in_reasoning: whether the prompt has already opened the thinking.
-        asked: whether the caller named the formats.
         undeclared: whether markup with a name that is not declared is a call too.
-        expected: the format in which the model was asked to write; empty if nobody asked.
+        call_format: the format in which the model was asked to write; empty if nobody asked.
         layout: how a prompted answer marks its output fields.
     """
-    names = frozenset(each.name for each in formats) if asked else frozenset[str]()
-    reader = _Reader(
-        Scan(text, names, expected), Tools(schemas, undeclared=undeclared), grammar_of(tuple(formats))
-    )
-    reader.layout = layout
+    scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
+    grammar = grammar_of(FORMATS if formats is None else tuple(formats))
+    reader = _Reader(scan, Tools(schemas, undeclared=undeclared), grammar, layout)
     reader.run(starts_in_reasoning=starts_in_reasoning)
     if reader.calls_were_thoughts and not starts_in_reasoning:
         reader = reader.another(text)
@@ -87,15 +83,14 @@ def read_text(
 class _Reader:
     """One way through a text."""
 
-    def __init__(self, scan: Scan, tools: Tools, grammar: Grammar, depth: int = 0) -> None:
+    def __init__(self, scan: Scan, tools: Tools, grammar: Grammar, layout: Layout, depth: int = 0) -> None:
         self.text, self.scan, self.tools, self.grammar = scan.text, scan, tools, grammar
-        self.depth, self.layout = depth, NO_LAYOUT
+        self.layout, self.depth = layout, depth
         self.said: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[tuple[str, TextCall]] = []
         self.done = 0
         """Up to here, everything is said, thought or called."""
-        self.place = 0
         self.has_said = False
         """Whether anything was said since the beginning or the last call."""
         self.may_think = True
@@ -110,32 +105,31 @@ class _Reader:
 
     def another(self, text: str, depth: int = 0) -> "_Reader":
         """Return a reader of another text that reads the same formats."""
-        scan = Scan(text, self.scan.asked, self.scan.expected)
-        reader = _Reader(scan, self.tools, self.grammar, depth)
-        reader.layout = self.layout
-        return reader
+        scan = Scan(text, self.scan.asked, self.scan.call_format)
+        return _Reader(scan, self.tools, self.grammar, self.layout, depth)
 
     def run(self, *, starts_in_reasoning: bool = False) -> None:
         """Go through the text."""
         field_opener = calls_field.opener_of(self.layout)
+        place = 0
         try:
             if starts_in_reasoning:
                 opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
-                self.place = self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
-            self.place = self._at_start(self.place)
+                place = self._think(opener.end() if opener else 0, thinking.ANY_CLOSER)
+            place = self._start(place)
             while not self.calls_were_thoughts:
-                token = self.grammar.token.search(self.text, self.place)
-                field = self.scan.search(field_opener, self.place)
+                token = self.grammar.token.search(self.text, place)
+                field = self.scan.search(field_opener, place)
                 if field is not None and (token is None or field.start() <= token.start()):
                     end = self._field(field)
                     if end is not None or token is None or field.start() < token.start():
-                        self.place = end or field.end()
+                        place = end or field.end()
                         continue
                 if token is None:
                     break
-                self.place = self._token(token)
+                place = self._token(token)
         except Spent as spent:
-            self._say(self.place)
+            self._say(place)
             flaw = Flaw("malformed_call", str(spent))
             self.calls.append(("", TextCall(None, Unread(self.text[self.done :], flaw))))
             self.done = len(self.text)
@@ -169,7 +163,7 @@ class _Reader:
 
     def _token(self, token: re.Match[str]) -> int:
         """Read what begins at an opener, and return the place behind it."""
-        kind, number = token.lastgroup or "", opened(token)
+        kind, number = token.lastgroup or "", opened(token.lastgroup)
         if number is not None:
             return self._format(token, self.grammar.formats[number])
         if kind == "indented" and self._is_at_start(token.start()):
@@ -190,7 +184,7 @@ class _Reader:
             self.open_thought = True
             return begin
         self.thoughts.append(self.text[begin : close.start()])
-        return self._at_start(self._skip(close.end()))
+        return self._start(self._skip(close.end()))
 
     def _opener(self, token: re.Match[str]) -> int:
         kind, closer = thinking.opened_at(self.text, token.start())
@@ -211,22 +205,21 @@ class _Reader:
             self._say(token.start())
             self.thoughts.extend(self.said)
             self.said, self.has_said = [], False
-            return self._at_start(self._skip(token.end()))
+            return self._start(self._skip(token.end()))
         begin = self.scan.content_start = self.scan.space(token.end())
-        behind = self._bare(begin)
-        return token.end() if behind is None else behind
+        return self._bare(begin) or token.end()
 
     def _silent(self, token: re.Match[str]) -> int:
         """Leave out a token that says nothing, unless a sentence names it."""
         if thinking.is_mention(self.text, token.start(), token.end()):
             return token.end()
         self._say(token.start())
-        return self._at_start(self._skip(token.end()))
+        return self._start(self._skip(token.end()))
 
     # Calls
 
-    def _at_start(self, place: int) -> int:
-        """Read calls without markup where what is said begins."""
+    def _start(self, place: int) -> int:
+        """Read calls without markup where what is said begins, and return the place behind."""
         if not self._is_at_start(place):
             return place
         if place == 0 and (headless := harmony.read_headless(self.scan, self.tools)):
@@ -236,41 +229,39 @@ class _Reader:
             self._skip(place)
         begin = self.scan.content_start = self.scan.space(place)
         behind = None if self.calls else self._bare(begin)
-        if behind is not None:
-            return behind
-        if not self.text.startswith(("{", "["), begin):
-            return place
+        if behind or not self.text.startswith(("{", "["), begin):
+            return behind or place
         if self.layout.is_json and (field := calls_field.opener_of(self.layout).match(self.text, begin)):
             behind = self._field(field)
-        behind = behind or self._read_expected(begin, self.grammar.bare)
+        behind = behind or self._faulty(begin, self.grammar.bare)
         return behind or max(place, quotations.json_end(self.scan, begin, begin))
+
+    def _calls_at(self, begin: int, formats: Sequence[TextFormat]) -> tuple[str, Found] | None:
+        """Return the first format that reads calls at a place, by name, and those calls."""
+        for each in formats:
+            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
+            if found is not None:
+                return each.name, found
+        return None
 
     def _bare(self, begin: int) -> int | None:
         """Read calls without markup at a place, and return the place behind; None if there are none."""
-        for each in self.grammar.bare if begin < len(self.text) else ():
-            found = each.read(self.scan, begin, self.tools)
-            if found is not None:
-                return self._take_calls(each.name, found, self._around(begin, found.end))
-        return None
+        read = self._calls_at(begin, self.grammar.bare)
+        return self._take_calls(*read, self._around(begin, read[1].end)) if read else None
 
     def _format(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
-        begin = token.start()
-        for each in formats:
-            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
-            if found is None:
-                continue
-            around = self._around(begin, found.end)
+        """Read calls at their opener, and return the place behind it, or behind what else stands there."""
+        begin, is_bare = token.start(), any(each.bare for each in formats)
+        read = self._calls_at(begin, formats)
+        if read is not None:
+            around = self._around(begin, read[1].end)
             is_value = around[0] == self.value_start and self.layout.has_calls(self.text)
-            if is_value or self._is_quoted(*around) or (not each.bare and self._is_mention(*around)):
+            is_markup = next(not each.bare for each in formats if each.name == read[0])
+            if is_value or self._is_quoted(*around) or (is_markup and self._is_mention(*around)):
                 return max(around[1], token.end())
-            return self._take_calls(each.name, found, around)
-        return self._read_expected(begin, formats) or self._no_call(
-            token, is_bare=any(each.bare for each in formats)
-        )
-
-    def _no_call(self, token: re.Match[str], *, is_bare: bool) -> int:
-        """Return the place behind an opener behind which no format reads a call."""
-        begin = token.start()
+            return self._take_calls(*read, around)
+        if behind := self._faulty(begin, formats):
+            return behind
         if is_bare:
             return quotations.json_end(self.scan, begin, token.end())
         if thought := thinking.ANY_OPENER.match(self.text, begin):
@@ -278,14 +269,14 @@ class _Reader:
         silent = thinking.SILENT_TOKEN.match(self.text, begin)
         return self._silent(silent) if silent else self._empty(token)
 
-    def _read_expected(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
+    def _faulty(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
         """Read a faulty call in the format that the prompt asked for, and return the place behind it."""
-        name = self.scan.expected
+        name = self.scan.call_format
         if self.open_thought or not (
             any(each.name == name for each in formats) or begins_block(self.scan, begin)
         ):
             return None
-        found = read_expected(self.scan, begin, self.tools)
+        found = read_faulty(self.scan, begin, self.tools)
         if found is None:
             return None
         around = self._around(begin, found.end)
@@ -309,7 +300,7 @@ class _Reader:
 
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)
-        reader.layout, reader.tools = NO_LAYOUT, self.tools.with_undeclared()
+        reader.layout, reader.tools = NO_LAYOUT, Tools(self.tools.schemas, undeclared=True)
         reader.run()
         return [call for _, call in reader.calls]
 
@@ -317,18 +308,11 @@ class _Reader:
         begin, fence = token.start(), quotations.fence_at(self.scan, token.start())
         if fence is None:
             return quotations.ENDS["code"](self.scan, begin, token.end())
-        for each in self.grammar.fences:
-            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
-            if found is not None:
-                return self._take_calls(each.name, found, self._around(begin, found.end))
-        behind = self._read_expected(begin, self.grammar.fences)
-        if behind is not None:
-            return behind
-        if begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST:
-            behind = self._whole_answer(fence)
-            if behind is not None:
-                return behind
-        return fence.end
+        if read := self._calls_at(begin, self.grammar.fences):
+            return self._take_calls(*read, self._around(begin, read[1].end))
+        behind = self._faulty(begin, self.grammar.fences)
+        is_answer = begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST
+        return behind or (self._whole_answer(fence) if is_answer else None) or fence.end
 
     def _whole_answer(self, fence: quotations.Fence) -> int | None:
         """Read fences that are the whole answer and hold calls alone; None if they do not."""

@@ -7,12 +7,12 @@ reading with `Spent` when they are many times the text.
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
-from sigadapt.schemas.written_values import NoLiteral, literal_at
+from sigadapt.schemas.written_values import NoLiteral, literal_at, space
 
+# Models write line breaks into strings.
 _DECODE = json.JSONDecoder(strict=False).raw_decode
-_SPACE = re.compile(r"\s*")
 _TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
 _PIECE, _MARGIN = 2_000, 16
 
@@ -21,35 +21,25 @@ class Spent(Exception):
     """The budget of work is used up."""
 
 
-class Members(NamedTuple):
-    """The members of a JSON object that was written at a place of a text.
+class Members:
+    """The members of a JSON object that was written at a place of a text."""
 
-    Args:
-        fields: by key, the decoded value and where its text begins and ends.
-        end: the place behind the object; None if it is broken.
-        broken: the key whose value is broken, and where that value begins; None if no value is.
-        repeats: whether a key occurs twice; the last one is in `fields`.
-        begin: where the object begins.
-    """
-
-    fields: dict[str, tuple[Any, int, int]]
-    end: int | None
-    broken: tuple[str, int] | None = None
-    repeats: bool = False
-    begin: int = 0
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.end: int | None = None
+        """The place behind the object; None if it is broken."""
+        self.fields: dict[str, tuple[Any, int, int]] = {}
+        """By key, the decoded value and where its text begins and ends; of a repeated key, the last."""
+        self.broken: tuple[str, int] | None = None
+        """The key whose value is broken, and where that value begins."""
+        self.repeats = False
 
 
 class Scan:
-    """A text, and what is known of it.
+    """A text, the formats that the caller named, and the one that the model was asked to write in."""
 
-    Args:
-        text: the whole text.
-        asked: the formats that the caller named.
-        expected: the format in which the model was asked to write; empty if nobody asked.
-    """
-
-    def __init__(self, text: str, asked: frozenset[str] = frozenset(), expected: str = "") -> None:
-        self.text, self.asked, self.expected = text, asked, expected
+    def __init__(self, text: str, asked: frozenset[str] = frozenset(), call_format: str = "") -> None:
+        self.text, self.asked, self.call_format = text, asked, call_format
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
         self._left = _TIMES * len(text) + _LEAST
@@ -84,15 +74,10 @@ class Scan:
 
     def space(self, at: int) -> int:
         """Return the place behind white space."""
-        found = _SPACE.match(self.text, at)
-        return found.end() if found else at
+        return space(self.text, at)
 
     def value_at(self, at: int) -> tuple[Any, int]:
-        """Decode the JSON value at a place; control characters in strings are let through.
-
-        Raises:
-            ValueError: if there is none.
-        """
+        """Decode the JSON value at a place; ValueError if there is none."""
         # It is decoded from a piece of the text that grows as long as the value may go on: an error of the
         # decoder counts the lines before it, which would take as long as the text for each error.
         size = _PIECE
@@ -106,10 +91,8 @@ class Scan:
                 self.charge(_DEEP)
                 raise ValueError("nested too deep") from None
             except json.JSONDecodeError as error:
-                unfinished = error.pos >= rest or (
-                    rest < len(piece) and error.msg.startswith("Unterminated string")
-                )
-                if not unfinished:
+                is_open_string = rest < len(piece) and error.msg.startswith("Unterminated string")
+                if error.pos < rest and not is_open_string:
                     self.charge(error.pos // 4 + 1)
                     raise
             else:
@@ -118,11 +101,7 @@ class Scan:
             size *= 16
 
     def literal_at(self, at: int, *, is_strict: bool = False) -> tuple[Any, int]:
-        """Read the Python literal at a place.
-
-        Raises:
-            ValueError: if there is none.
-        """
+        """Read the Python literal at a place; ValueError if there is none."""
         try:
             value, end = literal_at(self.text, at, is_strict=is_strict)
         except NoLiteral as error:
@@ -133,32 +112,33 @@ class Scan:
 
     def members_at(self, at: int) -> Members:
         """Read the JSON object whose brace stands at a place, member by member."""
-        fields: dict[str, tuple[Any, int, int]] = {}
-        repeats = False
+        members = Members(at)
         place = self.space(at + 1)
         if self.text.startswith("}", place):
-            return Members(fields, place + 1, begin=at)
-        while True:
+            members.end = place + 1
+        while members.end is None:
             try:
                 key, place = self.value_at(place)
             except ValueError:
-                return Members(fields, None, None, repeats, at)
+                break
             place = self.space(place)
             if not isinstance(key, str) or not self.text.startswith(":", place):
-                return Members(fields, None, None, repeats, at)
+                break
             begin = self.space(place + 1)
             try:
-                value, place = self.value_at(begin)
+                value, end = self.value_at(begin)
             except ValueError:
-                return Members(fields, None, (key, begin), repeats, at)
-            repeats = repeats or key in fields
-            fields[key] = value, begin, place
-            place = self.space(place)
+                members.broken = key, begin
+                break
+            members.repeats = members.repeats or key in members.fields
+            members.fields[key] = value, begin, end
+            place = self.space(end)
             if self.text.startswith("}", place):
-                return Members(fields, place + 1, None, repeats, at)
-            if not self.text.startswith(",", place):
-                return Members(fields, None, None, repeats, at)
+                members.end = place + 1
+            elif not self.text.startswith(",", place):
+                break
             place = self.space(place + 1)
+        return members
 
     def ends_at(self, at: int) -> bool:
         """Return whether nothing but white space follows a place."""

@@ -43,10 +43,10 @@ markup = st.lists(st.sampled_from([*MARKUP, "words ", "\n"]), min_size=1, max_si
 
 
 def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
-    return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, FORMATS, **how).calls]
+    return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, **how).calls]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(content=markup, writer=st.sampled_from(WRITERS))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
@@ -80,7 +80,7 @@ def test_no_call_comes_out_of_a_quotation(example: str) -> None:
     for text in quoted(example):
         assert calls_in(text) == []
         for form in WRITERS:
-            assert calls_in(text, undeclared=True, expected=form, layout=layout) == []
+            assert calls_in(text, undeclared=True, call_format=form, layout=layout) == []
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
@@ -97,7 +97,7 @@ def test_a_cut_makes_no_other_call(each: Any) -> None:
             assert [call.name for call in calls or ()] == [], text[:end]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
 )
@@ -105,9 +105,9 @@ def test_no_call_comes_out_of_a_thought(thought: str) -> None:
     """text-calls: A call in closed thinking is only thought of."""
     layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
     text = f"<think>{thought}</think>No."
-    prompted: dict[str, Any] = {"undeclared": True, "expected": "hermes", "layout": layout}
+    prompted: dict[str, Any] = {"undeclared": True, "call_format": "hermes", "layout": layout}
     for how in ({}, prompted):
-        reading = read_text(text, SCHEMAS, FORMATS, **how)
+        reading = read_text(text, SCHEMAS, **how)
         assert (reading.calls, reading.text) == ([], "No.")
 
 
@@ -116,7 +116,7 @@ def test_no_call_comes_out_of_a_thought(thought: str) -> None:
 def test_every_format_is_read_whatever_was_asked_for(each: Any, form: str) -> None:
     """prompted-calling: A call in words."""
     schemas = {"get_weather": SCHEMAS["get_weather"]}
-    reading = read_text(each.example, schemas, FORMATS, undeclared=True, expected=form)
+    reading = read_text(each.example, schemas, undeclared=True, call_format=form)
     [(_, call)] = reading.calls
     assert (call.name, reading.text) == ("get_weather", None)
     args = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
@@ -138,11 +138,11 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""
-    gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS, FORMATS).text or ""
+    gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS).text or ""
     shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
     rest = gate.rest(said)
     # A closing tag, or Harmony's headers without tokens, may show later that all before it was thought.

@@ -40,9 +40,9 @@ class Calling:
     """One way of calling tools."""
 
     mode: str = "native"
-    """`native`, or `prompted` for tools and calls in the messages' text, in the text format `form`."""
+    """`native`, or `prompted` for tools and calls in the messages' text, in the text format `call_format`."""
 
-    form: str = "hermes"
+    call_format: str = "hermes"
     recovers: bool = False
     """Whether calls are read from the text of a native answer that has none."""
 
@@ -62,7 +62,7 @@ class Calling:
         """How calls are looked for in an answer's text: arguments of `read_text`."""
         if self.mode != "prompted":
             return {}
-        return {"undeclared": True, "expected": self.form, "layout": self.layout}
+        return {"undeclared": True, "call_format": self.call_format, "layout": self.layout}
 
     def request_to_send(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
@@ -70,7 +70,7 @@ class Calling:
         has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
         if not ("tools" in request or has_calls):
             return request, ()
-        sent, changes = prompted_request(request, self.form)
+        sent, changes = prompted_request(request, self.call_format)
         why = Change("/tools", "lowered", self.because)
         return sent, (why, *changes) if self.because else changes
 
@@ -144,4 +144,4 @@ def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Callin
     reason = str(error).splitlines()[0][:200]
     _REFUSED.put(lm, model_of(lm))
     because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
-    return Calling("prompted", calling.form, layout=calling.layout, because=because)
+    return Calling("prompted", calling.call_format, layout=calling.layout, because=because)

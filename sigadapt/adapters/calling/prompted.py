@@ -23,7 +23,7 @@ from sigadapt.signatures.tool_results.content import MEDIA, name_of
 if TYPE_CHECKING:
     from sigadapt.text.contract import Writer
 
-DEFAULT_FORM = "hermes"
+DEFAULT_CALL_FORMAT = "hermes"
 """The text format to ask for unless `call_format` names another."""
 _ONLY_NATIVE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _OFFER = (
@@ -49,20 +49,20 @@ def writers() -> "dict[str, Writer]":
     return {each.name: each.write for each in FORMATS if each.write is not None}
 
 
-def check_form(name: object) -> None:
+def check_call_format(name: object) -> None:
     """Refuse a name that is none of `writers`."""
-    if name != DEFAULT_FORM and name not in writers():
+    if name != DEFAULT_CALL_FORMAT and name not in writers():
         near = closest(name, writers()) if isinstance(name, str) else None
         fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
         raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
 
 
-def prompted_request(request: Request, form: str) -> tuple[Request, tuple[Change, ...]]:
+def prompted_request(request: Request, call_format: str) -> tuple[Request, tuple[Change, ...]]:
     """Return the Request with its tools and calls as text, and a record of what changed."""
     changes = list(_changes(request))
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in _functions(request)}
-    rows = list(_rows(request["messages"], form, schemas))
-    words = _instructions(request, form)
+    rows = list(_rows(request["messages"], call_format, schemas))
+    words = _instructions(request, call_format)
     if words and rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
         rows[0] = {**rows[0], "content": f"{rows[0]['content']}\n\n{words}"}
     elif words:
@@ -114,12 +114,12 @@ def _changes(request: Request) -> Iterator[Change]:
             yield Change(f"/messages/{number}/content", "lowered", why)
 
 
-def _instructions(request: Request, form: str) -> str:
+def _instructions(request: Request, call_format: str) -> str:
     functions = _functions(request)
     if not functions:
         return ""
     tools = "\n".join(map(_escape, functions))
-    words = _OFFER.format(tools=tools, example=writers()[form](_EXAMPLE, {}))
+    words = _OFFER.format(tools=tools, example=writers()[call_format](_EXAMPLE, {}))
     asked = _choice(request.get("tool_choice"))
     if request.get("parallel_tool_calls") is False:
         asked = f"{asked} Make at most one call.".strip()
@@ -141,15 +141,17 @@ def _choice(choice: str | dict[str, Any] | None) -> str:
     return f"You must call the tool {named_part(choice)['name']!r} now, and no other."
 
 
-def _rows(rows: Sequence[Json], form: str, schemas: Mapping[str, Json]) -> Iterator[Json]:
+def _rows(rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json]) -> Iterator[Json]:
     for is_result, group in groupby(rows, lambda row: row["role"] == "tool"):
         if is_result:
             yield _results(list(group))
         else:
-            yield from (_with_markup(row, form, schemas) if row.get("tool_calls") else row for row in group)
+            yield from (
+                _with_markup(row, call_format, schemas) if row.get("tool_calls") else row for row in group
+            )
 
 
-def _with_markup(row: Json, form: str, schemas: Mapping[str, Json]) -> Json:
+def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Json:
     calls: list[tuple[str, Json]] = []
     for part in map(named_part, row["tool_calls"]):
         if "input" in part:
@@ -157,7 +159,7 @@ def _with_markup(row: Json, form: str, schemas: Mapping[str, Json]) -> Json:
         else:
             args = parse_arguments(part["arguments"])
             calls.append((part["name"], args if isinstance(args, dict) else {}))  # else its result quotes it
-    markup = writers()[form](calls, schemas)
+    markup = writers()[call_format](calls, schemas)
     return {"role": "assistant", "content": f"{row['content']}\n{markup}" if row.get("content") else markup}
 
 

@@ -68,11 +68,10 @@ def text_read(
     text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
 ) -> "TextReading":
     """Return what a text says."""
-    from sigadapt.text.formats import FORMATS, formats_named  # noqa: PLC0415  (the first lines say why)
+    from sigadapt.text.formats import formats_named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.text.reader import read_text  # noqa: PLC0415
 
-    chosen = FORMATS if formats is None else formats_named(formats)
-    return read_text(text, schemas, chosen, asked=formats is not None, **how)
+    return read_text(text, schemas, None if formats is None else formats_named(formats), **how)
 
 
 def schemas_of(tools: object) -> dict[str, Json]:

@@ -11,7 +11,6 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
 from sigadapt.text.contract import TextFormat
 from sigadapt.text.formats import (
-    arg_pairs,
     bare_json,
     gemma,
     harmony,
@@ -25,7 +24,6 @@ from sigadapt.text.formats import (
 FORMATS: tuple[TextFormat, ...] = (
     *json_calls.FORMATS,
     *parameters.FORMATS,
-    *arg_pairs.FORMATS,
     *nested_elements.FORMATS,
     *gemma.FORMATS,
     *named_json.FORMATS,

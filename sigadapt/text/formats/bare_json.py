@@ -13,9 +13,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 import re
 from collections.abc import Mapping
 
-from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_json, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
@@ -70,7 +69,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if close < len(scan.text) and not scan.text.startswith("```", close):
         return None
     end = min(close + 3, len(scan.text))
-    if "fenced-json" in (*scan.asked, scan.expected) or (at <= scan.content_start and scan.ends_at(end)):
+    if "fenced-json" in (*scan.asked, scan.call_format) or (at <= scan.content_start and scan.ends_at(end)):
         return found._replace(end=end)
     announced = _INTENTION.search(scan.text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n")[2])
     is_said = fence[1].startswith("tool") or (announced and scan.ends_at(end))
@@ -120,12 +119,12 @@ def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None
     """Return the call that the text ends in."""
     named = [members.fields[key][0] for key in NAMES if key in members.fields]
     name = tools.name_of(named[0]) if named else None
-    if name is None or not tools.declares(name) or members.broken is None:
+    if name is None or name not in tools.schemas or members.broken is None:
         return None
     key, begin = members.broken
     if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):
         return None
-    return TextCall(name, CutOff(scan.text[begin:].rstrip()))
+    return as_written(scan, name, begin, len(scan.text))
 
 
 def write_plain(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:

@@ -6,6 +6,7 @@ too, typed by the declared schema, and a string whose marker was never closed en
 """
 
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
@@ -181,13 +182,9 @@ def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None
     return Found(calls, place)
 
 
-def _format(name: str, markers: Markers, **more: Any) -> TextFormat:
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, markers=markers)
-
-    reading = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    known: dict[str, Any] = {"reads": reading, **more}
-    return TextFormat(name, re.escape(markers.call), reads, **known)
+def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
+    reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
+    return TextFormat(name, re.escape(markers.call), partial(read, markers=markers), reads=reads, **row)
 
 
 FORMATS: tuple[TextFormat, ...] = (

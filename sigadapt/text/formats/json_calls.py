@@ -9,19 +9,20 @@ fault: the object says that it is whole.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
 from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut, is_object
 from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
+_IDS = ("id", "tool_call_id")
 _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
-_OPEN = "{["
 _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
@@ -50,15 +51,13 @@ def read_body(
             place = scan.space(place + 1)
             continue
         members = scan.members_at(place)
-        call = call_of(scan, members, tools, keyed=keyed) or _nameless(scan, members, tools)
+        call = call_of(scan, members, tools, keyed=keyed)
         if members.end is None:
-            other = _python_object(scan, place, tools) or broken_call(
-                scan, place, members, tools, stops, keyed=keyed
-            )
+            other = _python_object(scan, place, tools) or _broken(scan, members, tools, stops, keyed=keyed)
             if other is None:
                 break
             call, end = other
-        elif call is None and undeclared(members) is None:
+        elif call is None and not _looks_like_call(members):
             break
         else:
             end = members.end
@@ -66,40 +65,49 @@ def read_body(
             kept.append(scan.text[place:end])
         else:
             calls.append(call)
-        place, end = _behind(scan, end)
+        place = scan.space(end)
+        while scan.text.startswith(("]", ",", ";"), place):
+            end = place + 1 if scan.text[place] == "]" else end
+            place = scan.space(place + 1)
     return Found(calls, end, "\n".join(kept)) if calls else None
-
-
-def _behind(scan: Scan, end: int) -> tuple[int, int]:
-    """Return where the next object may stand behind one, and where the list ends, if it does."""
-    place = scan.space(end)
-    while scan.text.startswith(("]", ",", ";"), place):
-        end = place + 1 if scan.text[place] == "]" else end
-        place = scan.space(place + 1)
-    return place, end
 
 
 def call_of(
     scan: Scan, members: Members, tools: Tools, *, keyed: bool = False, whole: bool = False
 ) -> TextCall | None:
-    """Return the call that a JSON object is; None if it is none, or of no declared tool."""
+    """Return the call that a JSON object is; None if it is none, or of no declared tool.
+
+    Args:
+        scan: the text.
+        members: the object.
+        tools: the declared tools.
+        keyed: whether the tool's name is a key, and the arguments are its value.
+        whole: whether the object must be a call and nothing else, with arguments that are an object.
+    """
     fields = members.fields
     if keyed:
-        return _read_keyed(scan, fields, tools)
+        named = ((tools.name_of(key), field) for key, field in fields.items() if isinstance(field[0], dict))
+        return next((TextCall(name, scan.text[field[1] : field[2]]) for name, field in named if name), None)
     nested = fields.get("function")
     if nested is not None and isinstance(nested[0], dict):
         call = call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
         return _twice(scan, members, call) if call and members.repeats else call
     named, name = _name_in(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
-    if name is None or (given and _is_declaration(fields[given][0], tools.schema_of(name))):
-        return None
-    if whole and (given is None or not _is_nothing_else(fields, {named, given}, fields[given][0])):
-        return None
+    call_id = next(
+        (fields[key][0] for key in _IDS if key in fields and isinstance(fields[key][0], str)), None
+    )
     if given is None:
-        return None if members.broken else TextCall(name, None, _id_of(fields))
+        return None if name is None or whole or members.broken else TextCall(name, None, call_id or None)
     value, begin, end = fields[given]
-    call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], _id_of(fields))
+    call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], call_id or None)
+    if name is None:  # markup of prompted calling says that it is a call
+        return call._replace(name="") if tools.undeclared and not whole else None
+    is_sole = fields.keys() <= {named, given, "type", *_IDS}
+    is_object_text = isinstance(value, str) and value.startswith("{")
+    is_whole = is_sole and (is_object_text or is_object(value))
+    if _is_declaration(value, tools.schema_of(name)) or (whole and not is_whole):
+        return None
     others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (named, given)]
     doubles = any(key in ARGUMENTS or tools.name_of(fields[key][0]) for key in others)
     return _twice(scan, members, call) if members.repeats or doubles else call
@@ -117,72 +125,33 @@ def _name_in(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[
     return key, tools.name_of(fields[key][0]) if key else None
 
 
-def _nameless(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
-    """Return a call without a name, where markup of prompted calling says that it is one."""
-    given = next((key for key in ARGUMENTS if key in members.fields), None)
-    if not (tools.takes_undeclared and given and _lacks_name(members, tools)):
-        return None
-    value, begin, end = members.fields[given]
-    return TextCall("", value if isinstance(value, str) else scan.text[begin:end], _id_of(members.fields))
-
-
-def _lacks_name(members: Members, tools: Tools) -> bool:
-    nested = members.fields.get("function", (None,))[0]
-    named = [members.fields[key][0] for key in NAMES if key in members.fields]
-    return not isinstance(nested, dict) and all(tools.name_of(name) is None for name in named)
-
-
-def _is_nothing_else(fields: Mapping[str, Any], used: set[str | None], arguments: Any) -> bool:
-    """Return whether an object is a call and nothing else, with arguments that are an object."""
-    if not set(fields) <= {*used, "type", "id", "tool_call_id"}:
-        return False
-    return isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.startswith("{"))
-
-
-def _read_keyed(scan: Scan, fields: dict[str, tuple[Any, int, int]], tools: Tools) -> TextCall | None:
-    for key, (value, begin, end) in fields.items():
-        name = tools.name_of(key)
-        if name is not None and isinstance(value, dict):
-            return TextCall(name, scan.text[begin:end])
-    return None
-
-
-def _id_of(fields: dict[str, tuple[Any, int, int]]) -> str | None:
-    for key in ("id", "tool_call_id"):
-        if key in fields and isinstance(fields[key][0], str) and fields[key][0]:
-            return fields[key][0]
-    return None
-
-
 def _is_declaration(value: Any, schema: Json) -> bool:
     """Return whether arguments are the schema of a declaration that the model repeats."""
     if not is_object(value) or value.get("type") != "object":
         return False
     declared: Any = schema.get("properties")
-    names = declared if is_object(declared) else {}
-    return is_object(value.get("properties")) and "properties" not in names
+    return is_object(value.get("properties")) and not (is_object(declared) and "properties" in declared)
 
 
-def undeclared(members: Members) -> str | None:
-    """Return the name of an object that has the form of a call; None if it has not."""
-    for key in NAMES:
-        value = members.fields.get(key, (None,))[0]
-        if isinstance(value, str) and any(given in members.fields for given in ARGUMENTS):
-            return value
-    values = [value for value, _, _ in members.fields.values()]
-    return "" if len(values) == 1 and isinstance(values[0], dict) else None
+def _looks_like_call(members: Members) -> bool:
+    """Return whether an object has the form of a call, of whatever tool."""
+    fields = members.fields
+    if any(isinstance(fields[key][0], str) for key in NAMES if key in fields):
+        return not fields.keys().isdisjoint(ARGUMENTS)
+    return [type(value) for value, _, _ in fields.values()] == [dict]
 
 
-def broken_call(
-    scan: Scan, at: int, members: Members, tools: Tools, stops: Sequence[str], *, keyed: bool = False
+def _broken(
+    scan: Scan, members: Members, tools: Tools, stops: Sequence[str], *, keyed: bool
 ) -> tuple[TextCall, int] | None:
     """Return a call whose object is broken or cut off, and the place behind it."""
     # The name must have been read, unless markup of prompted calling says that this is a call. The arguments
     # are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
     # the call was cut off.
+    at = members.begin
     if members.broken and members.broken[0] == "function" and scan.text.startswith("{", members.broken[1]):
         members = scan.members_at(members.broken[1])
-    call = call_of(scan, members, tools) or _nameless(scan, members, tools)
+    call = call_of(scan, members, tools)
     if call is not None and call.arguments is not None:  # whole arguments in an object that lacks its end
         end = max(end for _, _, end in members.fields.values())
         if _ends_behind(scan, end, stops):
@@ -190,15 +159,16 @@ def broken_call(
     _, name = _name_in(members.fields, tools)
     if name is None and members.broken and keyed:
         name = tools.name_of(members.broken[0])
-    if name is None and not (tools.takes_undeclared and _lacks_name(members, tools)):
+    if name is None and not tools.undeclared:
         return None
     given = next((key for key in ARGUMENTS if key in members.fields), None)
     begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
     begin = members.fields[given][1] if given else begin
-    end = scan.earliest((*_closing(stops), *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
+    closing = (f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
+    end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
     following = _next_object(scan, begin, end, tools)
     raw = scan.text[begin:following].rstrip()
-    raw = _without_closers(raw if following == end else raw.rstrip(",;"))
+    raw = without_closers(raw if following == end else raw.rstrip(",;"))
     return TextCall(name or "", raw if following < len(scan.text) else CutOff(raw)), following
 
 
@@ -207,13 +177,9 @@ def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
     scan.charge((end - at) // 8)
     for call in _OBJECT.finditer(scan.text, at, end):
         before = scan.text[max(at, call.start() - _GAP) : call.start()]
-        if tools.declares(call[1]) and ("\n" in before or before.rstrip().endswith((",", ";"))):
+        if call[1] in tools.schemas and ("\n" in before or before.rstrip().endswith((",", ";"))):
             return call.start()
     return end
-
-
-def _closing(stops: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
 
 
 def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
@@ -224,23 +190,10 @@ def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
     )
 
 
-def _without_closers(raw: str) -> str:
-    """Return broken arguments without the braces at their end that close what is around them."""
-    level = 0
-    for token in _STRINGS.finditer(raw):
-        if token[0][0] != '"':
-            level += 1 if token[0] in _OPEN else -1
-    end = len(raw)
-    while level < 0 and end and (raw[end - 1] in "}]" or raw[end - 1].isspace()):
-        level += not raw[end - 1].isspace()
-        end -= 1
-    return raw[:end].rstrip()
-
-
 def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
     """Read a call whose object is a Python dict, with single quotes."""
     is_python = _SINGLE.match(scan.text, at) is not None
-    if not is_python and scan.expected:
+    if not is_python and scan.call_format:
         return None  # the prompt asked for JSON
     try:
         value, end = scan.literal_at(at, is_strict=not is_python)
@@ -274,18 +227,15 @@ def write_llama(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     return f"<|python_tag|>{objects}" if objects else ""
 
 
-def _format(name: str, marker: str, *, example: str, models: str, servers: str, **more: Any) -> TextFormat:
-    pattern = re.compile(marker)
-    keyed = more.pop("keyed", False)
-
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, marker=pattern, keyed=keyed)
-
-    known: dict[str, Any] = {
-        "reads": "One object, several, or a list; the closing tag may be missing.",
-        **more,
-    }
-    return TextFormat(name, marker, reads, example, models, servers, **known)
+def _format(
+    name: str,
+    marker: str,
+    *,
+    keyed: bool = False,
+    reads: str = "One object, several, or a list; the closing tag may be missing.",
+    **row: Any,
+) -> TextFormat:
+    return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'

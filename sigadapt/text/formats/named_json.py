@@ -9,11 +9,12 @@ it, it is cut off.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -53,11 +54,10 @@ def _arguments(
         value, end = scan.value_at(begin)
     except ValueError:
         end = scan.earliest(stops, begin)
-        raw = scan.text[begin:end].rstrip()
-        return TextCall(name, CutOff(raw) if end == len(scan.text) else raw, given), end
-    if isinstance(value, str) and not scan.expected:
+        return as_written(scan, name, begin, end, given), end
+    if isinstance(value, str) and not scan.call_format:
         return TextCall(name, value, given), end
-    if scan.expected and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
+    if scan.call_format and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
 
@@ -86,15 +86,15 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     calls, place = list[TextCall](), scan.space(at)
     while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
         name = head["name"]
-        if not tools.declares(name):
+        if name not in tools.schemas:
             break
         try:
             value, end = scan.value_at(head.end())
         except ValueError:
             if not is_open(scan.text, head.end()):
                 return None
-            cut = TextCall(name, CutOff(scan.text[head.end() :].rstrip()))
-            return Found([*calls, cut], len(scan.text))
+            end = len(scan.text)
+            return Found([*calls, as_written(scan, name, head.end(), end)], end)
         if not isinstance(value, dict):
             return None
         calls.append(TextCall(name, scan.text[head.end() : end]))
@@ -107,11 +107,12 @@ def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read `[Calling tool: NAME({...})]`, unless the words before it announce an example."""
     if announces_example(scan.text, at):
         return None
-    return read(scan, at, tools, head=_BRACKETED, tail=re.compile(r"\s*\)\s*\]"), stops=(")]",))
+    return read(scan, at, tools, head=_BRACKETED, tail=_BRACKETED_TAIL, stops=(")]",))
 
 
 _BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\n|(?=\{))\s*(?=\{)")
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
+_BRACKETED_TAIL = re.compile(r"\s*\)\s*\]")
 
 
 def write_deepseek(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
@@ -137,15 +138,17 @@ def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
 
 
 def _format(
-    name: str, opener: str, head: str, *, tail: str = "", stops: tuple[str, ...] = (), **more: Any
+    name: str,
+    opener: str,
+    head: str,
+    *,
+    tail: str = _NO_TAIL,
+    stops: tuple[str, ...] = (),
+    reads: str = "Several calls; lost tags around them.",
+    **row: Any,
 ) -> TextFormat:
-    first, last = re.compile(head), re.compile(rf"\s*{tail}" if tail else _NO_TAIL)
-
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, head=first, tail=last, stops=stops)
-
-    known: dict[str, Any] = {"reads": "Several calls; lost tags around them.", **more}
-    return TextFormat(name, opener, reads, **known)
+    reader = partial(read, head=re.compile(head), tail=re.compile(tail), stops=stops)
+    return TextFormat(name, opener, reader, reads=reads, **row)
 
 
 _DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"
@@ -189,7 +192,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "deepseek-v3",
         _DEEP_BEGIN,
         rf"{_DEEP_BEGIN}\s*function\s*{_DEEP_SEP}(?P<name>[^\n`<]{{1,128}}?)\s*```(?:json)?",
-        tail=r"```",
+        tail=r"\s*```",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"
         '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3, R1 and its distillations, Cogito",

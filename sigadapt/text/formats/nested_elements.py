@@ -9,11 +9,10 @@ elements are lists (of `item`), and text beside elements goes under `$text`, as 
 import re
 from typing import Any
 
-from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.repeated_keys import object_of
 from sigadapt.schemas.written_values import property_of, types_of, value_of
-from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.scan import Scan
 
 _TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
@@ -58,8 +57,7 @@ def read(scan: Scan, at: int, tools: Tools) -> Found | None:
             return Found([TextCall(name, _members(root, schema, schema, scan.text))], place)
         opened[-1].children.append((closed, tag.start()))
     end = scan.earliest((f"{_TOKEN}</invoke>",), head.end())
-    raw = scan.text[at:end]
-    return Found([TextCall(name, raw if end < len(scan.text) else CutOff(raw))], end)
+    return Found([as_written(scan, name, at, end)], end)
 
 
 def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:

@@ -1,15 +1,20 @@
-"""Calls as tags with one tag a parameter: Qwen3-Coder, Seed, MiniMax M2, `<invoke>`, DSML, Step 3, Kimi K3.
+"""Calls as tags with one tag a parameter, or a pair of tags a key and a value.
 
-One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, a value runs to the
-closing tag behind which the next parameter or the call's end stands, and one line break on each side belongs
-to the markup. Values are text, typed by the declared schema (`written_values.value_of`); DSML and Kimi K3 say
-which values are text.
+    <function=NAME><parameter=KEY>VALUE</parameter></function>
+        Qwen3-Coder, Seed, MiniMax M2, `<invoke>`, DSML, Step 3, Kimi K3
+    <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>
+        GLM 4.5 to 5, Ling 3, Laguna, Hunyuan V3, LongCat
+
+One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, and a value runs to
+the closing tag behind which the next parameter or the call's end stands. Values are text, typed by the
+declared schema (`written_values.value_of`); DSML and Kimi K3 say which values are text.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
@@ -23,12 +28,16 @@ from sigadapt.text.contract import (
     TextCall,
     TextFormat,
     Tools,
+    Writer,
+    as_written,
 )
+from sigadapt.text.formats.json_calls import call_json, read_body
 from sigadapt.text.scan import Scan
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
+_ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
 _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
@@ -43,6 +52,8 @@ class Tags(NamedTuple):
         call: what opens a call, with the group `name`; None where the name stands elsewhere.
         breaks: whether a line break before the closing tag is markup even where none stands behind the
             opening one.
+        pairs: what opens a key, where it has tags of its own, as GLM writes it; else empty. Line breaks then
+            belong to the value, and the call may lack its closing tag if every declared parameter is there.
         prefix: what the group `prefix` of an opening tag must be; None where tags have no prefix.
         tag_end: what each tag ends with.
     """
@@ -53,6 +64,7 @@ class Tags(NamedTuple):
     goes_on: re.Pattern[str]
     call: re.Pattern[str] | None = None
     breaks: bool = False
+    pairs: str = ""
     prefix: str | None = None
     tag_end: str = ">"
 
@@ -65,29 +77,37 @@ def _goes_on(opener: str) -> re.Pattern[str]:
     return re.compile(rf"{opener}|<[/|]|<tool_call>|\Z")
 
 
-def read(
-    scan: Scan, at: int, tools: Tools, *, tags: Callable[[re.Match[str]], Tags], head: re.Pattern[str]
-) -> Found | None:
-    """Read one call."""
+def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags | None) -> Found | None:
+    """Read one call. Without tags, they are those of `<invoke>` with the prefix that the head has."""
     found = head.match(scan.text, at)
     name = tools.name_of(found["name"]) if found else None
     if found is None or name is None:
         return None
-    mine = tags(found)
+    mine = tags or _invoke(found["prefix"])
     place = scan.space(found.end())
-    if scan.text.startswith("{", place):
+    if scan.text.startswith("{", place) and not mine.pairs:
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
-    args, place, whole = parameters_at(scan, place, schema, mine)
-    if whole is None or _ends_open(scan, place, mine.tag_end):
+    args, place, whole = parameters_at(scan, found.end(), schema, mine)
+    declared: Any = schema.get("properties")
+    is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
+    if whole is None or (_ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place):
         return Found([TextCall(name, args)], place + len(mine.call_end))
     # The call is not closed: other markup closes it, or a line break that a tag without parameters ends in.
     by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
-    by_line = scan.text.startswith("\n", found.end()) and not schema.get("required")
-    by_line = by_line and not (scan.expected and scan.find(mine.call_end, place) >= 0)
+    by_line = not mine.pairs and scan.text.startswith("\n", found.end()) and not schema.get("required")
+    by_line = by_line and not (scan.call_format and scan.find(mine.call_end, place) >= 0)
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
+
+
+def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags) -> Found | None:
+    """Read one call in pairs of tags, or as JSON, as these models write it too."""
+    if head.match(scan.text, at):
+        return read(scan, at, tools, head=head, tags=tags)
+    opener = tags.call_end.replace("/", "")
+    return read_body(scan, at + len(opener), tools, stops=(opener,))
 
 
 def _ends_open(scan: Scan, at: int, tag_end: str) -> bool:
@@ -100,15 +120,13 @@ def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
     try:
         _, end = scan.value_at(at)
     except ValueError:
-        end = scan.find(tags.call_end, at)
-        if end < 0:
-            return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
-        return Found([TextCall(name, scan.text[at:end].rstrip())], end + len(tags.call_end))
+        end = scan.earliest((tags.call_end,), at)
+        return Found([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
     behind = scan.space(end)
     closed = scan.text.startswith(tags.call_end, behind)
-    stop = -1 if closed or not scan.expected else scan.find(tags.call_end, behind)
+    stop = -1 if closed or not scan.call_format else scan.find(tags.call_end, behind)
     if stop >= 0 and "<function=" not in scan.text[behind:stop]:
-        return Found([TextCall(name, scan.text[at:stop].rstrip())], stop + len(tags.call_end))
+        return Found([as_written(scan, name, at, stop)], stop + len(tags.call_end))
     return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end) if closed else end)
 
 
@@ -116,6 +134,9 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     """Read parameters, and return them with the place behind and whether the last was closed."""
     # The last value is None if the text ends in a parameter.
     raw: list[tuple[str, str, str]] = []
+    while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, at)):  # `NAME key=value`
+        raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
+        at = attribute.end()
     place, closed = scan.space(at), True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
@@ -123,7 +144,8 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
         place, closed = scan.space(behind), behind > end
-    return _typed_all(raw, schema, tags), place, closed
+    is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
+    return _typed_all(raw, schema, tags), place, None if is_half else closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -175,11 +197,12 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
 
 
 def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Json:
-    pairs = [
-        (key, _value(_trim(value, tags), opener, property_of(schema, key, schema), schema))
-        for key, value, opener in raw
-    ]
-    made = object_of(pairs)
+    made = object_of(
+        [
+            (key, _value(value, opener, property_of(schema, key, schema), schema, tags))
+            for key, value, opener in raw
+        ]
+    )
     inner = made.get("arguments")
     if len(made) != 1 or not is_object(inner) or not inner:
         return made
@@ -188,26 +211,23 @@ def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Jso
     return inner if is_wrapper and is_declared else made
 
 
-def _value(value: str, opener: str, schema: Any, root: Json) -> Any:
-    cdata = _CDATA.match(value)
-    text = cdata[1] if cdata else value
+def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
+    if tags.pairs:
+        return value_of(raw, schema, root)
+    text = raw.removeprefix("\n")  # the line break on each side belongs to the markup
+    text = text.removesuffix("\n") if tags.breaks or len(text) < len(raw) else text
+    cdata = _CDATA.match(text)
+    text = cdata[1] if cdata else text
     flag = _KIND.search(opener)
-    if flag is None or flag[2] == "text":
-        return value_of(text, schema, root)
-    if schema is not None:  # the schema corrects a wrong flag
+    if flag is None or flag[2] == "text" or schema is not None:  # the schema corrects a wrong flag
         return value_of(text, schema, root)
     is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
     return text if is_text else value_of(text, NO_TEXT, root)
 
 
-def _trim(value: str, tags: Tags) -> str:
-    """Return a value without the line break on each side that belongs to the markup."""
-    inner = value.removeprefix("\n")
-    return inner.removesuffix("\n") if tags.breaks or len(inner) < len(value) else inner
-
-
 # Qwen3-Coder's tags, shared by many.
 _FUNCTION_HEAD = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?")
+_FUNCTION_CALL = "<tool_call>\n<function={}>\n{}</function>\n</tool_call>"
 _FUNCTION = Tags(
     re.compile(r"<parameter=(?P<key>[^>\n]{1,200})>?"),
     "</parameter>",
@@ -261,37 +281,45 @@ _KIMI_K3 = Tags(
 )
 
 
-def _writer(
-    open_call: str, close_call: str, parameter: str, tags: Tags
-) -> Callable[[CallsToWrite, Mapping[str, Json]], str]:
+def _writer(call: str, parameter: str, marks: tuple[str, ...], as_json: Callable[[str, Json], str]) -> Writer:
+    """Return what writes calls; a call with a value that cannot be told from markup is written as JSON."""
+
     def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
         texts: list[str] = []
         for name, args in calls:
-            schema = schemas.get(name, {})
-            marks = (tags.parameter_end, tags.call_end, "<parameter", "<![CDATA[")
-            values = {key: written(key, value, schema, marks) for key, value in args.items()}
-            if any(value is None for value in values.values()):
-                body = compact(args) + "\n"  # JSON where parameters would stand, which `read` reads too
-            else:
-                body = "".join(parameter.format(key, value) for key, value in values.items())
-            texts.append(open_call.format(name) + body + close_call)
+            values = {key: written(key, value, schemas.get(name, {}), marks) for key, value in args.items()}
+            body = "".join(parameter.format(key, value) for key, value in values.items())
+            texts.append(as_json(name, args) if None in values.values() else call.format(name, body))
         return "\n".join(texts)
 
     return write
 
 
-def _format(name: str, opener: str, head: re.Pattern[str], tags: Tags | None, **more: Any) -> TextFormat:
-    def tags_of(found: re.Match[str]) -> Tags:
-        return tags or _invoke(found["prefix"])
+def _format(
+    name: str,
+    opener: str,
+    head: re.Pattern[str],
+    tags: Tags | None,
+    *,
+    reads: str = "Lost tags around the call; a parameter or a call that is not closed.",
+    **row: Any,
+) -> TextFormat:
+    return TextFormat(name, opener, partial(read, head=head, tags=tags), reads=reads, **row)
 
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, tags=tags_of, head=head)
 
-    known: dict[str, Any] = {
-        "reads": "Lost tags around the call; a parameter or a call that is not closed.",
-        **more,
-    }
-    return TextFormat(name, opener, reads, **known)
+def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> TextFormat:
+    """Return the format `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
+    head = re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?")
+    tags = Tags(
+        re.compile(rf"<{key}>(?P<key>[^\n]{{0,200}}?)</{key}>\s*(?:<{value}>)?"),
+        f"</{value}>",
+        f"</{call}>",
+        re.compile(rf"<{key}>|</?{call}>|\Z"),
+        head,
+        pairs=f"<{key}>",
+    )
+    reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
+    return TextFormat(name, f"<{call}>", partial(_read_pairs, head=head, tags=tags), reads=reads, **row)
 
 
 _WRAPS = (
@@ -321,10 +349,10 @@ FORMATS: tuple[TextFormat, ...] = (
         before=("<tool_call>", "<seed:tool_call>"),
         after=("</function>", "</tool_call>", "</seed:tool_call>"),
         write=_writer(
-            "<tool_call>\n<function={}>\n",
-            "</function>\n</tool_call>",
+            _FUNCTION_CALL,
             "<parameter={}>\n{}\n</parameter>\n",
-            _FUNCTION,
+            ("</parameter>", "</function>", "<parameter", "<![CDATA["),
+            lambda name, args: _FUNCTION_CALL.format(name, compact(args) + "\n"),
         ),
     ),
     _format(
@@ -373,5 +401,29 @@ FORMATS: tuple[TextFormat, ...] = (
             "<|close|>tools<|sep|>",
             "<|close|>message<|sep|>",
         ),
+    ),
+    _pairs_format(
+        "glm-4.5",
+        *("tool_call", "arg_key", "arg_value"),
+        example="<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
+        models="GLM 4.5, 4.6, 4.7, 5; Ling 3; Laguna; Spark 2.5; Hunyuan V3",
+        servers="vLLM `glm45`, `glm47`, `ling3`, `poolside_v1`, `hy_v3`; Ollama; llama.cpp; mlx-lm; SGLang",
+        before=("<tool_calls>",),
+        after=("</tool_call>", "</tool_calls>", "<|role_end|>"),
+        write=_writer(
+            "<tool_call>{}\n{}</tool_call>",
+            "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
+            ("arg_value>", "arg_key>", "tool_call>"),
+            lambda name, args: f"<tool_call>\n{call_json(name, args)}\n</tool_call>",  # as Hermes
+        ),
+    ),
+    _pairs_format(
+        "longcat-pairs",
+        *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
+        example="<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
+        "<longcat_arg_value>Paris</longcat_arg_value>\n</longcat_tool_call>",
+        models="LongCat",
+        servers="vLLM `longcat`; mlx-lm",
+        after=("</longcat_tool_call>",),
     ),
 )

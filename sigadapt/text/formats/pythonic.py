@@ -10,6 +10,7 @@ whole answer.
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
@@ -40,7 +41,7 @@ def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tupl
     """
     head = _HEAD.match(scan.text, at)
     name = tools.name_of(head["name"]) if head else None
-    if head is not None and (name is None or not tools.declares(name)):
+    if head is not None and (name is None or name not in tools.schemas):
         name = tools.name_of(head["name"].removesuffix(".call"))  # Llama's built-in tools
     if head is None or name is None:
         return None
@@ -151,7 +152,9 @@ def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str]) -> Found
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read calls without a marker: a list on lines of its own, or the whole answer."""
     whole = at <= scan.content_start
-    found = calls_at(scan, scan.space(at), tools, is_sure=whole or bool(scan.expected), may_be_strings=whole)
+    found = calls_at(
+        scan, scan.space(at), tools, is_sure=whole or bool(scan.call_format), may_be_strings=whole
+    )
     if found is None:
         return None
     calls, end, listed = found
@@ -203,14 +206,10 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def _format(name: str, marker: str, **more: Any) -> TextFormat:
-    pattern = re.compile(marker)
-
-    def reads(scan: Scan, at: int, tools: Tools) -> Found | None:
-        return read(scan, at, tools, marker=pattern)
-
-    known: dict[str, Any] = {"reads": "With brackets or without, also JSON.", **more}
-    return TextFormat(name, marker, reads, **known)
+def _format(
+    name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
+) -> TextFormat:
+    return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, **row)
 
 
 _CALL = 'get_weather(city="Paris")'

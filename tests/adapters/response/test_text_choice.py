@@ -169,7 +169,7 @@ def test_a_call_ends_a_thinking_that_nothing_closes() -> None:
 EXAMPLES = [each.example for each in FORMATS]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.sampled_from([TEXT, *EXAMPLES]), data=st.data())
 def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
     """text-calls: Pieces read like the whole."""
@@ -206,7 +206,7 @@ def test_schemas_are_those_of_the_declarations() -> None:
 
 
 def test_the_finish_reason_can_be_told() -> None:
-    read: Any = read_text(TEXT, schemas_of(TOOLS), FORMATS)
+    read: Any = read_text(TEXT, schemas_of(TOOLS))
     assert reading_of(read, "stop").finish == "stop"
     assert looks_like(TEXT, TOOLS) == ("hermes", "get_weather")
 
@@ -214,7 +214,7 @@ def test_the_finish_reason_can_be_told() -> None:
 def test_an_undeclared_call_in_markup_can_be_asked_for() -> None:
     """text-calls: Only declared tools are called."""
     text = '<tool_call>{"name": "later", "arguments": {}}</tool_call>'
-    assert read_text(text, {"now": {}}, FORMATS).calls == []
-    [(name, call)] = read_text(text, {"now": {}}, FORMATS, undeclared=True).calls
+    assert read_text(text, {"now": {}}).calls == []
+    [(name, call)] = read_text(text, {"now": {}}, undeclared=True).calls
     assert (name, call.name) == ("hermes", "later")
-    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}, FORMATS).calls == []
+    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}).calls == []

@@ -209,7 +209,7 @@ def among(types: dict[str, Any], excused: list[Any]) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(calls())
 def test_the_schema_and_pydantic_agree(call: Call):
     """tool-declarations: A function's parameters become a schema."""

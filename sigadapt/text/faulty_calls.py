@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import Found, TextCall, Tools
+from sigadapt.text.contract import Found, TextCall, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
@@ -32,20 +31,20 @@ _QWEN = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>")
 _GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t]*\n")
 
 
-def read_expected(scan: Scan, at: int, tools: Tools) -> Found | None:
-    """Return the faulty call in the expected format; None if there is none."""
-    read = _READS.get(scan.expected)
+def read_faulty(scan: Scan, at: int, tools: Tools) -> Found | None:
+    """Return the faulty call in the format that was asked for; None if there is none."""
+    read = _READS.get(scan.call_format)
     return (read(scan, at, tools) if read is not None else None) or _block(scan, at, tools)
 
 
 def begins_block(scan: Scan, at: int) -> bool:
-    """Return whether the tags around a call in the expected format open at a place."""
-    return scan.text.startswith(_BLOCKS.get(scan.expected, _NO_BLOCK)[0], at)
+    """Return whether the tags around a call in the format that was asked for open at a place."""
+    return scan.text.startswith(_BLOCKS.get(scan.call_format, _NO_BLOCK)[0], at)
 
 
 def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Read what stands between the tags of a call and is no call: its first word may name the tool."""
-    opening, closing = _BLOCKS.get(scan.expected, _NO_BLOCK)
+    opening, closing = _BLOCKS.get(scan.call_format, _NO_BLOCK)
     if scan.text.endswith("[>[", 0, at):
         return None  # MiniMax M3 writes a token before each tag
     begin, end = at + len(opening), scan.find(closing, at)
@@ -53,7 +52,7 @@ def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
         return None
     raw = scan.text[begin:end].strip()
     word = _WORD.match(raw)
-    name = word[0] if word and tools.declares(word[0]) else ""
+    name = word[0] if word and word[0] in tools.schemas else ""
     if raw.startswith("<") or not (name or "{" in raw or (raw and scan.text.startswith("\n", begin))):
         return None  # a sentence names the tags
     return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
@@ -87,11 +86,8 @@ def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closin
     if found is None or name is None:
         return None
     end = scan.earliest((closing, found[0].strip()), found.end())
-    raw = scan.text[found.end() : end].strip()
-    if end == len(scan.text):
-        return Found([TextCall(name, CutOff(raw))], end)
-    closed = scan.text.startswith(closing, end)
-    return Found([TextCall(name, raw)], end + len(closing) if closed else end)
+    call = as_written(scan, name, scan.space(found.end()), end)
+    return Found([call], end + len(closing) if scan.text.startswith(closing, end) else end)
 
 
 _READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {
