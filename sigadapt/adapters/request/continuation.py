@@ -6,7 +6,7 @@ from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
-from sigadapt.signatures.tool_results.results import complaint
+from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _ACCEPTED = "This call is accepted. Do not repeat it."

@@ -39,6 +39,8 @@ _LOG = logging.getLogger("sigadapt")
 _WARNED: set[str] = set()
 """The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
+_UNRESOLVED = inspect.Parameter.empty
+
 _DECLARES_NOTHING = (
     "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
     "functools.wraps"
@@ -46,12 +48,9 @@ _DECLARES_NOTHING = (
 
 
 class Types(NamedTuple):
-    """What a callable's signature says of its arguments.
+    """What a callable's signature says of its arguments: the annotations, also that of `**kwargs`.
 
-    Args:
-        named: the annotation of each parameter, by name.
-        filled: the parameters whose default is a pydantic `Field`: Python would pass the `Field` itself.
-        others: the annotation of `**kwargs`; `Any` if there is none.
+    Python would pass a pydantic `Field` itself that is the default of one of the `filled` parameters.
     """
 
     named: dict[str, Any]
@@ -62,26 +61,19 @@ class Types(NamedTuple):
 class _Signature(NamedTuple):
     parameters: dict[str, inspect.Parameter]
     untyped: list[str]
-    open: bool
+    is_open: bool
     returns: Any
-    filled: frozenset[str]
-    others: Any
+    types: Types
 
 
 def accepts(source: object) -> bool:
     """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
-    if type(source) is FunctionType:
-        return True
     refused = (type, dspy.Module, Uncallable)
     return callable(source) and not isinstance(source, refused) and get_origin(source) is None
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
-    """Describe a callable as a tool. It is never called (nothing is executed).
-
-    Raises:
-        InvalidToolDecl: `underivable`, with all problems of the signature.
-    """
+    """Describe a callable as a tool. It is never called (nothing is executed)."""
     docs = docstrings.parse(_doc_of(source))
     raw = RawDecl(_name_of(source), docs.description, parameters, func=source)
     if parameters is not None:
@@ -89,10 +81,9 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     where = _qualified_name(source)
     problems: list[str] = []
     signature = _signature_of(_function_called(source), where, problems)
-    schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
-    problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
-    if problems:
-        _refuse(problems, where)
+    schemas = schemas_of(signature.types.named)
+    if problems or schemas.problems:
+        _refuse([*problems, *schemas.problems], where)
     if signature.untyped and where not in _WARNED:
         _WARNED.add(where)
         named = ", ".join(map(repr, signature.untyped))
@@ -105,13 +96,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
         if description and "description" not in schema:
             schema["description"] = description
     required = [name for name, p in signature.parameters.items() if p.default is p.empty]
-    schema: Json = {
-        "type": "object",
-        "properties": schemas.properties,
-        **({"required": required} if required else {}),
-        **({} if signature.open else {"additionalProperties": False}),
-        **({"$defs": schemas.defs} if schemas.defs else {}),
-    }
+    schema = schemas.as_object(required, is_open=signature.is_open)
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
     return [raw._replace(parameters=schema, returns=_returns(signature.returns, docs.returns), derived=True)]
@@ -120,15 +105,13 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 def types_of(source: _Function) -> Types:
     """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
     try:
-        signature = _signature_of(_function_called(source), _qualified_name(source), [])
+        return _signature_of(_function_called(source), _qualified_name(source), []).types
     except InvalidToolDecl:
         return Types({})
-    named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    return Types(named, signature.filled, signature.others)
 
 
 def _returns(annotation: Any, description: str | None) -> Json | None:
-    if annotation is inspect.Parameter.empty:
+    if annotation is _UNRESOLVED:  # or missing
         return None
     try:
         schema = schema_of(annotation, "serialization")
@@ -144,47 +127,51 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
         _refuse([f"Python cannot read its signature ({error})"], where)
     bound: Mapping[str, Any] = called.keywords if _is_partial(called) else {}
     every = [p for name, p in signature.parameters.items() if name not in bound]
-    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    hints = _hints(called, {p.name: p.annotation for p in named}, problems)
-    annotated = signature.return_annotation is not signature.empty
-    result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
-    others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
-    if every and not named and not bound and not others:
+    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if every and not named and not bound and all(p.annotation is p.empty for p in open_):
         problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
-    found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
-    problems += [problem for problem in found.values() if problem]
-    return _Signature(
-        {p.name: _with_field(p, hints[p.name]) for p in named if p.name in hints and not found[p.name]},
-        [p.name for p in named if p.annotation is p.empty],
-        bool(open_),
-        result.get("return", signature.empty),
+    parameters: dict[str, inspect.Parameter] = {}
+    for parameter in named:
+        hint = _hint(called, parameter.name, parameter.annotation, problems)
+        problem = _problem_of(parameter, hint, called)
+        if problem:
+            problems.append(problem)
+        elif hint is not _UNRESOLVED:
+            parameters[parameter.name] = _with_field(parameter, hint)
+    others = [_hint(called, p.name, p.annotation, []) for p in open_]
+    types = Types(
+        {name: parameter.annotation for name, parameter in parameters.items()},
         frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
-        next(iter(others.values()), Any),
+        Any if others in ([], [_UNRESOLVED]) else others[0],
+    )
+    returns = signature.return_annotation
+    if returns is not signature.empty:
+        returns = _hint(called, "return", returns, [])
+    return _Signature(
+        parameters, [p.name for p in named if p.annotation is p.empty], bool(open_), returns, types
     )
 
 
-def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Return annotations as types, also those written in quotes; `Any` for a missing one."""
-    function = _function_of(called)
+def _hint(called: _Function, name: str, annotation: Any, problems: list[str]) -> Any:
+    """Return an annotation as a type, also one that is written in quotes; `Any` for a missing one."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    while _is_partial(called):
+        called = called.func
+    function = inspect.unwrap(_function_called(called))
+    function = getattr(function, "__func__", function)
 
     def holder() -> None: ...
 
-    holder.__annotations__ = {k: Any if v is inspect.Parameter.empty else v for k, v in annotations.items()}
+    holder.__annotations__ = {"hint": annotation}
     setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
     names = getattr(function, "__globals__", {})
-    hints: dict[str, Any]
     try:
-        hints = typing.get_type_hints(holder, names, include_extras=True)
-        return {name: _without_quotes(hint, names) for name, hint in hints.items()}
+        return _without_quotes(typing.get_type_hints(holder, names, include_extras=True)["hint"], names)
     except Exception as error:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
-        if len(annotations) == 1:
-            problems += [f"the annotation of '{name}' cannot be resolved ({error})" for name in annotations]
-            return {}
-    hints = {}
-    for name, annotation in annotations.items():
-        hints |= _hints(called, {name: annotation}, problems)
-    return hints
+        problems.append(f"the annotation of '{name}' cannot be resolved ({error})")
+        return _UNRESOLVED
 
 
 def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
@@ -225,13 +212,6 @@ def _function_called(source: _Function) -> _Function:
         return source  # a decorator's object; inspect reads the signature of what it wraps
     call: object = source.__call__
     return call if isinstance(call, MethodType) else source
-
-
-def _function_of(called: _Function) -> object:
-    while _is_partial(called):
-        called = called.func
-    function = inspect.unwrap(_function_called(called))
-    return getattr(function, "__func__", function)
 
 
 def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":

@@ -1,9 +1,8 @@
 """The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
-`%autoreload` and notebooks change functions in place. While a function's code, docstring, defaults and
-annotations are the objects that they were, its declaration is too. That needs types which cannot change, so
-only a function that mentions Python's own types has a fingerprint. An MCP tool is plain data, and has its
-data for one. Every other source is read each time.
+While a function's code, docstring, defaults and annotations are the objects that they were, its declaration
+is too, if no type in it can change: so only a function that mentions Python's own types has a fingerprint. An
+MCP tool has its data for one. Every other source is read each time.
 """
 
 import builtins
@@ -35,7 +34,13 @@ class DeclaredCache(Generic[_V]):
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
         known = self._kept.get(source.__func__ if type(source) is MethodType else source)
-        return known[1] if known is not None and _is_same(known[0], _fingerprint(source)) else None
+        if known is None:
+            return None
+        one, other = known[0], _fingerprint(source)
+        if other is None or type(one) is bytes:
+            return known[1] if one == other else None
+        is_same = len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
+        return known[1] if is_same else None
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
@@ -47,12 +52,6 @@ class DeclaredCache(Generic[_V]):
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if other is None or type(one) is bytes:
-        return one == other
-    return len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
 
 
 def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:

@@ -1,10 +1,7 @@
 """DSPy's images, files and audio as parts of content: the one place that knows how DSPy writes them.
 
-DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. In DSPy 3.5 a
-type gives lm15's parts.
-
-A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
-from anywhere, so it is never read as an image at a URL: some routes would download that.
+DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. A tool may
+have got such a text from anywhere, so it is never read as an image at a URL: some routes would download that.
 """
 
 import base64

@@ -124,9 +124,7 @@ def test_types_without_a_schema_are_told_by_name():
     derived = annotations.schemas_of(
         {"a": int, "b": Callable[[], int], "c": Leaf, "d": type, "e": ["no type"]}
     )
-    assert list(derived.properties) == ["a", "c"]
-    assert set(derived.problems) == {"b", "d", "e"}
-    assert all(derived.problems.values())
+    assert [problem[:24] for problem in derived.problems] == [f"'{n}' has no JSON Schema (" for n in "bde"]
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), [float("inf")], ValueError("x")])
