@@ -285,40 +285,26 @@ class Candidate(NamedTuple):
 
     choice: Choice
     prepared: "Prepared"
-    response: Any = None
-    """None if a hook made the Choice."""
-
-    failure: Exception | None = None
-    """The error that ended asking again, if one did."""
+    response: Any = None  # None if a hook made the Choice
+    failure: Exception | None = None  # the error that ended asking again, if one did
 
 
 class Prepared(NamedTuple):
     """A Request that is ready to be sent, and everything that is needed to read its Response."""
 
     call: AdapterCall
-    plan: Plan
-    """Without the fields that the provider fills natively."""
-
+    plan: Plan  # without the fields that the provider fills natively
     decls: ToolDecls
     route: Route
     controls: Controls
-    streamed_field: str | None
-    """The calls field, if a listener may be waiting for its calls."""
-
+    streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
     calling: Calling
-    request: Request
-    """The canonical Request, as the hooks changed it; `lowered` is the same, made fit for the route."""
-
-    lowered: Lowered
+    request: Request  # the canonical Request, as the hooks changed it
+    lowered: Lowered  # the same, made fit for the route
     repairs: tuple[Change, ...] = ()
-    replacement: Choice | None = None
-    """A hook's, in the place of the model's answer."""
-
-    answered: Collection[str] = ()
-    """Ids of the calls of earlier answers, which this answer's calls must not reuse."""
-
-    accepted: Collection[str] = ()
-    """The `identity` of each good call of those answers, which no listener gets again."""
+    replacement: Choice | None = None  # a hook's, in the place of the model's answer
+    answered: Collection[str] = ()  # ids of the calls of earlier answers, which this one must not reuse
+    accepted: Collection[str] = ()  # the `identity` of each good one of these, which no listener gets again
 
     @property
     def context(self) -> HookContext:

@@ -31,44 +31,26 @@ class HistoryFields(NamedTuple):
     """The names of the fields that earlier turns are in; None for a field that the signature lacks."""
 
     history: str | None
-    results: str | None
-    """The ToolResults field, which holds the results of the last turn."""
-
-    calls: str | None
-    """The calls field, by whose name events and examples hold the calls of their turn."""
+    results: str | None  # the ToolResults field, which holds the results of the last turn
+    calls: str | None  # the calls field, by whose name events and examples hold the calls of their turn
 
 
 class Plan(NamedTuple):
     """What the flow needs to know about a signature with tool fields."""
 
-    tools: str
-    """The input field that holds the declarations."""
-
+    tools: str  # the input field that holds the declarations
     tools_required: bool
-    calls: str
-    """The output field that receives the calls."""
-
+    calls: str  # the output field that receives the calls
     calls_required: bool
-    defers_bad_calls: bool
-    """Whether bad calls are left to the loop that the field belongs to (one bad call)."""
-
-    empty_calls: bool
-    """Whether no call in a text is an empty ToolCalls, as in DSPy's text mode: the field takes no None."""
-
-    missing_calls: Callable[[], Any] | None
-    """Returns the value of a calls field without a call, if that is a default or DSPy's None."""
-
+    defers_bad_calls: bool  # whether bad calls are left to the loop that the field belongs to (one bad call)
+    empty_calls: bool  # whether no call in a text is an empty ToolCalls, as in DSPy's text mode
+    missing_calls: Callable[[], Any] | None  # the value without a call, if it is a default or DSPy's None
     history_fields: HistoryFields
     outputs: tuple[str, ...]
-    texts: tuple[str, ...]
-    """The output fields that the model writes as text; `has_defaults` if any of them has a default."""
-
-    has_defaults: bool
-    typed: tuple[tuple[str, Any], ...]
-    """Name and type of each output field of a DSPy type, which the provider may fill natively."""
-
-    rest: type[Signature]
-    """The signature without its tool fields, for the prompt and for parsing text."""
+    texts: tuple[str, ...]  # the output fields that the model writes as text
+    has_defaults: bool  # whether any of these has a default
+    typed: tuple[tuple[str, Any], ...]  # output fields of a DSPy type, which the provider may fill natively
+    rest: type[Signature]  # the signature without its tool fields, for the prompt and for parsing text
 
 
 class Rest:

@@ -33,8 +33,7 @@ class TextSubscription:
         self._named, end = marker.format(field), _ENDS.get(marker)
         self._start = marker.format(field) if end else "{"
         self._markers = (self._start, end.format(field)) if end else ()
-        self._held = self._line = ""
-        """What is held; and the first character of what was sent of this line."""
+        self._held = self._line = ""  # what is held; and the first character of what was sent of this line
         self._is_plain: bool | None = None
         self._are_alone = len(self._listeners) == len(all_listeners())
 

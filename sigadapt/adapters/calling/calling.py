@@ -39,16 +39,10 @@ from sigadapt.text.layout import NO_LAYOUT, Layout
 class Calling:
     """One way of calling tools."""
 
-    mode: str = "native"
-    """`native`, or `prompted` for tools and calls in the messages' text, in the text format `call_format`."""
-
-    call_format: str = "hermes"
-    recovers: bool = False
-    """Whether calls are read from the text of a native answer that has none."""
-
-    is_tentative: bool = False
-    """Whether nobody knows that the endpoint takes tools; a refusal changes the mode, `because` of it."""
-
+    mode: str = "native"  # or `prompted`, for tools and calls in the messages' text
+    call_format: str = "hermes"  # the text format of prompted calls
+    recovers: bool = False  # whether calls are read from the text of a native answer that has none
+    is_tentative: bool = False  # whether a refusal of tools changes the mode, `because` of it
     layout: Layout = NO_LAYOUT
     because: str = ""
 
@@ -93,8 +87,7 @@ class Calling:
 
 NATIVE = Calling()
 _RECOVERING = Calling(recovers=True)
-_REFUSED: WeakCache[str] = WeakCache()
-"""By language model: its name when its endpoint refused tools."""
+_REFUSED: WeakCache[str] = WeakCache()  # by language model: its name when its endpoint refused tools
 
 _TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
 _REFUSALS = (

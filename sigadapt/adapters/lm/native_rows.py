@@ -29,9 +29,7 @@ class NativeRows(NamedTuple):
     """What replaces parts of the body that lm15 writes."""
 
     provider: Provider
-    rows: tuple[list[Json] | None, ...] = ()
-    """For each message of the request its rows; None for one that lm15 writes."""
-
+    rows: tuple[list[Json] | None, ...] = ()  # of each message; None for one that lm15 writes
     fields: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
 

@@ -38,8 +38,7 @@ class ModelFacts:
         return self.known[what]
 
 
-_FACTS: WeakCache[ModelFacts] = WeakCache()
-"""The facts of a language model."""
+_FACTS: WeakCache[ModelFacts] = WeakCache()  # the facts of a language model
 
 
 def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
@@ -162,18 +161,11 @@ _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_ca
 class Controls(NamedTuple):
     """How a Request is sent; these settings are not part of it."""
 
-    client: dict[str, Any]
-    """Connection settings given for this call only."""
-
+    client: dict[str, Any]  # connection settings given for this call only
     candidates: int
-    cache: bool | None
-    """Whether DSPy may answer from its cache; None uses the language model's setting."""
-
-    rollout_id: Any
-    """A part of DSPy's cache key, so that equal calls can have different answers."""
-
-    prompt_cache: Any
-    """A `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts."""
+    cache: bool | None  # whether DSPy may answer from its cache; None uses the language model's setting
+    rollout_id: Any  # a part of DSPy's cache key, so that equal calls can have different answers
+    prompt_cache: Any  # a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts
 
     def candidate(self, number: int) -> "Controls":
         """Return one candidate's controls; with its own rollout_id, so that it has its own cache entry."""

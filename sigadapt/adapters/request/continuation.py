@@ -6,7 +6,7 @@ from sigadapt.providers import provider_of
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
-from sigadapt.signatures.tool_results.pairing import complaint
+from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _ACCEPTED = "This call is accepted. Do not repeat it."
@@ -19,7 +19,7 @@ def asking_again(request: Request, calls: ToolCalls) -> Request:
     results = [
         ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)
         if isinstance(call, ToolCall)
-        else ToolResult(call_id=call.id, name=call.name or "", value=complaint(call), is_error=True)
+        else failed_result(call)
         for call in calls.in_order()
     ]
     turn = assistant_message(calls.in_order(), calls.turn, calls.text)

@@ -31,12 +31,9 @@ class Lowered(NamedTuple):
     """A Request made fit for a route."""
 
     request: Request
-    names: Mapping[str, str] = {}
-    """The aliases of its tools, by declared name."""
-
+    names: Mapping[str, str] = {}  # the aliases of its tools, by declared name
     changes: tuple[Change, ...] = ()
-    settings: Mapping[str, Json] = {}
-    """The fields of the body that its tools need together."""
+    settings: Mapping[str, Json] = {}  # the fields of the body that its tools need together
 
 
 def lower(request: Request, route: Route) -> Lowered:

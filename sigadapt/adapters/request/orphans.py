@@ -22,14 +22,13 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 Event = dict[str, Any]
-_HEALED = "sigadapt_results"
-"""The key under which a healed event holds its rounds."""
+_HEALED = "sigadapt_results"  # the key under which a healed event holds its rounds
 
 _UNFINISHED = "(This turn was not finished.)"
 
@@ -174,7 +173,9 @@ class _Healing:
             self._record(f"the result of call {_show(result.call_id)} is dropped: {reason}")
         for call in calls.in_order():
             if call.id not in by_id:
-                by_id[call.id] = _failure(call)
+                by_id[call.id] = (
+                    ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
+                )
                 self._record(f"call {_show(call.id)} of {_show(call.name)} gets a failed result: it had none")
         return Round(calls=calls, results=tuple(by_id[call.id] for call in calls.in_order()))
 
@@ -188,12 +189,6 @@ class _Healing:
 
     def _record(self, why: str) -> None:
         self.changes.append(Change("/messages", "healed", why))
-
-
-def _failure(call: ToolCall | InvalidToolCall) -> ToolResult:
-    if isinstance(call, ToolCall):
-        return ToolResult.unanswered(call)
-    return failed_result(call)
 
 
 def _show(text: str | None) -> str:

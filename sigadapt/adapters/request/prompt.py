@@ -39,16 +39,11 @@ class Prompt(NamedTuple):
     """What an adapter says about one signature, whatever the inputs are."""
 
     system: str
-    reminds: bool
-    """Whether each question ends with a reminder of the text's form."""
-
+    reminds: bool  # whether each question ends with a reminder of the text's form
     inputs: tuple[str, ...]
     history_fields: HistoryFields
-    templated: bool
-    """Whether the adapter is known to put texts into a question unchanged."""
-
-    templates: dict[tuple[str, ...], str]
-    """Questions with `%s` in the place of each value, by the names of the given inputs."""
+    templated: bool  # whether the adapter is known to put texts into a question unchanged
+    templates: dict[tuple[str, ...], str]  # questions with `%s` for each value, by the names of the inputs
 
 
 def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:

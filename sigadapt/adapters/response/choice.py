@@ -267,11 +267,8 @@ def _says_something(readings: list[Reading]) -> bool:
 class Answer:
     """One candidate's Response, which is read once, when it is first asked for."""
 
-    response: Any
-    """What the language model gave: an lm15 Response, or the text of a completion."""
-
-    endpoint: str = ""
-    """The OpenAI-like server that gave it; empty for any other."""
+    response: Any  # what the language model gave: an lm15 Response, or the text of a completion
+    endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
 
     @cached_property
     def reading(self) -> Reading:

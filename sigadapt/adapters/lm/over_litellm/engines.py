@@ -56,15 +56,10 @@ def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *,
 class LitellmAdditions(NamedTuple):
     """What these engines add to the request that DSPy's write."""
 
-    provider: Provider
-    """Whose form the request has on its way to LiteLLM."""
-
+    provider: Provider  # whose form the request has on its way to LiteLLM
     native: NativeRows
-    wire: Provider
-    """The provider that LiteLLM asks."""
-
-    limit: str
-    """The name that the user's settings give the limit of an answer's tokens."""
+    wire: Provider  # the provider that LiteLLM asks
+    limit: str  # the name that the user's settings give the limit of an answer's tokens
 
 
 class _WithState:

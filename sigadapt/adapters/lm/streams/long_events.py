@@ -12,8 +12,7 @@ from typing import Any
 
 from dspy import lm15
 
-_LM15_READS = 48 * 1024
-"""Bytes of an event that lm15 is sure to read: below the limit for one line."""
+_LM15_READS = 48 * 1024  # bytes of an event that lm15 is sure to read: below the limit for one line
 
 LONGEST = 32 * 1024 * 1024
 """The most bytes that an event may have."""
