@@ -213,8 +213,9 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
         changes = (*resumed.lowered.changes, change_of_pause(prepared.request, count))
         resumed = resumed._replace(lowered=resumed.lowered._replace(changes=changes))
-        (latest,) = yield from resumed.answers()
-        answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
+        before = answer.reading
+        (answer,) = yield from resumed.answers()
+        answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
     return answer
 
 

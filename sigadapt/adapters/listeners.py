@@ -22,8 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.response.choice import Answer, Choice
-from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
-from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, own_listeners
+from sigadapt.adapters.text_listeners import (
+    TextSubscription,
+    holds_more,
+    response_to,
+    text_of_chunk,
+    with_text,
+)
+from sigadapt.dspy_boundary.internals import StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
@@ -151,7 +157,7 @@ class CallSubscription:
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
             chunk = PartialCall(index, call.id, name, call.arguments)
-            yield from (_response(each, chunk, is_last=False) for each in self._for_partial)
+            yield from (response_to(each, chunk, is_last=False, ends=False) for each in self._for_partial)
         newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
             if done is not newest:
@@ -198,10 +204,4 @@ class CallSubscription:
         else:
             chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
         for listener in self._listeners:
-            # As DSPy's text listeners do. `streamify` can then leave the prediction out of the stream.
-            listener.stream_start = listener.stream_end = True
-            yield _response(listener, chunk, is_last=is_last)
-
-
-def _response(listener: Any, chunk: Any, *, is_last: bool) -> Any:
-    return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)
+            yield response_to(listener, chunk, is_last=is_last)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.result_content import with_content
-from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
+from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, without_searches
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
@@ -21,7 +21,6 @@ from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
-from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
@@ -48,7 +47,7 @@ def lower(request: Request, route: Route) -> Lowered:
     if not plain:
         tools, lost = sendable(tools or (), route)
         changes += lost
-        request = _strict({**request, "tools": tools}, route, changes)
+        request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.name_pattern, route.longest_name)
     if table or any(row["role"] in ("assistant", "tool") for row in request["messages"]):
@@ -72,7 +71,7 @@ def lower(request: Request, route: Route) -> Lowered:
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:
-        request = _without_searches(request, route, changes)
+        request = without_searches(request, route, changes)
     wire = provider_of(route.dialect) if route.client == "lm15" else None
     needed = wire.settings_for(dict(request)) if wire is not None else {}
     if needed:
@@ -184,42 +183,6 @@ def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
         changes.append(Change("/response_format", "dropped", why))
         request = _without(request, "response_format")
     return request
-
-
-def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Give strict tools a schema that strict mode accepts; drop the flag if the route cannot send it."""
-    tools = request.get("tools")
-    if not tools or not any("strict" in tool.get("function", ()) for tool in tools):
-        return request
-    fitted: list[dict[str, Any]] = []
-    for number, tool in enumerate(tools):
-        function = tool.get("function", {})
-        if "strict" not in function or (route.strict and not function["strict"]):
-            fitted.append(tool)
-        elif route.strict:
-            strict = strict_tool(tool, route.strict_rules)
-            fitted.append(strict.tool)
-            if strict.closed:
-                places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
-                why = f"strict mode takes closed objects only; sent as closed: {places}"
-                changes.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
-        else:
-            why = "this route cannot send a strict flag; the calls are still checked"
-            changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
-            function = {key: value for key, value in function.items() if key != "strict"}
-            fitted.append({**tool, "function": function})
-    return {**request, "tools": fitted}
-
-
-def _without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
-    tools = request.get("tools", [])
-    dropped = set(unsearched(tools, route))
-    if not dropped:
-        return request
-    why = "this route has no search for tools; all tools are sent at once"
-    changes += [Change(f"/tools/{number}", "dropped", why) for number in sorted(dropped)]
-    return {**request, "tools": [tool for n, tool in enumerate(tools) if n not in dropped]}
 
 
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:

@@ -14,13 +14,14 @@ reach its provider. Rules:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.provider import ANY, Route
-from sigadapt.schemas.json_values import Json, pointer
+from sigadapt.schemas.json_values import Json, listed, pointer
+from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _ITSELF = frozenset({"type", "function", "custom"})
@@ -38,23 +39,27 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
 
     def make() -> tuple[CanonicalTools, Sequence[Change]]:
         lost: list[Change] = []
-        fit = CanonicalTools(_sendable(tool, number, route, lost) for number, tool in enumerate(tools))
-        return fit, lost
+        fit = [_sendable(tool, number, route, lost) for number, tool in enumerate(tools)]
+        return CanonicalTools(_strict(tool, number, route, lost) for number, tool in enumerate(fit)), lost
 
     return made_once(tools, route, make)
 
 
-def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:
-    """Yield the places of the searches for tools that a route cannot send."""
-    for number, tool in enumerate(tools):
-        if _is_search(tool) and not route.search:
-            yield number
+def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
+    tools = request.get("tools", [])
+    dropped = [] if route.search else [number for number, tool in enumerate(tools) if _is_search(tool)]
+    if not dropped:
+        return request
+    why = "this route has no search for tools; all tools are sent at once"
+    changes += [Change(f"/tools/{number}", "dropped", why) for number in dropped]
+    return {**request, "tools": [tool for tool in tools if not _is_search(tool)]}
 
 
 def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
         if not _is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
-            return tool  # `unsearched` finds a search that cannot be sent
+            return tool  # `without_searches` drops one that cannot be sent
         own: dict[str, Any] = dict(route.search_tool)
         lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
         return own
@@ -81,6 +86,23 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
             why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
             lost.append(Change(pointer(["tools", number, key]), "dropped", why))
     return sent
+
+
+def _strict(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
+    """Give a strict tool a schema that strict mode accepts; drop the flag if the route cannot send it."""
+    function = tool.get("function", {})
+    if "strict" not in function or (route.strict and not function["strict"]):
+        return tool
+    if not route.strict:
+        why = "this route cannot send a strict flag; the calls are still checked"
+        lost.append(Change(f"/tools/{number}/function/strict", "dropped", why))
+        return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}
+    strict = strict_tool(tool, route.strict_rules)
+    if strict.closed:
+        places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
+        why = f"strict mode takes closed objects only; sent as closed: {places}"
+        lost.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
+    return strict.tool
 
 
 def lost_at_root(tool: Json, route: Route) -> list[str]:

@@ -278,12 +278,6 @@ class Answer:
             return reading
         return reading._replace(state={**reading.state, "endpoint": self.endpoint})
 
-    def of_whole_turn(self, reading: Reading) -> "Answer":
-        """Return this answer with the Reading of a turn, of which the Response holds only the last part."""
-        whole = Answer(self.response, self.endpoint)
-        whole.reading = reading
-        return whole
-
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
     """Return the provider whose format a body has, among those of a dialect; None if it is of none."""

@@ -69,10 +69,6 @@ class Recorder:
 
     An event that lm15 cannot read is recorded and passed over. So are the arguments of a call without a
     name (`call_deltas.py`): of a tool that the provider ran itself, of a custom tool, or of a bad call.
-
-    Args:
-        provider: the provider whose stream it is.
-        model: the model's name, for the Response of a stream of which lm15 reads nothing.
     """
 
     def __init__(self, provider: Provider, model: str) -> None:
