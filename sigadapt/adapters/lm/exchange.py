@@ -152,14 +152,14 @@ class _SyncEngine(_OneRequestEngine):
         provider, routed = self._take_plan() or self._resolve(request, streaming=False)
         if not request.config.stop:
             return provider.complete(routed)
-        recorder = Recorder(self._provider, request.model)
-        return recorder.whole(recorder.attached_to(provider).complete(routed))
+        recorder = Recorder(self._provider, provider, request.model)
+        return recorder.whole(recorder.asked.complete(routed))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = self._resolve(request, streaming=True)
-        recorder = Recorder(self._provider, request.model)
-        with closing(recorder.attached_to(provider).stream(routed)) as events:
+        recorder = Recorder(self._provider, provider, request.model)
+        with closing(recorder.asked.stream(routed)) as events:
             for event in events:
                 yield recorder.with_events(event)
         yield from recorder.rest()
@@ -174,14 +174,14 @@ class _AsyncEngine(_OneRequestEngine):
         provider, routed = planned or await asyncio.to_thread(self._resolve, request, streaming=False)
         if not request.config.stop:
             return await provider.complete(routed)
-        recorder = Recorder(self._provider, request.model)
-        return recorder.whole(await recorder.attached_to(provider).complete(routed))
+        recorder = Recorder(self._provider, provider, request.model)
+        return recorder.whole(await recorder.asked.complete(routed))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(self._resolve, request, streaming=True)
-        recorder = Recorder(self._provider, request.model)
-        async with aclosing(recorder.attached_to(provider).stream(routed)) as events:
+        recorder = Recorder(self._provider, provider, request.model)
+        async with aclosing(recorder.asked.stream(routed)) as events:
             async for event in events:
                 yield recorder.with_events(event)
         for event in recorder.rest():

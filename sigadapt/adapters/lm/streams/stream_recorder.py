@@ -71,24 +71,19 @@ class Recorder:
     name (`call_deltas.py`): of a tool that the provider ran itself, of a custom tool, or of a bad call.
     """
 
-    def __init__(self, provider: Provider, model: str) -> None:
+    def __init__(self, provider: Provider, asked: Lm15Provider, model: str) -> None:
         self._provider = provider
         self._model = model
-        self._long: LongEvents | None = None
+        self._long = LongEvents(asked.transport)
+        self.asked: Any = with_methods(asked, {"parse_stream_events": self._parse_and_record})
+        self.asked.transport = self._long
         self._texts: list[str] = []
         self._finish: str | None = None
         self._deltas = CallDeltas()
         self._is_started = self._is_ended = self._is_failed = False
 
-    def attached_to(self, provider: Lm15Provider) -> Any:
-        """Return a copy of lm15's provider that records each event."""
-        self._long = LongEvents(provider.transport)
-        recorded = with_methods(provider, {"parse_stream_events": self._parse_and_record})
-        recorded.transport = self._long
-        return recorded
-
     def _parse_and_record(self, parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
-        text = event.data if self._long is None else self._long.text_of(event.data)
+        text = self._long.text_of(event.data)
         if text:
             self._texts.append(text)
         try:
