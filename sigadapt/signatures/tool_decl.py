@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import dspy
@@ -446,11 +447,12 @@ _OWN_KEYS = ("type", "function", "custom")
 
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
-        raise InvalidToolDecl(
-            f"{_nameless(decl.func)} has no name",
-            code="missing_name",
-            fix="Give it one: ToolDecl.of(source, name=...).",
-        )
+        what, code = "the tool", getattr(decl.func, "__code__", None)
+        if isinstance(code, CodeType) and code.co_name == "<lambda>":
+            names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+            what = f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"
+        fix = "Give it one: ToolDecl.of(source, name=...)."
+        raise InvalidToolDecl(f"{what} has no name", code="missing_name", fix=fix)
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
@@ -466,14 +468,6 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
-
-
-def _nameless(func: Any) -> str:
-    code = getattr(func, "__code__", None)
-    if code is None or func.__name__ != "<lambda>":
-        return "the tool"
-    taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
 def _refuse_field(decl: ToolDecl, reason: str, fix: str | None = None) -> NoReturn:

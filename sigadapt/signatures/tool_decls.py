@@ -25,7 +25,6 @@ from sigadapt.schemas.json_values import (
     cut,
     is_iterable,
     is_object,
-    is_sequence,
     listed,
 )
 from sigadapt.signatures.awaiting import Steps
@@ -369,10 +368,10 @@ def decls_of(tools: object) -> ToolDecls:
 
 def known_decls(sources: object) -> ToolDecls | None:
     """Return the declarations of listed functions and MCP tools, if all are unchanged since the last time."""
-    if not sources or not is_sequence(sources):
+    if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
-    for source in sources:
+    for source in cast("list[object]", sources):
         decl = known_declaration(source)
         if decl is None:
             return None
