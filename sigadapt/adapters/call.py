@@ -119,7 +119,10 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     others = tuple(name for name in plan.outputs if name != plan.calls)
     layout = Layout(plan.calls, adapter.field_marker, others)
     calling = calling_of(call.lm, call.settings, call.facts, options, layout)
-    decls = yield from _declare(call)
+    given = call.inputs.get(plan.tools)
+    decls = given if type(given) is ToolDecls else known_decls(given)
+    if decls is None or not decls.tools:
+        decls = yield from _declare(call, decls)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     model = model_of(call.lm)
@@ -149,17 +152,16 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     return prepared
 
 
-def _declare(call: AdapterCall) -> Steps[ToolDecls]:
+def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
     """Return the declarations of a call, for which toolsets may have to be awaited."""
     plan, given = call.plan, call.inputs.get(call.plan.tools)
-    decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None:
         if given is None and plan.tools_required:
             fix = f"Pass {plan.tools}=[...]."
             raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
         context = RequestContext(call.signature, call.inputs, call.settings)
         decls = yield from resolving(() if given is None else given, context)
-    if not decls and plan.calls_required:
+    if not decls.tools and plan.calls_required:
         raise InvalidToolDecl(
             f"{plan.calls!r} requires a call, but no tool is declared",
             code="missing_tools",
@@ -229,7 +231,11 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         calls = choice.tool_calls
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
-        prepared = prepared.with_reask(calls)
+        again = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
+        prepared = again._replace(
+            answered={*prepared.answered, *(call.id for call in calls.in_order())},
+            accepted={*prepared.accepted, *map(identity, calls)},
+        )
         try:
             (answer,) = yield from prepared.answers()
             answer = yield from _rest_of_turn(prepared, answer)
@@ -325,12 +331,6 @@ class Prepared(NamedTuple):
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
-
-    def with_reask(self, calls: ToolCalls) -> "Prepared":
-        """Return the request that asks again after an answer with bad calls (one bad call)."""
-        again = self.with_request(asking_again(self.request, calls), self.calling)
-        answered = {*self.answered, *(call.id for call in calls.in_order())}
-        return again._replace(answered=answered, accepted={*self.accepted, *map(identity, calls)})
 
     def for_candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""

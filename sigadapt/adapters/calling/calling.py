@@ -41,15 +41,10 @@ class Calling:
 
     mode: str = "native"  # or `prompted`, for tools and calls in the messages' text
     call_format: str = "hermes"  # the text format of prompted calls
-    recovers: bool = False  # whether calls are read from the text of a native answer that has none
+    reads_text: bool = False  # whether calls may be read from an answer's text
     is_tentative: bool = False  # whether a refusal of tools changes the mode, `because` of it
     layout: Layout = NO_LAYOUT
     because: str = ""
-
-    @property
-    def reads_text(self) -> bool:
-        """Whether calls may be read from an answer's text."""
-        return self.mode == "prompted" or self.recovers
 
     @property
     def reads(self) -> dict[str, Any]:
@@ -86,7 +81,7 @@ class Calling:
 
 
 NATIVE = Calling()
-_RECOVERING = Calling(recovers=True)
+_RECOVERING = Calling(reads_text=True)
 _REFUSED: WeakCache[str] = WeakCache()  # by language model: its name when its endpoint refused tools
 
 _TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
@@ -116,13 +111,13 @@ def calling_of(
         )
     if asked == "native" or (asked == "auto" and not completes and calls_functions(lm, facts)):
         return _RECOVERING if options.recover else NATIVE
-    prompted = Calling("prompted", options.call_format, layout=layout)
+    prompted = Calling("prompted", options.call_format, reads_text=True, layout=layout)
     if asked == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
         return prompted
     is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
     if is_own or is_known_without_functions(lm, settings, facts):
         return prompted
-    return replace(prompted, mode="native", recovers=options.recover, is_tentative=True)
+    return replace(prompted, mode="native", reads_text=options.recover, is_tentative=True)
 
 
 def refuses_tools(error: BaseException) -> bool:
@@ -137,4 +132,4 @@ def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Callin
     reason = str(error).splitlines()[0][:200]
     _REFUSED.put(lm, model_of(lm))
     because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
-    return Calling("prompted", calling.call_format, layout=calling.layout, because=because)
+    return replace(calling, mode="prompted", reads_text=True, is_tentative=False, because=because)

@@ -93,7 +93,7 @@ class _OneRequestEngine:
         self._native = native
         self._target: Sequence[Any] = ()
         self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
-        if native:
+        if native.rows or native.fields:
             self._methods["_emit"] = self._emit
 
     def __getattr__(self, name: str) -> Any:
@@ -102,7 +102,8 @@ class _OneRequestEngine:
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
         try:
-            written = written_target(self._engine, self._native.placed_in(request), self._methods)
+            placed = self._native.placed_in(request) if self._native.rows else request
+            written = written_target(self._engine, placed, self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):

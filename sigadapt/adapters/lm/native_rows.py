@@ -33,16 +33,13 @@ class NativeRows(NamedTuple):
     fields: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self.fields) or any(rows is not None for rows in self.rows)
-
     def fingerprint(self) -> str:
         """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
         return _digest([self.rows, self.fields])
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
-        if not any(rows is not None for rows in self.rows):
+        if not self.rows:
             return request
         messages = [
             message if rows is None else lm15.Message.assistant(_placeholder(rows))

@@ -104,8 +104,7 @@ def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     prefix = model_of(lm).partition("/")[0]
     given = [held.get(key) for held in (settings, lm.kwargs) for key in ("api_base", "base_url")]
     known = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
-    address = next(filter(None, [*given, *known]), "")
-    host = urlsplit(str(address)).hostname  # without the port, which a local server changes
+    host = urlsplit(str(next(filter(None, [*given, *known]), ""))).hostname  # local servers change the port
     return f"{prefix}@{host}" if host else prefix
 
 

@@ -22,7 +22,7 @@ from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode
-from sigadapt.signatures.tool_decls import is_plain, made_once
+from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
 
 def to_lm15(
@@ -114,8 +114,9 @@ def _content_part(part: Json) -> Any:
 
 def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
     """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
-
-    def make() -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
+    key = route.client, route.dialect
+    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in kept:
         functions = [tool["function"] for tool in tools if "function" in tool]
         typed = tuple(
             lm15.FunctionTool(
@@ -123,12 +124,12 @@ def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool
             )
             for each in functions
         )
-        if all(map(is_plain, tools)) and not route.native_tools:
-            return typed, None
-        provider = None if route.as_chat else provider_of(route.dialect)
-        return typed, provider.tools(list(tools)) if provider else list(tools)
-
-    return made_once(tools, (route.client, route.dialect), make)
+        own = None
+        if route.native_tools or not all(map(is_plain, tools)):
+            provider = None if route.as_chat else provider_of(route.dialect)
+            own = provider.tools(list(tools)) if provider else list(tools)
+        kept[key] = typed, own
+    return kept[key]
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})

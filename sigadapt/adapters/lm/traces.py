@@ -75,8 +75,7 @@ class _Shown(callback.BaseCallback):
         span = _span()
         if span is not None:
             settings = {key: value for key, value in instance.kwargs.items() if key not in CLIENT_KEYS}
-            settings |= inputs["kwargs"]
-            span.set_attributes(_input_attributes(messages, settings, changes))
+            span.set_attributes(dict(_input_attributes(messages, settings | inputs["kwargs"], changes)))
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         """Put the answer on the span."""
@@ -96,18 +95,17 @@ def _span() -> Any:
     return span if "llm.model_name" in (getattr(span, "attributes", None) or ()) else None
 
 
-def _input_attributes(messages: list[Any], settings: Mapping[str, Any], changes: list[Any]) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
-        "llm.invocation_parameters": _json(settings),
-        "input.value": _json({"messages": messages, **settings}),
-    }
+def _input_attributes(
+    messages: list[Any], settings: Mapping[str, Any], changes: list[Any]
+) -> Iterator[tuple[str, Any]]:
+    yield "llm.invocation_parameters", _json(settings)
+    yield "input.value", _json({"messages": messages, **settings})
     for number, message in enumerate(messages):
-        attributes.update(_message_attributes(f"llm.input_messages.{number}", message))
+        yield from _message_attributes(f"llm.input_messages.{number}", message)
     for number, tool in enumerate(settings.get("tools") or ()):
-        attributes[f"llm.tools.{number}.tool.json_schema"] = _json(tool)
+        yield f"llm.tools.{number}.tool.json_schema", _json(tool)
     if changes:
-        attributes["sigadapt.changes"] = _json(changes)
-    return attributes
+        yield "sigadapt.changes", _json(changes)
 
 
 def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
-from sigadapt.adapters.lm.routes import Controls, is_completion
+from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
 from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
@@ -62,7 +62,7 @@ def answers(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
-    if is_completion(lm):  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
+    if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
         prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
         settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         given: list[Answer] = []
@@ -76,7 +76,7 @@ def answers(
     if controls.client:
         lm, history = lm.copy(**controls.client), lm.history
         lm.history = history
-    if native:  # DSPy's cache key is made of the request, which lacks these
+    if native.rows or native.fields:  # DSPy's cache key is made of the request, which lacks these
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
     model = partial(_model, lm, request, sent, route, native)
     given = []

@@ -21,7 +21,7 @@ from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
-from sigadapt.signatures.tool_decls import CanonicalTools, made_once
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
@@ -104,14 +104,12 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     """Return whether tools are plain functions with names that the route takes."""
-
-    def look() -> bool:
+    key = route.name_pattern, route.longest_name, route.root_pattern
+    if key not in tools.kept:
         names = names_in({"model": "", "messages": [], "tools": tools})
-        if not tools.is_plain or aliases(names, route.name_pattern, route.longest_name):
-            return False
-        return not any(lost_at_root(tool, route) for tool in tools)
-
-    return made_once(tools, (route.name_pattern, route.longest_name, route.root_pattern), look)
+        fit = tools.is_plain and not aliases(names, route.name_pattern, route.longest_name)
+        tools.kept[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
+    return tools.kept[key]
 
 
 def _without(request: Request, *keys: str) -> Request:

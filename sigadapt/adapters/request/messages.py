@@ -38,7 +38,8 @@ def messages_of(
     system_only = len(messages)
     if demos:
         messages += _demos(adapter, rest, demos, prompt.history_fields)
-    events, rounds = _events_and_rounds(prompt.history_fields, inputs)
+    has_turns = prompt.history_fields.history or prompt.history_fields.results
+    events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else ([], [list[Round]()])
     begin = len(messages)
     for number, event in enumerate(events):
         _refuse_strange(event, rest, prompt.history_fields)

@@ -212,11 +212,13 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
     # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
     calls = [part for part in parts if part.type == "tool_call"]
-    # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must stand
-    # among what was read, in order; calls that the provider ran itself are not read.
-    others = iter([str(name) for _, name, _ in reading.calls])  # `in` consumes it: the order matters
-    if not all(part.name in others for part in calls if not ran_itself(part.id)):
-        return None
+    read = [str(name) for _, name, _ in reading.calls]
+    if read != [part.name for part in calls]:
+        # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
+        # stand among what was read, in order; calls that the provider ran itself are not read.
+        others = iter(read)  # `in` consumes it: the order matters
+        if not all(part.name in others for part in calls if not ran_itself(part.id)):
+            return None
     text = text_of_parts(parts) if len(calls) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
     if text is not None and text not in whole:
@@ -281,8 +283,10 @@ class Answer:
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
     """Return the provider whose format a body has, among those of a dialect; None if it is of none."""
-    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
-    return next((provider for provider in providers if provider.is_body(body)), None)
+    for provider in PROVIDERS if dialect is None else (provider_named(dialect),):
+        if provider.is_body(body):
+            return provider
+    return None
 
 
 def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Provider | None:

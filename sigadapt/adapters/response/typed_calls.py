@@ -183,28 +183,23 @@ def with_later_calls(
         first = known.get(identity(call))
         if first is None:
             good.append(call)
-        else:
-            repeats.append(_repeat(call, first))
+            continue
+        arguments = compact(call.args) if call.altered else call.arguments
+        values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
+        repeats.append(build_unvalidated(Repeat, values))
     bad = tuple(_move(calls.invalid, before))
     if not repeats:
         return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
     turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
     good = [call.model_copy(update={"turn": turn}) for call in good]
     made_again = {repeat.of for repeat in repeats}
-    marked = [_mark(call) if call.id in made_again else call for call in accepted]
+    marked = [
+        call.model_copy(update={"altered": (*call.altered, "repeated")})
+        if call.id in made_again and "repeated" not in call.altered
+        else call
+        for call in accepted
+    ]
     return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
-
-
-def _repeat(call: ToolCall, first: str) -> Repeat:
-    arguments = compact(call.args) if call.altered else call.arguments
-    values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
-    return build_unvalidated(Repeat, values)
-
-
-def _mark(call: ToolCall) -> ToolCall:
-    if "repeated" in call.altered:
-        return call
-    return call.model_copy(update={"altered": (*call.altered, "repeated")})
 
 
 def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:

@@ -18,7 +18,7 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    return value if is_object(value) else {}
+    return value if value.__class__ is dict or is_object(value) else {}  # the first part spares a call
 
 
 def content_parts(content: Any) -> list[Json]:
