@@ -183,7 +183,7 @@ def reasoning_in(state: Json) -> Json | None:
 def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
-    return more_than(call, _CALL_FIELDS)
+    return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS)
 
 
 def _part_thinking(part: Json) -> Any:

@@ -18,7 +18,9 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    return value if value.__class__ is dict or is_object(value) else {}  # the first part spares a call
+    if value is None or value.__class__ is dict:  # most values, which are spared a call
+        return value or {}
+    return value if is_object(value) else {}
 
 
 def content_parts(content: Any) -> list[Json]:
@@ -52,11 +54,13 @@ def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
         ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'arguments': '[{'}])
     """
     # Some servers send one object, JSON text of it, or a list with such texts.
+    if sent is None:
+        return []
     calls: list[Json] = []
-    pending: list[Any] = [sent]
+    pending: list[Any] = sent[::-1] if sent.__class__ is list else [sent]
     while pending:
         item = pending.pop()
-        if is_object(item):
+        if item.__class__ is dict or is_object(item):
             calls.append(item)
         elif is_array(item):
             pending.extend(reversed(item))
@@ -132,7 +136,7 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
-    if is_unicode(text):
+    if text.isascii() or is_unicode(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
