@@ -126,7 +126,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
     # https://openrouter.ai/docs/api/reference/errors-and-debugging
-    beside = an_object(choice.get("provider_specific_fields"))
+    beside = an_object(choice["provider_specific_fields"]) if "provider_specific_fields" in choice else {}
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
     if error:

@@ -18,9 +18,9 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    if value is None or value.__class__ is dict:  # most values, which are spared a call
-        return value or {}
-    return value if is_object(value) else {}
+    if value is None:
+        return {}
+    return value if value.__class__ is dict or is_object(value) else {}  # the first part spares a call
 
 
 def content_parts(content: Any) -> list[Json]:
