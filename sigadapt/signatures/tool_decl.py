@@ -17,14 +17,7 @@ import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import (
-    Checked,
-    check,
-    check_json,
-    check_text,
-    flaw_in,
-    misfitting,
-)
+from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.signatures.rendering import Shown, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
