@@ -197,7 +197,7 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
-    return ToolResult(**{**given._asdict(), "call_id": call.id, "name": name})
+    return ToolResult(**given._replace(call_id=call.id, name=name)._asdict())
 
 
 def _outcome(given: _Given, error: Any) -> _Given:
