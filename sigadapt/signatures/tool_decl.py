@@ -9,21 +9,15 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from types import CodeType, NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import dspy
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import (
-    Checked,
-    check,
-    check_json,
-    check_text,
-    flaw_in,
-    misfitting,
-)
+from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.signatures.rendering import Shown, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
@@ -124,14 +118,10 @@ class ToolDecl(Shown, Immutable, Runnable):
     format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
-    if TYPE_CHECKING:
+    text: ClassVar[DeclarationText]
+    """The declaration as JSON text, of each its own: it is no field."""
 
-        @property
-        def text(self) -> DeclarationText:
-            """The declaration as JSON text."""
-            ...
-
-    else:
+    if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Return a new copy of a part, such as `parameters`: whoever edits it edits no declaration."""
@@ -431,30 +421,29 @@ def bare_form(decl: ToolDecl) -> Json:
     return kept
 
 
-_FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
-    ("name", str),
-    ("description", str),
-    ("returns", (dict, type(None))),
-    ("strict", (bool, type(None))),
-    ("long_running", bool),
-    ("extras", (dict, type(None))),
-    ("format", (dict, type(None))),
-)
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "description": str,
+    "strict": (bool, NoneType),
+    "long_running": bool,
+    **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
+}
 
 _OWN_KEYS = ("type", "function", "custom")
 
 
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
-        raise InvalidToolDecl(
-            f"{_nameless(decl.func)} has no name",
-            code="missing_name",
-            fix="Give it one: ToolDecl.of(source, name=...).",
-        )
+        what, code = "the tool", getattr(decl.func, "__code__", None)
+        if isinstance(code, CodeType) and code.co_name == "<lambda>":
+            names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+            what = f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"
+        fix = "Give it one: ToolDecl.of(source, name=...)."
+        raise InvalidToolDecl(f"{what} has no name", code="missing_name", fix=fix)
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
-    for key, kinds in _FIELDS:
+    for key, kinds in _FIELDS.items():
         value = getattr(decl, key)
         if not isinstance(value, kinds):
             fix = "To declare a function, use ToolDecl.of(function)." if key == "name" else None
@@ -466,14 +455,6 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
-
-
-def _nameless(func: Any) -> str:
-    code = getattr(func, "__code__", None)
-    if code is None or func.__name__ != "<lambda>":
-        return "the tool"
-    taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
 def _refuse_field(decl: ToolDecl, reason: str, fix: str | None = None) -> NoReturn:

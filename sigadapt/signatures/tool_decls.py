@@ -4,11 +4,11 @@ It accepts functions, dicts, MCP tools and so on, and makes a ToolDecl of each (
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 from weakref import ref
 
 import dspy
@@ -18,16 +18,7 @@ from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import (
-    Json,
-    closest,
-    compact,
-    cut,
-    is_iterable,
-    is_object,
-    is_sequence,
-    listed,
-)
+from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
@@ -36,12 +27,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import (
-    ToolDecl,
-    bare_form,
-    declarations_of,
-    known_declaration,
-)
+from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declaration
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -51,6 +37,7 @@ else:
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _STRICT = ("strict",)  # what a tool that is not a function counts as
+_T = TypeVar("_T")
 
 
 class Unresolved(SeveralTools):
@@ -110,15 +97,28 @@ class CanonicalTools(list[Json]):
     def __init__(self, tools: Iterable[Json]) -> None:
         super().__init__(tools)
         self.kept: dict[Any, Any] = {}
-        """What was made of these tools alone, by who made it and for which route."""
+        """What `made_once` made of these tools alone, by a key that says what and for which route."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether every tool is a function with name, description and parameters, so every wire takes it."""
-        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
+        """Whether every tool is plain."""
+        return all(map(is_plain, self))
+
+
+def is_plain(tool: Json) -> bool:
+    """Return whether a tool is a function with name, description and parameters, which every wire takes."""
+    return len(tool) == 2 and "strict" not in tool.get("function", _STRICT)
+
+
+def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:
+    """Return what is made of tools alone, made once for the canonical tools of a ToolDecls."""
+    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
@@ -355,10 +355,10 @@ def decls_of(tools: object) -> ToolDecls:
 
 def known_decls(sources: object) -> ToolDecls | None:
     """Return the declarations of listed functions and MCP tools, if all are unchanged since the last time."""
-    if not sources or not is_sequence(sources):
+    if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
-    for source in sources:
+    for source in cast("list[object]", sources):
         decl = known_declaration(source)
         if decl is None:
             return None

@@ -1,7 +1,6 @@
 """Output fields of DSPy's types that a provider fills natively: reasoning, citations, and users' own.
 
-Such a field is neither described in the prompt nor parsed from the text. DSPy's hooks of its types turn the
-feature on in the settings, and read the value from the Response.
+DSPy's hooks of its types turn the feature on in the settings, and read the value from the Response.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan, reduce, without
-from sigadapt.dspy_boundary import forms
+from sigadapt.dspy_boundary import internals
 
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
@@ -42,4 +41,4 @@ def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | 
     if response is None or isinstance(response, (str, dict)):  # of a hook, or of a text-completion model
         return {}
     native = {name: kind for name, kind in plan.typed if kind in kinds}
-    return forms.native_values(native, response, reasoning)
+    return internals.native_values(native, response, reasoning)

@@ -21,7 +21,7 @@ import logging
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FunctionType, GenericAlias, MethodType
+from types import FunctionType, GenericAlias, MappingProxyType, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast, get_args, get_origin
 
 import dspy
@@ -48,22 +48,18 @@ _DECLARES_NOTHING = (
 
 
 class Types(NamedTuple):
-    """What a callable's signature says of its arguments: the annotations, also that of `**kwargs`.
+    """What a callable's signature says: the annotation of each argument, of `**kwargs`, and so on.
 
-    Python would pass a pydantic `Field` itself that is the default of one of the `filled` parameters.
+    Python would pass a pydantic `Field` itself that is the default of one of the `filled` arguments.
     """
 
     named: dict[str, Any]
     filled: frozenset[str] = frozenset()
     others: Any = Any
-
-
-class _Signature(NamedTuple):
-    parameters: dict[str, inspect.Parameter]
-    untyped: list[str]
-    is_open: bool
-    returns: Any
-    types: Types
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    untyped: tuple[str, ...] = ()
+    is_open: bool = False
+    returns: Any = inspect.Parameter.empty
 
 
 def accepts(source: object) -> bool:
@@ -80,32 +76,30 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
         return [raw]
     where = _qualified_name(source)
     problems: list[str] = []
-    signature = _signature_of(_function_called(source), where, problems)
-    schemas = schemas_of(signature.types.named)
+    types = _read_signature(source, where, problems)
+    schemas = schemas_of(types.named)
     if problems or schemas.problems:
         _refuse([*problems, *schemas.problems], where)
-    if signature.untyped and where not in _WARNED:
+    if types.untyped and where not in _WARNED:
         _WARNED.add(where)
-        named = ", ".join(map(repr, signature.untyped))
+        named = ", ".join(map(repr, types.untyped))
         _LOG.warning("%s: %s without an annotation: a model may send any value there", where, named)
     for name, schema in schemas.properties.items():
-        default, description = signature.parameters[name].default, docs.parameters.get(name)
-        if default is not inspect.Parameter.empty:
+        if name in types.defaults:
             with suppress(ValueError):  # (e)
-                schema["default"] = jsonable(default)
-        if description and "description" not in schema:
-            schema["description"] = description
-    required = [name for name, p in signature.parameters.items() if p.default is p.empty]
-    schema = schemas.as_object(required, is_open=signature.is_open)
+                schema["default"] = jsonable(types.defaults[name])
+        if name in docs.parameters and "description" not in schema:
+            schema["description"] = docs.parameters[name]
+    schema = schemas.as_object([n for n in types.named if n not in types.defaults], is_open=types.is_open)
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
-    return [raw._replace(parameters=schema, returns=_returns(signature.returns, docs.returns), derived=True)]
+    return [raw._replace(parameters=schema, returns=_returns(types.returns, docs.returns), derived=True)]
 
 
 def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
+    """Return the annotations of the parameters, without those with a problem (g) and no `Field`."""
     try:
-        return _signature_of(_function_called(source), _qualified_name(source), []).types
+        return _read_signature(source, _qualified_name(source), [])
     except InvalidToolDecl:
         return Types({})
 
@@ -120,7 +114,8 @@ def _returns(annotation: Any, description: str | None) -> Json | None:
     return {"description": description, **schema} if description else schema
 
 
-def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signature:
+def _read_signature(source: _Function, where: str, problems: list[str]) -> Types:
+    called = _function_called(source)
     try:
         signature = inspect.signature(called)
     except (ValueError, TypeError, NameError) as error:
@@ -131,25 +126,31 @@ def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signat
     named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if every and not named and not bound and all(p.annotation is p.empty for p in open_):
         problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
-    parameters: dict[str, inspect.Parameter] = {}
+    types: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for parameter in named:
-        hint = _hint(called, parameter.name, parameter.annotation, problems)
+        name, default = parameter.name, parameter.default
+        hint = _hint(called, name, parameter.annotation, problems)
         problem = _problem_of(parameter, hint, called)
         if problem:
             problems.append(problem)
-        elif hint is not _UNRESOLVED:
-            parameters[parameter.name] = _with_field(parameter, hint)
+        if not problem or isinstance(default, FieldInfo):
+            hint = Any if hint is _UNRESOLVED else hint
+            types[name] = Annotated[hint, default] if isinstance(default, FieldInfo) else hint
+            if isinstance(default, FieldInfo):
+                default = parameter.empty if default.is_required() else default.default
+            if default is not parameter.empty:
+                defaults[name] = default
     others = [_hint(called, p.name, p.annotation, []) for p in open_]
-    types = Types(
-        {name: parameter.annotation for name, parameter in parameters.items()},
+    returns = signature.return_annotation
+    return Types(
+        types,
         frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
         Any if others in ([], [_UNRESOLVED]) else others[0],
-    )
-    returns = signature.return_annotation
-    if returns is not signature.empty:
-        returns = _hint(called, "return", returns, [])
-    return _Signature(
-        parameters, [p.name for p in named if p.annotation is p.empty], bool(open_), returns, types
+        defaults,
+        tuple(p.name for p in named if p.annotation is p.empty),
+        bool(open_),
+        returns if returns is signature.empty else _hint(called, "return", returns, []),
     )
 
 
@@ -182,14 +183,6 @@ def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
     if not any(type(arg) in (str, GenericAlias) for arg in args):
         return hint
     return get_origin(hint)[tuple(_without_quotes(arg, names) for arg in args)]
-
-
-def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
-    field = parameter.default
-    if not isinstance(field, FieldInfo):
-        return parameter.replace(annotation=annotation)
-    default = inspect.Parameter.empty if field.is_required() else field.default
-    return parameter.replace(annotation=Annotated[annotation, field], default=default)
 
 
 def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:

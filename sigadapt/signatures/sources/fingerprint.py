@@ -7,9 +7,8 @@ MCP tool has its data for one. Every other source is read each time.
 
 import builtins
 import re
-import typing
 from operator import is_
-from types import FunctionType, GenericAlias, MethodType, NoneType, UnionType
+from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Generic, Literal, Optional, TypeVar, Union, get_args, get_origin
 
 from sigadapt.schemas.caches import WeakCache
@@ -20,7 +19,6 @@ _V = TypeVar("_V")
 _VALUES = frozenset((str, int, float, bool, bytes, NoneType))
 _TYPES = _VALUES | {list, dict, set, frozenset, tuple, object}
 _FORMS = frozenset((None, Ellipsis, Any, Union, Optional, Literal))
-_GENERICS = (GenericAlias, UnionType, type(typing.List[int]), type(Optional[int]), type(Literal[1]))  # noqa: UP006, UP045
 _NAMES = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"[\w\s\[\],|]*")  # names, brackets and bars alone
 
@@ -94,9 +92,9 @@ def _is_fixed(function: FunctionType, *, is_bound: bool) -> bool:
 
 
 def _cannot_change(annotation: Any) -> bool:
-    if type(annotation) in _GENERICS:
-        origin, arguments = get_origin(annotation), get_args(annotation)
-        if origin is Literal:
-            return all(type(argument) in _VALUES for argument in arguments)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return all(type(argument) in _VALUES for argument in arguments)
+    if origin is not None:
         return (origin in _TYPES or origin in (Union, UnionType)) and all(map(_cannot_change, arguments))
     return any(annotation is known for known in (*_TYPES, *_FORMS))

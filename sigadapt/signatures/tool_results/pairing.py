@@ -88,15 +88,13 @@ def no_result_error(call: AnyCall) -> InvalidHistory:
 def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, _Given]:
     """What was given, by the id of the call it belongs to."""
     calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
-    named = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
-    names = f"The turn's calls: {listed(named, _MOST_NAMED, ', ') if calls else 'none'}."
     found: dict[str, _Given] = {}
     for place, item in _place(turn, calls, given, what):
         own = place if item.call_id is None else item.call_id
         if own not in calls:
             tool = f" of {cut(repr(item.name))}" if item.name else ""
             reason = f"there is a {what} for call {cut(repr(own))}{tool}, and no such call"
-            raise InvalidHistory(reason, code="unknown_call", fix=names)
+            raise InvalidHistory(reason, code="unknown_call", fix=_names(calls))
         name, answered = calls[own].name or "unnamed", f"call {cut(repr(place))}"
         if own != place:
             raise InvalidHistory(
@@ -118,10 +116,15 @@ def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, _Given]:
                 f"{answered} is given two {what}s: {values}",
                 code="repeated_result",
                 tool=calls[own].name,
-                fix=f"Give one {what} a call. {names}",
+                fix=f"Give one {what} a call. {_names(calls)}",
             )
         found[own] = item
     return found
+
+
+def _names(calls: dict[str, AnyCall]) -> str:
+    named = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
+    return f"The turn's calls: {listed(named, _MOST_NAMED, ', ') if calls else 'none'}."
 
 
 def _place(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> Iterable[tuple[str, _Given]]:
@@ -130,7 +133,17 @@ def _place(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) ->
         return []
     if is_mapping(given):
         return [(call_id, _read(item, calls)) for call_id, item in given.items()]
-    items = [_read(item, calls) for item in _items(given, what)]
+    if isinstance(given, dspy.ToolCallResults):
+        given = given.tool_call_results
+    elif isinstance(given, _RESULTS):
+        given = [given]
+    elif not is_iterable(given) or isinstance(given, (str, bytes, AbstractSet)):
+        raise InvalidHistory(
+            f"a {type(given).__name__} holds no {what}s in the order of the calls",
+            code="unknown_call",
+            fix="Give a list with one for each call, or a mapping by call id.",
+        )
+    items = [_read(item, calls) for item in given]
     if any(item.call_id is None for item in items) and len(items) != len(turn):
         ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
         raise InvalidHistory(
@@ -141,20 +154,6 @@ def _place(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) ->
     return [
         (turn[place].id if item.call_id is None else item.call_id, item) for place, item in enumerate(items)
     ]
-
-
-def _items(given: object, what: str) -> list[Any]:
-    if isinstance(given, dspy.ToolCallResults):
-        return list(given.tool_call_results)
-    if isinstance(given, _RESULTS):
-        return [given]
-    if not is_iterable(given) or isinstance(given, (str, bytes, AbstractSet)):
-        raise InvalidHistory(
-            f"a {type(given).__name__} holds no {what}s in the order of the calls",
-            code="unknown_call",
-            fix="Give a list with one for each call, or a mapping by call id.",
-        )
-    return list(given)
 
 
 def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
@@ -179,33 +178,26 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
         return failed_result(call.as_invalid())
     given = given or _Given(None, None, None, is_plain=True)
-    shown = cut(repr(given.value))
     if given.is_plain:
         _check_sendable(call, given.value)
         given = _outcome(given, error)
     elif error and not given.is_error:
         raise InvalidHistory(
-            f"call {cut(repr(call.id))} is given a result that did not fail, {shown}, and an error, "
-            f"{cut(repr(error))}",
+            f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(given.value))}, "
+            f"and an error, {cut(repr(error))}",
             code="conflicting_result",
             tool=call.name,
             fix="State it once: ToolResult(..., is_error=True), or errors by call id.",
         )
     if given.is_content and not is_content(given.value):
         raise InvalidHistory(
-            f"the result of call {cut(repr(call.id))} is marked as content, but is not: {shown}",
+            f"the result of call {cut(repr(call.id))} is marked as content, but is not: "
+            f"{cut(repr(given.value))}",
             code="unreadable_history",
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
-    return ToolResult(
-        call_id=call.id,
-        name=name,
-        value=given.value,
-        is_error=given.is_error,
-        is_mcp=given.is_mcp,
-        is_content=given.is_content,
-    )
+    return ToolResult(**given._replace(call_id=call.id, name=name)._asdict())
 
 
 def _outcome(given: _Given, error: Any) -> _Given:
@@ -222,32 +214,23 @@ def _outcome(given: _Given, error: Any) -> _Given:
 
 def _check_sendable(call: AnyCall, value: Any) -> None:
     """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
+    reason = fix = ""
     if isawaitable(value):
         reason, fix = "was not awaited", "Give what it returns: `await` it."
     elif isinstance(value, dspy.ToolCalls.ToolCall):
         reason, fix = "is a call, which nobody ran", "Give what it returns: call.execute(decls)."
     elif isinstance(value, (Iterator, AsyncIterator)):
         reason, fix = "is an iterator, whose items are not there yet", "Give a list of them."
-    else:
-        if value is None or isinstance(value, (str, BaseException, dspy.Type)) or is_mcp_result(value):
-            return
+    elif not isinstance(value, (str, BaseException, dspy.Type)) and not is_mcp_result(value):
         try:
             pydantic_core.to_jsonable_python(without_halves(value))
         except (ValueError, TypeError, RecursionError) as error:
-            if content_of(value) is not None:
-                return
-            reason, fix = (
-                f"is neither text nor JSON ({cut(str(error))})",
-                "Give its text, such as str(value).",
-            )
-        else:
-            return
-    raise InvalidHistory(
-        f"the result of call {cut(repr(call.id))} {reason}",
-        code="unsendable_content",
-        tool=call.name,
-        fix=fix,
-    )
+            if content_of(value) is None:
+                reason = f"is neither text nor JSON ({cut(str(error))})"
+                fix = "Give its text, such as str(value)."
+    if reason:
+        reason = f"the result of call {cut(repr(call.id))} {reason}"
+        raise InvalidHistory(reason, code="unsendable_content", tool=call.name, fix=fix)
 
 
 def failed_result(call: InvalidToolCall) -> ToolResult:

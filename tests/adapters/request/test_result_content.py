@@ -173,8 +173,8 @@ def conversation(value: Any) -> Any:
 
 def test_an_engine_of_ones_own_gets_types():
     """conversations: Content is inside the result where it has a place."""
-    written = to_lm15(lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
-    part: Any = written.request.messages[-1].parts[0]
+    written, _ = to_lm15(lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
+    part: Any = written.messages[-1].parts[0]
     assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
     assert part.content[1].data == DATA
 
@@ -185,6 +185,23 @@ def test_a_hook_changes_the_text_of_a_result():
     request["messages"][-1]["content"] = "gone"
     sent = lower(request, NATIVE["anthropic"]).request["messages"][-1]
     assert [block.get("text") for block in sent["blocks"]] == ["gone", None]
+
+
+URL, ID = "https://a.b/c.png", dspy.File.from_file_id("f1")
+REFERENCES: list[tuple[str, Any, Any]] = [
+    ("anthropic", dspy.Image(URL), {"type": "image", "source": {"type": "url", "url": URL}}),
+    ("anthropic", ID, {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
+    ("openai-responses", dspy.Image(URL), {"type": "input_image", "image_url": URL}),
+    ("openai-responses", ID, {"type": "input_file", "file_id": "f1"}),
+    ("gemini", dspy.Image(URL), {"fileData": {"mimeType": "image/png", "fileUri": URL}}),
+]
+
+
+@pytest.mark.parametrize(("wire", "value", "block"), REFERENCES)
+def test_a_result_may_refer_to_what_is_elsewhere(wire: str, value: Any, block: Any):
+    """conversations: A result may hold images, files and audio."""
+    row = lower(conversation([value]), NATIVE[wire]).request["messages"][-1]
+    assert block in [*(row.get("blocks") or ()), *row.get("after", ())]
 
 
 texts = st.text("abc", min_size=1, max_size=5)
@@ -303,7 +320,7 @@ def test_only_the_running_turn_is_signed():
         True,
         False,
     ]
-    rows = [row for group in to_lm15(signed.request, NATIVE["gemini"]).native.rows for row in group or ()]
+    rows = [row for group in to_lm15(signed.request, NATIVE["gemini"])[1].rows for row in group or ()]
     parts = [part for row in rows for part in row["parts"] if "functionCall" in part]
     assert [part.get("thoughtSignature") for part in parts] == [None, DUMMY]
     over_litellm = lower(request, LITELLM["gemini"])
