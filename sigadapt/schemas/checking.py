@@ -30,7 +30,7 @@ from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
     Json,
-    Path,
+    Keys,
     closest,
     compact,
     cut,
@@ -111,7 +111,7 @@ def check(schema: object, *, tool: str | None) -> Checked:
     check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
-            _check_type(place.schema["type"], tool, Path(place.path, "type"))
+            _check_type(place.schema["type"], tool, (*place.path, "type"))
     patterns = _patterns(places, tool)
     checked = Checked(_compile(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
@@ -215,14 +215,14 @@ def _check_root(root: Json, tool: str | None) -> None:
         if _OF_OBJECTS.isdisjoint(root):
             _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
     elif root["type"] != "object":
-        _check_type(root["type"], tool, Path(None, "type"))
+        _check_type(root["type"], tool, ("type",))
         _refuse(f"arguments have the type 'object', not {root['type']!r}", tool, "/type", fix="Use 'object'.")
 
 
-def _check_type(words: object, tool: str | None, path: Path) -> None:
+def _check_type(words: object, tool: str | None, path: Keys) -> None:
     for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
-            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, path.pointer(), fix=_hint(word))
+            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=_hint(word))
 
 
 def _hint(word: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, Path, cut, is_array, is_object
+from sigadapt.schemas.json_values import Json, Keys, cut, is_array, is_object, pointer
 from sigadapt.schemas.subschemas import SAME_VALUE, Place, key_of, subschemas
 
 MAX_APPLIED = 10_000
@@ -30,7 +30,7 @@ class _Reference(NamedTuple):
     target: str
     holder: Json
     resource: Json
-    path: Path
+    path: Keys
 
 
 class _Targets:
@@ -62,11 +62,11 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
     while entered < len(places) or followed < len(references):
         for place in places[entered:]:
             references += _enter(place, targets)
-            edges[id(place.holder)].add((place.keyword, place.path and place.path.key, id(place.schema)))
+            edges[id(place.holder)].add((place.keyword, place.path[-1:], id(place.schema)))
         entered = len(places)
         for reference in references[followed:]:
             target: Any = _resolve(reference, targets, tool)
-            edges[id(reference.holder)].add(("$ref", reference.path.key, id(target)))
+            edges[id(reference.holder)].add(("$ref", reference.path[-1], id(target)))
             if is_object(target) and id(target) not in targets.of_schema:  # only references lead to it
                 targets.of_schema[id(target)] = reference.resource
                 places.extend(subschemas(target))
@@ -88,7 +88,7 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
         if type(schema.get(key)) is str:
             targets.anchors[id(resource), schema[key]] = schema
     return [
-        _Reference(schema[key], schema, resource, Path(place.path, key))
+        _Reference(schema[key], schema, resource, (*place.path, key))
         for key in _KEYWORDS
         if type(schema.get(key)) is str
     ]
@@ -104,7 +104,7 @@ def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> obje
                 f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched",
                 code="remote_ref",
                 tool=tool,
-                path=reference.path.pointer(),
+                path=pointer(reference.path),
                 fix="Copy the schema it refers to into `$defs`.",
             )
     try:
@@ -114,7 +114,7 @@ def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> obje
             f"'{cut(reference.target)}' does not exist in this schema",
             code="invalid_schema",
             tool=tool,
-            path=reference.path.pointer(),
+            path=pointer(reference.path),
         ) from None
 
 

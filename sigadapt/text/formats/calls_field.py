@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, json_like
-from sigadapt.schemas.repeated_keys import decode
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
 from sigadapt.text.contract import TextCall
 from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan

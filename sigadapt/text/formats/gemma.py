@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan

@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, compact, is_object, object_of
 from sigadapt.schemas.written_values import NO_TEXT, property_of, value_of, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
 from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
