@@ -74,13 +74,7 @@ _OF_OBJECTS = (
 
 
 class Checked(NamedTuple):
-    """A schema that passed the checks.
-
-    Args:
-        validator: the compiled schema.
-        text: the schema's compact JSON text.
-        is_linear: whether its patterns take time in line with a text.
-    """
+    """A schema that passed the checks: compiled, as text, and whether its patterns take linear time."""
 
     validator: jsonschema_rs.Validator
     text: str
@@ -125,11 +119,7 @@ def check_text(text: str, *, tool: str | None) -> Checked:
 
 
 def check_json(value: object, *, tool: str | None) -> None:
-    """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a).
-
-    Raises:
-        InvalidToolDecl: `invalid_schema`, with the path.
-    """
+    """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a)."""
     fault = fault_in(value, levels=SCHEMA_LEVELS, most=MAX_VALUES)
     if fault is not None:
         _refuse(fault.reason, tool, fault.path)

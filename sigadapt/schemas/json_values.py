@@ -160,8 +160,9 @@ def _is_plain(item: object) -> bool:
     return item is None or item is True or item is False or (type(item) is str and item.isascii())
 
 
-def _key_fault(holder: Json | list[Any]) -> str | None:
-    for key in holder if isinstance(holder, dict) else ():
+def _key_fault(holder: Iterable[object]) -> str | None:
+    keys = () if is_array(holder) else holder
+    for key in keys:
         if not isinstance(key, str):
             return f"the key {cut(repr(key))} is not a string"
         if not is_unicode(key):
@@ -247,15 +248,15 @@ def json_like(value: Any, around: tuple[int, ...] = ()) -> str:
 
     A value inside itself is written as `"..."` there, and so is one deeper than any JSON that is read.
     """
-    if not (is_object(value) or is_array(value)):
-        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-            return hex(value)
-        is_scalar = value is None or isinstance(value, (str, int, float))
-        return json.dumps(value if is_scalar else repr(value), ensure_ascii=False)
-    if id(value) in around or len(around) > ARGUMENT_LEVELS:
+    if (id(value) in around or len(around) > ARGUMENT_LEVELS) and isinstance(value, (dict, list)):
         return '"..."'
     inside = (*around, id(value))
+    if is_object(value):
+        pairs = value.pairs if isinstance(value, RepeatedKeys) else value.items()
+        return "{" + ",".join([f"{json_like(key)}:{json_like(item, inside)}" for key, item in pairs]) + "}"
     if is_array(value):
-        return f"[{','.join([json_like(item, inside) for item in value])}]"
-    pairs = value.pairs if isinstance(value, RepeatedKeys) else value.items()
-    return f"{{{','.join([f'{json_like(key)}:{json_like(item, inside)}' for key, item in pairs])}}}"
+        return "[" + ",".join([json_like(item, inside) for item in value]) + "]"
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return hex(value)
+    is_scalar = value is None or isinstance(value, (str, int, float))
+    return json.dumps(value if is_scalar else repr(value), ensure_ascii=False)

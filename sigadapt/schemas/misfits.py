@@ -34,13 +34,7 @@ class Misfit(NamedTuple):
 
 
 class Misfits:
-    """What does not fit a schema.
-
-    Args:
-        root: the schema, as compiled.
-        draft: the validator's class for it.
-        options: how the validator was compiled.
-    """
+    """What does not fit a schema, as it was compiled: by a draft's validator, with options."""
 
     def __init__(self, root: Json, draft: type[jsonschema_rs.Validator], options: dict[str, Any]) -> None:
         self._root, self._draft, self._options = root, draft, options

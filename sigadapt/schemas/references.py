@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, Keys, cut, is_array, is_object, pointer
-from sigadapt.schemas.subschemas import SAME_VALUE, Place, key_of, subschemas
+from sigadapt.schemas.json_values import Json, Keys, cut, is_object, pointer
+from sigadapt.schemas.subschemas import SAME_VALUE, Place, subschemas, target_of
 
 MAX_APPLIED = 10_000
 """How many times a schema, with all schemas in it and all it refers to, may judge one value."""
@@ -39,8 +39,6 @@ class _Targets:
     A resource, in JSON Schema, is the root or a schema with an `$id`. A reference is relative to the resource
     around it: `of_schema` maps the `id` of each schema object to its resource.
     """
-
-    __slots__ = ("anchors", "base", "of_schema", "resources")
 
     def __init__(self) -> None:
         self.base: dict[int, str] = {}
@@ -96,40 +94,21 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
 
 def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> object:
     base, _, fragment = reference.target.partition("#")
-    resource = reference.resource
+    resource, path = reference.resource, pointer(reference.path)
     if base:
         resource = targets.resources.get(urljoin(targets.base.get(id(resource), ""), base))
         if resource is None:
-            raise InvalidToolDecl(
-                f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched",
-                code="remote_ref",
-                tool=tool,
-                path=pointer(reference.path),
-                fix="Copy the schema it refers to into `$defs`.",
-            )
-    try:
-        return _at(resource, unquote(fragment), targets)
-    except (LookupError, ValueError):
-        raise InvalidToolDecl(
-            f"'{cut(reference.target)}' does not exist in this schema",
-            code="invalid_schema",
-            tool=tool,
-            path=pointer(reference.path),
-        ) from None
-
-
-def _at(resource: Json, fragment: str, targets: _Targets) -> object:
-    if fragment and not fragment.startswith("/"):
-        return targets.anchors[id(resource), fragment]
+            reason = f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched"
+            fix = "Copy the schema it refers to into `$defs`."
+            raise InvalidToolDecl(reason, code="remote_ref", tool=tool, path=path, fix=fix)
     place: Any = resource
-    for token in fragment.split("/")[1:]:
-        key = key_of(token)
-        if is_array(place):
-            place = place[int(key)]
-        elif is_object(place):
-            place = place[key]
-        else:
-            raise LookupError(key)
+    if fragment and not fragment.startswith("/"):
+        place = targets.anchors.get((id(resource), unquote(fragment)))
+    elif fragment:
+        place = target_of(f"#{fragment}", resource)
+    if place is None:
+        reason = f"'{cut(reference.target)}' does not exist in this schema"
+        raise InvalidToolDecl(reason, code="invalid_schema", tool=tool, path=path)
     return place
 
 

@@ -16,36 +16,18 @@ from sigadapt.schemas.json_values import Json, Keys, is_array, is_object, pointe
 from sigadapt.schemas.subschemas import rebuilt
 
 _UNKNOWN = (
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "patternProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "additionalItems",
-    "$dynamicRef",
-    "$recursiveRef",
+    *("allOf", "oneOf", "not", "if", "then", "else", "contains", "patternProperties"),
+    *("unevaluatedProperties", "unevaluatedItems", "propertyNames", "minProperties", "maxProperties"),
+    *("dependencies", "dependentRequired", "dependentSchemas", "additionalItems"),
+    *("$dynamicRef", "$recursiveRef"),
 )
 _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
-
-_CLOSED_BELOW = ("additionalProperties",)  # which `_close` judges
 
 
 class StrictRules(NamedTuple):
     """What the strict mode of one provider takes; the defaults are OpenAI's.
 
     Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
-
 
     Args:
         requires_all: whether every property must be required.
@@ -101,9 +83,11 @@ class _Closing:
             return schema
         self._seen.add(pointer(path))
         self._check_words(schema, path)
-        copy = rebuilt(
-            schema, lambda held, keys: held if keys[0] in _CLOSED_BELOW else self.schema(held, (*path, *keys))
-        )
+
+        def closed(held: Any, keys: Keys) -> Any:  # `_close` judges the schema of additional properties
+            return held if keys[0] == "additionalProperties" else self.schema(held, (*path, *keys))
+
+        copy = rebuilt(schema, closed)
         types = schema.get("type")
         if "properties" in schema or "object" in (types if is_array(types) else [types]):
             self._close(copy, path)
@@ -149,9 +133,6 @@ class _Closing:
         elif schema.get("additionalProperties") is not False:
             where = (*path, "additionalProperties") if "additionalProperties" in schema else path
             self._refuse("strict mode takes closed objects only", where, fix="Name its `properties`.")
-        self._require_all(schema, path)
-
-    def _require_all(self, schema: Json, path: Keys) -> None:
         required: list[str] = schema.get("required", [])
         properties: Json = schema.setdefault("properties", {})
         for name in properties if self._rules.requires_all else ():

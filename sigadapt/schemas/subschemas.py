@@ -5,6 +5,7 @@ still send those. The value of any other keyword (`default`, `enum`, `examples`,
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -29,14 +30,7 @@ _NAMED = frozenset(
 
 
 class Place(NamedTuple):
-    """A schema, and where it is.
-
-    Args:
-        schema: the schema itself.
-        path: the keys to it.
-        holder: the schema that directly holds it; None for the root.
-        keyword: the holder's keyword that it is under; empty for the root.
-    """
+    """A schema, the keys to it, the schema that directly holds it, and its keyword there."""
 
     schema: Json
     path: Keys
@@ -134,10 +128,9 @@ def _of_array(schema: Json, value: list[Any]) -> Iterator[Application]:
 
 
 def _matches(pattern: str, key: str) -> bool:
-    try:
+    with suppress(jsonschema_rs.ValidationError, ValueError):
         return jsonschema_rs.is_valid({"pattern": pattern}, key)  # not `re`, whose time has no bound
-    except (jsonschema_rs.ValidationError, ValueError):
-        return False
+    return False
 
 
 def _named_schemas(schema: Json, keyword: str) -> Json:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, writer
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import Members, Scan
 
@@ -206,27 +206,6 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
     return (TextCall(name, arguments), end) if name is not None else None
 
 
-def call_json(name: str, args: Json, *, arguments: str = "arguments") -> str:
-    """Return a call as a JSON object."""
-    return compact({"name": name, arguments: args})
-
-
-def write_hermes(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls in Hermes' tags, each on its own lines."""
-    return "\n".join(f"<tool_call>\n{call_json(name, args)}\n</tool_call>" for name, args in calls)
-
-
-def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Mistral's list."""
-    return f"[TOOL_CALLS] [{', '.join(call_json(name, args) for name, args in calls)}]" if calls else ""
-
-
-def write_llama(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Llama 3 does, behind its tag."""
-    objects = "; ".join(call_json(name, args, arguments="parameters") for name, args in calls)
-    return f"<|python_tag|>{objects}" if objects else ""
-
-
 def _format(
     name: str,
     marker: str,
@@ -251,7 +230,7 @@ FORMATS: tuple[TextFormat, ...] = (
         before=("<response>",),
         after=("</tool_call>", "</response>"),
         reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
-        write=write_hermes,
+        write=writer("<tool_call>\n{json}\n</tool_call>"),
     ),
     _format(
         "llama3-json",
@@ -261,7 +240,7 @@ FORMATS: tuple[TextFormat, ...] = (
         servers="vLLM `llama3_json`, `llama4_json`; Ollama; llama.cpp; LM Studio",
         after=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
         reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
-        write=write_llama,
+        write=writer("{json}", separator="; ", begin="<|python_tag|>", arguments="parameters"),
     ),
     _format(
         "mistral-json",
@@ -270,7 +249,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Mistral 7B v0.3, Nemo, Mixtral, Large 2407",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="The list; where the server drops the marker, it is `plain-json`.",
-        write=write_mistral,
+        write=writer("{json}", separator=", ", begin="[TOOL_CALLS] [", end="]"),
     ),
     _format(
         "dots",

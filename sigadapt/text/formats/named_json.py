@@ -8,13 +8,19 @@ it, it is cut off.
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
+from sigadapt.text.contract import (
+    MOST_CALLS,
+    Found,
+    TextCall,
+    TextFormat,
+    Tools,
+    as_written,
+    writer,
+)
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -115,28 +121,6 @@ _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 _BRACKETED_TAIL = re.compile(r"\s*\)\s*\]")
 
 
-def write_deepseek(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as DeepSeek V3.1 does."""
-    inner = "".join(
-        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>" for name, args in calls
-    )
-    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""
-
-
-def write_kimi(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Kimi K2 does; the ids count from 0."""
-    inner = "".join(
-        f"<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{compact(args)}<|tool_call_end|>"
-        for n, (name, args) in enumerate(calls)
-    )
-    return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
-
-
-def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Mistral's newer models do."""
-    return "".join(f"[TOOL_CALLS]{name}[ARGS]{compact(args)}" for name, args in calls)
-
-
 def _format(
     name: str,
     opener: str,
@@ -176,7 +160,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Mistral Small 3, Devstral, Magistral, Ministral 3, Large 3",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="With or without `[ARGS]` and `[CALL_ID]`; the marker may be missing before the next call.",
-        write=write_mistral,
+        write=writer("[TOOL_CALLS]{name}[ARGS]{args}", separator=""),
     ),
     TextFormat(
         "mistral-bare",
@@ -207,7 +191,12 @@ FORMATS: tuple[TextFormat, ...] = (
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3.1",
         servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
-        write=write_deepseek,
+        write=writer(
+            "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{args}<｜tool▁call▁end｜>",
+            separator="",
+            begin="<｜tool▁calls▁begin｜>",
+            end="<｜tool▁calls▁end｜>",
+        ),
         **_DEEP,
     ),
     _format(
@@ -223,7 +212,12 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Kimi K2, K2 Thinking, K2.5",
         servers="vLLM `kimi_k2`; llama.cpp; mlx-lm",
         reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
-        write=write_kimi,
+        write=writer(
+            "<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{args}<|tool_call_end|>",
+            separator="",
+            begin="<|tool_calls_section_begin|>",
+            end="<|tool_calls_section_end|>",
+        ),
     ),
     _format(
         "functionary-v3.2",

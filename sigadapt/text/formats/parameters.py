@@ -29,8 +29,9 @@ from sigadapt.text.contract import (
     Tools,
     Writer,
     as_written,
+    call_json,
 )
-from sigadapt.text.formats.json_calls import call_json, read_body
+from sigadapt.text.formats.json_calls import read_body
 from sigadapt.text.scan import Scan
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
