@@ -48,11 +48,7 @@ class _Targets:
 
 
 def check_references(places: list[Place], *, tool: str | None) -> None:
-    """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
-
-    Raises:
-        InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
-    """
+    """Refuse references that leave the document or lead nowhere, and schemas that take too much work."""
     targets = _Targets()
     references: list[_Reference] = []
     edges: _Edges = defaultdict(set)

@@ -47,11 +47,7 @@ class NoLiteral(ValueError):
 
 
 def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
-    """Read the Python literal at a place and return it with the place behind it.
-
-    Raises:
-        ValueError: if there is no literal here, or one that is nested too deep.
-    """
+    """Return the Python literal at a place, and the place behind it; ValueError if there is none."""
     # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
     # count too. Unless `is_strict`, a string ends at the first quote behind which Python could go on: models
     # forget to escape the quotes in it.

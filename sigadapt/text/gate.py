@@ -48,13 +48,7 @@ _BARE = (
 
 
 class TextGate:
-    """The text of one answer while it streams.
-
-    Args:
-        schemas: the schemas of arguments by the names of the declared tools.
-        fields: the names of the output fields.
-        how: how the finished answer is read (`Calling.reads`).
-    """
+    """The text of one answer while it streams, which is then read as `how` says (`Calling.reads`)."""
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
         self._schemas, self._how = schemas, how
@@ -101,8 +95,10 @@ class TextGate:
             if bare(final).startswith(bare(passed)):
                 return bare(final)[len(bare(passed)) :]
         # What passed was thought, as a closing tag shows now, or a reading took space out of its middle.
-        place = _behind_same_words(final, passed)
-        return final[place:] if place is not None else f"\n{final}"
+        words = "".join(passed.split())
+        if not words or not "".join(final.split()).startswith(words):
+            return f"\n{final}"
+        return final[[each.end() for each in re.finditer(r"\S", final)][len(words) - 1] :]
 
     def _up_to_markup(self) -> str:
         place = self._first_opener(self._behind_text)
@@ -207,17 +203,3 @@ class TextGate:
 def _either(words: Iterable[str]) -> str:
     """Return a pattern of any of the words."""
     return "|".join(map(re.escape, words)) or r"(?!)"
-
-
-def _behind_same_words(final: str, passed: str) -> int | None:
-    """Return the place in a text behind all words of another one that it begins with; None if it does not."""
-    words = iter(re.finditer(r"\S", final))
-    place = 0
-    for char in passed:
-        if char.isspace():
-            continue
-        match = next(words, None)
-        if match is None or match[0] != char:
-            return None
-        place = match.end()
-    return place

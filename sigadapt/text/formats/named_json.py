@@ -42,10 +42,11 @@ def read(
             break
         call, behind = _arguments(scan, found, name, stops, tail)
         closing = tail.match(scan.text, behind)
-        if closing is None and not isinstance(call.arguments, CutOff):
-            call, behind = _read_unclosed(scan, found, call, behind, stops)
-            if call is None:
+        if closing is None and not isinstance(call.arguments, CutOff):  # it is broken, if anything closes it
+            raw, behind = scan.text[found.end("name") : behind].strip(), scan.space(behind)
+            if not scan.text.startswith(stops, behind):
                 break
+            call = call._replace(arguments=raw)
         calls.append(call)
         end = place = closing.end() if closing else behind
     return Found(calls, end) if calls else None
@@ -66,17 +67,6 @@ def _arguments(
     if scan.call_format and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
-
-
-def _read_unclosed(
-    scan: Scan, head: re.Match[str], call: TextCall, at: int, stops: tuple[str, ...]
-) -> tuple[TextCall | None, int]:
-    """Return a call that lacks what closes its arguments as a broken one; None if nothing else closes it."""
-    behind = scan.space(at)
-    if not scan.text.startswith(stops, behind):
-        return None, at
-    begin = head.end("name")
-    return call._replace(arguments=scan.text[begin:at].strip()), behind
 
 
 def _with_rest(scan: Scan, end: int, head: re.Match[str], stops: tuple[str, ...]) -> int:
