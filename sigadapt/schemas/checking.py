@@ -136,8 +136,6 @@ def _compile(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):  # always `regex` here
             reason = f"{cut(repr(error.instance))} is not an ECMA 262 pattern, or it is too large"
         _refuse(reason, tool, pointer(error.instance_path))
-    except ValueError as error:  # half of a surrogate pair
-        _refuse(f"not JSON: {cut(str(error))}", tool, None)
 
 
 def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
