@@ -12,8 +12,9 @@ from pathlib import Path
 from sigadapt.commands.arguments import decls_of, signature_of
 from sigadapt.commands.printing import quiet
 from sigadapt.commands.sending import default_models
-from sigadapt.commands.show import Shown, lines, shown
+from sigadapt.commands.show import lines, shown
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json
 
 PAGE = Path(__file__).with_name("show.md")
 SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
@@ -32,7 +33,7 @@ the options.
 FOOT = "`docs/make_show.py` writes this page."
 
 
-def found(*, offline: bool = False) -> Shown:
+def found(*, offline: bool = False) -> Json:
     """Return what the command finds; offline, only if the server is in npm's cache."""
     quiet()
     command = f"npx {'--offline ' if offline else ''}-y {SERVER} ."
@@ -45,27 +46,29 @@ def versions() -> str:
     return ", ".join(f"{name} {metadata.version(name)}" for name in ("dspy", "litellm", "mcp"))
 
 
-def page(what: Shown) -> str:
+def page(document: Json) -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, f"Made with {versions()}.\n", *summary(what), "", *sections(what), FOOT, ""])
+    made_with = f"Made with {versions()}.\n"
+    return "\n".join([HEAD, made_with, *summary(document), "", *sections(document), FOOT, ""])
 
 
-def summary(what: Shown) -> Iterator[str]:
+def summary(document: Json) -> Iterator[str]:
     """Yield the table: one line for each provider."""
     yield "| model | wire | bytes | tokens | of these, tools | changes |"
     yield "|---|---|---|---|---|---|"
-    for sent, weighed in what.sent:
-        total, tokens = (sum(getattr(weight, unit) for weight in weighed) for unit in ("bytes", "tokens"))
-        tools = sum(weight.tokens for weight in weighed if weight.part.startswith("tool "))
-        changes = len(sent.changes) + len(sent.adaptations)
-        yield f"| `{sent.model}` | {sent.wire} | {total:,} | {tokens:,} | {tools:,} | {changes} |"
+    for request in document["requests"]:
+        tools = sum(each["tokens"] for each in request["weights"] if each["part"].startswith("tool "))
+        changes = len(request["changes"]) + len(request["adaptations"])
+        sizes = f"{request['bytes']:,} | {request['tokens']:,} | {tools:,}"
+        yield f"| `{request['model']}` | {request['wire']} | {sizes} | {changes} |"
 
 
-def sections(what: Shown) -> Iterator[str]:
+def sections(document: Json) -> Iterator[str]:
     """Yield one section for each provider, as the command prints it."""
-    for sent, weighed in what.sent:
-        text = [line for line, _ in lines(what._replace(sent=[(sent, weighed)], placeholders=[]), short=True)]
-        yield f"## {sent.model}\n"
+    for request in document["requests"]:
+        alone = {**document, "requests": [request], "placeholders": []}
+        text = [line for line, _ in lines(alone, short=True)]
+        yield f"## {request['model']}\n"
         yield "\n".join(["```text", *text[3:], "```", ""])
 
 

@@ -14,13 +14,15 @@ os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
 os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it calls Bedrock
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
-# For `tasks.py mutate`: that a test fails is enough. It fails for the same mutants in every run, and no test
-# fails because the machine is slow.
+# No test fails because a machine is slow.
+settings.register_profile("patient", settings.default, deadline=None)
+settings.load_profile("patient")
+# For `tasks.py mutate`: that a test fails is enough, and it fails for the same mutants in every run.
 settings.register_profile(
     "mutants",
+    settings.default,
     phases=(Phase.explicit, Phase.generate),
     derandomize=True,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 

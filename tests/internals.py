@@ -100,7 +100,8 @@ from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
-from sigadapt.signatures.tool_results.results import complaint, result_object, result_text, text_of_result
+from sigadapt.signatures.tool_results.pairing import complaint
+from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.received import Received

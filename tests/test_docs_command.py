@@ -109,8 +109,7 @@ def test_the_page_of_an_agent_is_what_its_script_writes(
         assert committed == now
     else:  # another version of DSPy, LiteLLM or mcp may send otherwise; the models stay
         assert re.findall(r"^## .*", committed, re.MULTILINE) == re.findall(r"^## .*", now, re.MULTILINE)
-    assert len(found.sent) == 5
-    assert all(sent.error is None for sent, _ in found.sent)
+    assert [request["error"] for request in found["requests"]] == [None] * 5
 
 
 def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path: Path) -> None:

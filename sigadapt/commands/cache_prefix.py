@@ -10,21 +10,11 @@ from collections.abc import Iterator
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
-from sigadapt.commands.weights import each_tool
+from sigadapt.commands.request_parts import MESSAGES, READING_ORDER, Part, parts_of
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object, pointer
 
-_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
-_MESSAGES = ("messages", "input", "contents")
 _SHOWN = 30  # characters before and after the first one that differs
-
-
-class Part(NamedTuple):
-    """A part of a request: what kind it is, where it stands, and its JSON."""
-
-    kind: str
-    place: str
-    value: Any
 
 
 class Divergence(NamedTuple):
@@ -49,7 +39,7 @@ class Divergence(NamedTuple):
 
 def divergence(before: Json, after: Json) -> Divergence:
     """Return where a request parts from an earlier one."""
-    old, new = list(_parts(before)), list(_parts(after))
+    old, new = [list(parts_of(body, READING_ORDER)) for body in (before, after)]
     size = sum(len(_bytes(part)) for part in old)
     same = len([*takewhile(lambda pair: _is_same(*pair), zip(old, new, strict=False))])
     byte = sum(len(_bytes(part)) for part in old[:same])
@@ -82,26 +72,13 @@ def earlier_request(text: bytes, model: str) -> Json:
         saved = next((each["body"] for each in saved["requests"] if each["model"] == model), None)
     if is_object(saved) and is_object(saved.get("request")):
         saved = saved["request"]
-    if not is_object(saved) or not any(is_array(saved.get(key)) for key in _MESSAGES):
+    if not is_object(saved) or not any(is_array(saved.get(key)) for key in MESSAGES):
         raise InvalidOption(
             f"the file has no earlier request of {model}",
             field="compare",
             fix="Give a body, a recording, or what `sigadapt show --json` printed.",
         )
     return saved
-
-
-def _parts(body: Json) -> Iterator[Part]:
-    for key in ("tools", "toolConfig"):
-        for number, tool in enumerate(each_tool(body[key]) if key in body else ()):
-            yield Part("tool", f"/{key}/{number}", tool)
-    for key in _INSTRUCTIONS:
-        if key in body:
-            yield Part("instructions", f"/{key}", body[key])
-    for key in _MESSAGES:
-        for number, row in enumerate(body.get(key) or ()):
-            instructs = row.get("role") in ("system", "developer")
-            yield Part("instructions" if instructs else "message", f"/{key}/{number}", row)
 
 
 def _bytes(part: Part) -> bytes:

@@ -21,7 +21,7 @@ from sigadapt.schemas.json_values import Json, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.toolset import Origin, RequestContext, Toolset, joined, resolving
+from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 
 
 def _routes() -> dict[str, Route]:
@@ -90,16 +90,16 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
 async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
     """Check tools."""
     findings: list[Finding] = []
-    good: list[Origin] = []
+    good: list[object] = []
     for source in tools if is_sequence(tools) else [tools]:
         try:
             decls = await arun(resolving(source, RequestContext()))
         except SigadaptError as error:  # each is reported
             findings.append(_refusal(error))
         else:
-            good.append(Origin(source.name if isinstance(source, Toolset) else None, decls))
+            good.append(Toolset(source.name, decls) if isinstance(source, Toolset) else decls)
     try:
-        decls = joined(good)
+        decls = await arun(resolving(good, RequestContext()))
     except SigadaptError as error:
         return Report(ToolDecls(), (*findings, _refusal(error)))
     return Report(decls, (*findings, *_undescribed(decls), *_by_wire(decls, routes)))

@@ -8,7 +8,7 @@ sound questions go to that model instead.
 import inspect
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import dspy
 import typer
@@ -17,6 +17,7 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
 from sigadapt.errors import InvalidOption, ToolCallParseError
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -58,33 +59,6 @@ WRONG_TYPE = Answer(calls=[Call("get_weather", {"city": 42})])
 _OF_TEXT = frozenset({"openai", "responses"})  # wires whose calls can be cut off: they are text
 
 
-class Asked(NamedTuple):
-    """A question, and what the program got: the outputs, or the error's code and sentence."""
-
-    question: str
-    out: Any = None
-    code: str | None = None
-    error: str | None = None
-
-
-class Demo(NamedTuple):
-    """What the demo found.
-
-    Args:
-        where: which model was asked, and through which engine.
-        leaves: the path of the request and the tools in its body; None for a real provider.
-        asked: the sound questions.
-        sent: the faulty call as it was sent; None for a real provider.
-        faulty: what each adapter made of it, by the adapter's name.
-    """
-
-    where: str
-    leaves: tuple[str, Any] | None
-    asked: list[Asked]
-    sent: str | None = None
-    faulty: dict[str, Asked] | None = None
-
-
 def policy(received: Received) -> Answer:
     """Return the answer to the question that the request holds."""
     asked = json.dumps(received.body, ensure_ascii=False)
@@ -93,83 +67,98 @@ def policy(received: Received) -> Answer:
     return next(answer for question, answer in known.items() if question in asked)
 
 
-def on_loopback(wire: str, engine: str) -> Demo:
-    """Return what the demo finds on the embedded provider."""
+def on_loopback(wire: str, engine: str) -> Json:
+    """Return the demo's document, with the answers of the embedded provider."""
     changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
         lm = dspy.LM(**provider.lm_options(wire, **changes))
         # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
         ours = ChatAdapter(tool_calling="native")
-        asked = [_ask(lm, ours, Assist, question) for question in ANSWERS]
-        sent = provider.received[0]
-        where = f"{lm.model}, engine {lm.engine}, embedded provider"
-        call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
         theirs = dspy.ChatAdapter(use_native_function_calling=True)
-        faulty = {
-            "dspy.ChatAdapter": _ask(lm, theirs, AssistOfDSPy, FAULTY_QUESTION),
-            "sigadapt.ChatAdapter": _ask(lm, ours, Assist, FAULTY_QUESTION),
+        asked = [{"question": question, **_ask(lm, ours, Assist, question)} for question in ANSWERS]
+        request = provider.received[0]
+        faulty_call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
+        return {
+            "where": f"{lm.model}, engine {lm.engine}, embedded provider",
+            "path": request.path,
+            "tools": request.body["tools"],
+            "asked": asked,
+            "sent": f"{faulty_call.name}({faulty_call.text})",
+            "faulty": {
+                "dspy.ChatAdapter": _ask(lm, theirs, AssistOfDSPy, FAULTY_QUESTION),
+                "sigadapt.ChatAdapter": _ask(lm, ours, Assist, FAULTY_QUESTION),
+            },
         }
-        return Demo(where, (sent.path, sent.body["tools"]), asked, f"{call.name}({call.text})", faulty)
 
 
-def on_model(model: str, engine: str) -> Demo:
-    """Return what the demo finds on a real provider, with the key in its environment variable."""
+def on_model(model: str, engine: str) -> Json:
+    """Return the demo's document, with the answers of a real provider; its key is in the environment."""
     lm = dspy.LM(model, engine=engine)
     ours = ChatAdapter(tool_calling="native")
-    return Demo(f"{model}, engine {engine}", None, [_ask(lm, ours, Assist, question) for question in ANSWERS])
+    return {
+        "where": f"{model}, engine {engine}",
+        "path": None,
+        "tools": ToolDecls([get_weather]).to_openai(),
+        "asked": [{"question": question, **_ask(lm, ours, Assist, question)} for question in ANSWERS],
+        "sent": None,
+        "faulty": {},
+    }
 
 
-def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Asked:
+def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Json:
+    """Return what the program gets for a question: its outputs, or the code and message of an error."""
     tools: list[Any] = [get_weather] if signature is Assist else [dspy.Tool(get_weather)]
     with dspy.context(lm=lm, adapter=adapter):
         try:
-            return Asked(question, dspy.Predict(signature)(question=question, tools=tools))
+            answer: Any = dspy.Predict(signature)(question=question, tools=tools)
         except ToolCallParseError as error:
             bad = error.choice.tool_calls.invalid[0]
-            return Asked(question, code=bad.code, error=bad.message)
+            return {"error": {"code": bad.code, "message": bad.message}}
         except Exception as error:  # what DSPy's adapter raises is shown
             if signature is Assist:  # a model that does not answer
                 raise
-            return Asked(question, code=type(error).__name__, error=str(error).partition("\n")[0])
+            return {"error": {"code": type(error).__name__, "message": str(error).partition("\n")[0]}}
+    if signature is AssistOfDSPy:
+        return {"calls": [{"name": c.name, "args": c.args} for c in answer.calls.tool_calls]}
+    text = None if answer.calls is None else answer.calls.text
+    return {"answer": answer.answer, "text": text, **calls_document(answer.calls)}
 
 
-def lines(demo: Demo) -> Iterator[tuple[str, str | None]]:
+def lines(demo: Json) -> Iterator[tuple[str, str | None]]:
     """Yield the demo's lines, each with its style."""
-    yield f"sigadapt demo: {demo.where}", "bold"
-    path, tools = demo.leaves or ("", ToolDecls([get_weather]).to_openai())
+    yield f"sigadapt demo: {demo['where']}", "bold"
     declares = [line for line in inspect.getsource(Assist).splitlines() if line]
-    leaves = f"What leaves, the tools of {f'POST {path}' if path else 'the request'}:"
+    request = f"POST {demo['path']}" if demo["path"] else "the request"
     for head, code in (
         ("You declare, with tools=[get_weather]:", declares),
-        (leaves, layout(tools, 74).splitlines()),
+        (f"What leaves, the tools of {request}:", layout(demo["tools"], 74).splitlines()),
     ):
         yield "", None
         yield head, "bold"
         yield from ((f"    {line}", CODE) for line in code)
     yield "", None
     yield "What comes back:", "bold"
-    for asked in demo.asked:
-        calls = asked.out.calls
-        yield f"    > {asked.question}", None
-        if calls and calls.text:
-            yield f"        text    {calls.text}", None
-        for call in calls or ():
+    for asked in demo["asked"]:
+        yield f"    > {asked['question']}", None
+        if asked["calls"] and asked["text"]:
+            yield f"        text    {asked['text']}", None
+        for call in ToolCalls(asked["calls"]):
             call_id = call.id if len(call.id) < 20 else f"{call.id[:12]}…"
             yield f"        call    {call}  id={call_id}", None
-        if asked.out.answer:
-            yield f"        answer  {asked.out.answer}", None
-    if demo.faulty is None or demo.sent is None:
+        if asked["answer"]:
+            yield f"        answer  {asked['answer']}", None
+    if not demo["faulty"]:
         return
-    how = "a number for a text" if demo.sent.endswith("})") else "cut off"
+    flaw = "a number for a string" if demo["sent"].endswith("})") else "cut off"
     yield "", None
-    yield f"What a faulty answer becomes, {how}: {demo.sent}", "bold"
-    for adapter, asked in demo.faulty.items():
-        if asked.code is None:
-            good = ", ".join(map(str, ToolCalls(asked.out.calls or []))) or "none"
-            yield f"    {adapter:22}a good call, {good}", "red"
+    yield f"What a faulty answer becomes, {flaw}: {demo['sent']}", "bold"
+    for adapter, got in demo["faulty"].items():
+        if "error" in got:
+            yield f"    {adapter:22}an error, {got['error']['code']}", "green"
+            yield f"        {printable(got['error']['message'])}", None
         else:
-            yield f"    {adapter:22}an error, {asked.code}", "green"
-            yield f"        {printable(asked.error or '')}", None
+            good = ", ".join(map(str, ToolCalls(got["calls"]))) or "none"
+            yield f"    {adapter:22}a good call, {good}", "red"
 
 
 def demo(
@@ -196,26 +185,9 @@ def demo(
         reason = f"{wire!r} is not one of {', '.join(WIRE_NAMES)}"
         raise InvalidOption(reason, field="wire")
     with waiting(f"asking {model or 'the embedded provider'} ..."):
-        shown = on_model(model, engine) if model else on_loopback(loopback, engine)
+        document = on_model(model, engine) if model else on_loopback(loopback, engine)
     if as_json:
-        emit("demo", **_document(shown))
+        emit("demo", **document)
         return
-    for line, style in lines(shown):
+    for line, style in lines(document):
         say(line, style)
-
-
-def _document(shown: Demo) -> dict[str, Any]:
-    path, tools = shown.leaves or (None, ToolDecls([get_weather]).to_openai())
-    asked = [{"question": each.question, **_outputs(each)} for each in shown.asked]
-    faulty = {adapter: _outputs(each) for adapter, each in (shown.faulty or {}).items()}
-    document = {"where": shown.where, "path": path, "tools": tools, "asked": asked}
-    return {**document, "sent": shown.sent, "faulty": faulty}
-
-
-def _outputs(asked: Asked) -> dict[str, Any]:
-    if asked.code is not None:
-        return {"error": {"code": asked.code, "message": asked.error}}
-    calls = asked.out.calls
-    if calls is None or isinstance(calls, ToolCalls):
-        return {"answer": asked.out.answer, "text": calls and calls.text, **calls_document(calls)}
-    return {"calls": [{"name": c.name, "args": c.args} for c in calls.tool_calls]}

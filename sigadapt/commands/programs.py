@@ -16,33 +16,22 @@ from sigadapt.signatures.tool_decls import ToolDecls
 
 
 class Taken(NamedTuple):
-    """An input that a program takes.
-
-    Args:
-        annotation: its type.
-        required: whether it must have a value.
-    """
+    """An input that a program takes: its type, and whether it must have a value."""
 
     annotation: Any
     required: bool
 
 
 class Program(NamedTuple):
-    """A program, and what it is given.
-
-    Args:
-        name: its name.
-        module: the program.
-        inputs: the values of its inputs.
-        placeholders: the names of those that got a placeholder.
-        left_out: the kinds of the provider's own tools, where the program takes functions alone.
-    """
+    """A program, and what it is given."""
 
     name: str
     module: dspy.Module
     inputs: dict[str, Any]
     placeholders: list[str]
+    """The names of the inputs that nobody gave."""
     left_out: list[str]
+    """The kinds of the provider's own tools, where the program takes functions alone."""
 
 
 def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bool = False) -> Program:

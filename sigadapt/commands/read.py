@@ -35,13 +35,7 @@ _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")
 
 
 class Read(NamedTuple):
-    """What was read.
-
-    Args:
-        kind: `body`, `stream` or `text`.
-        wire: the wire format; None for text.
-        choices: the candidates.
-    """
+    """What was read: a `body`, a `stream` or a `text`, which has no wire, and its candidates."""
 
     kind: str
     wire: str | None

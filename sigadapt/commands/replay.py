@@ -28,34 +28,26 @@ from sigadapt.commands.arguments import (
 from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet, say, waiting
 from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import choice_document, content_of
+from sigadapt.commands.request_parts import READING_ORDER, parts_of
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import is_object
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
 
 class Replayed(NamedTuple):
-    """What became of one exchange.
-
-    Args:
-        exchange: the exchange.
-        choice: what was read; None if nothing could be.
-        outputs: the output fields; None if there is an error.
-        error: the error, in a sentence.
-        differs: the fields of the request's body that differ from the recorded ones.
-        adapter: the adapter's name.
-        told_alike: whether the model got the same instructions as in the recording; else the program was
-            another one, and may have made something else of the answer.
-    """
+    """What became of one exchange; without a choice or outputs, the error says why."""
 
     exchange: Exchange
     choice: Choice | None
     outputs: dict[str, Any] | None
     error: str | None
     differs: list[str]
+    """The fields of the request's body that differ from the recorded ones."""
     adapter: str
     told_alike: bool
+    """Whether the model got the recorded instructions; otherwise another program was recorded."""
 
     @property
     def is_good(self) -> bool:
@@ -74,16 +66,7 @@ class _Noted:
 
 
 class Program(NamedTuple):
-    """What answers are replayed through.
-
-    Args:
-        signature: the signature.
-        inputs: its inputs, the tools among them.
-        tools: the names of the tools.
-        engine: the engine of `dspy.LM`.
-        adapter: the adapter's name; None for the first whose instructions are the recorded ones.
-        tool_calling: how it calls tools; None for the recording's way.
-    """
+    """What answers are replayed through; without an adapter or mode, the recording's own."""
 
     signature: Any
     inputs: dict[str, Any]
@@ -144,16 +127,9 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
     return Replayed(exchange, noted.choice, outputs, error, differs, name, alike)
 
 
-_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
-_INSTRUCTING = ("system", "developer")
-
-
-def _instructions(body: Any) -> list[Any]:
+def _instructions(body: Json) -> list[Any]:
     """Return what a request tells the model before any input, on any wire."""
-    fields = [body[name] for name in _INSTRUCTIONS if name in body]
-    lists = [body[name] for name in ("messages", "input") if isinstance(body.get(name), list)]
-    rows: list[Any] = [row for each in lists for row in each]
-    return fields + [row for row in rows if is_object(row) and row.get("role") in _INSTRUCTING]
+    return [part.value for part in parts_of(body, READING_ORDER) if part.kind == "instructions"]
 
 
 def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, Any]:

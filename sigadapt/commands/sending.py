@@ -14,6 +14,7 @@ from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.request.lowering import Change
 from sigadapt.commands.arguments import sentence
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
@@ -23,25 +24,16 @@ from sigadapt.testing.wires import wire_at
 
 
 class Sent(NamedTuple):
-    """What one provider would get.
-
-    Args:
-        model: the model's name.
-        wire: the wire format, and `litellm/` before it if LiteLLM writes the request.
-        path: the path that the request was posted to; None if none was sent.
-        body: the body.
-        changes: what sigadapt changed of the canonical request.
-        adaptations: what lm15 changed, in its own words.
-        error: why nothing was sent, in a sentence.
-        tools: the names of the tools with which the request was made.
-    """
+    """What one provider would get: a path and a body, or the error because of which nothing was sent."""
 
     model: str
     wire: str
+    """The wire format, and `litellm/` before it if LiteLLM writes the request."""
     path: str | None = None
-    body: Mapping[str, Any] | None = None
+    body: Json | None = None
     changes: tuple[Change, ...] = ()
     adaptations: tuple[dict[str, str], ...] = ()
+    """What lm15 changed, in its own words."""
     error: str | None = None
     tools: tuple[str, ...] = ()
 
@@ -55,12 +47,7 @@ _TOLD = ("action", "field", "reason")  # of lm15's adaptations
 
 
 class Model(NamedTuple):
-    """A language model to ask.
-
-    Args:
-        name: its name, as `dspy.LM` takes it.
-        settings: other arguments of `dspy.LM`.
-    """
+    """A language model to ask: its name, and other arguments of `dspy.LM`."""
 
     name: str
     settings: Mapping[str, Any]

@@ -7,13 +7,12 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
-from sigadapt.adapters.request.lowering import Change
 from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
     EngineOption,
@@ -29,7 +28,7 @@ from sigadapt.commands.programs import program_of
 from sigadapt.commands.read import content_of
 from sigadapt.commands.sending import Model, Sent, default_models, sent_to
 from sigadapt.commands.weights import Weight, weights
-from sigadapt.schemas.json_values import is_array, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -37,26 +36,6 @@ _NUMBER = re.compile(r"/\d+(?=/|$)")
 _LONGEST = 60  # characters of a text in a shortened body
 _MOST = 2  # members of its lists
 _MOST_TOOLS = 5  # rows of tools in a table of weights
-
-
-class Shown(NamedTuple):
-    """What was found.
-
-    Args:
-        signature: the name of the signature, or of a module with a `forward` of its own.
-        tools: the names of the tools.
-        placeholders: the inputs that nobody gave.
-        left_out: the provider's own tools that are not sent, because the program takes functions alone.
-        counted: how tokens are counted, in words.
-        sent: what each provider would get, and what its parts weigh.
-    """
-
-    signature: str
-    tools: list[str]
-    placeholders: list[str]
-    left_out: list[str]
-    counted: str
-    sent: list[tuple[Sent, list[Weight]]]
 
 
 def shown(
@@ -67,22 +46,43 @@ def shown(
     given: Sequence[str] = (),
     react: bool = False,
     adapter_with: Callable[..., Any] = ChatAdapter,
-) -> Shown:
-    """Return what each provider would get for a signature or a program.
+) -> Json:
+    """Return the document: what each provider would get for a signature or a program.
 
     Raises:
         InvalidOption: as `program_of`.
     """
     program = program_of(target, decls, given, react=react)
-    counted, count = token_counter()
+    counting, count = token_counter()
     sent = [sent_to(model, adapter_with, program.module, program.inputs) for model in models]
-    weighed = [(each, weights(each.body, count) if each.body else []) for each in sent]
-    left_out = program.left_out
     own = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
-    tools = [decl.name for decl in decls] + [kind for kind in own if kind not in left_out]
+    tools = [decl.name for decl in decls] + [kind for kind in own if kind not in program.left_out]
     if not decls.entries:  # those that the module holds itself
         tools = next((list(each.tools) for each in sent if each.tools), list[str]())
-    return Shown(program.name, tools, program.placeholders, left_out, counted, weighed)
+    return {
+        "signature": program.name,
+        "tools": tools,
+        "placeholders": program.placeholders,
+        "left_out": program.left_out,
+        "tokens_are": counting,
+        "requests": [_request(each, weights(each.body, count) if each.body else []) for each in sent],
+    }
+
+
+def _request(sent: Sent, weighed: list[Weight]) -> Json:
+    return {
+        "model": sent.model,
+        "wire": sent.wire,
+        "path": sent.path,
+        "error": sent.error,
+        "prompted": sent.is_prompted,
+        "changes": [change._asdict() for change in sent.changes],
+        "adaptations": list(sent.adaptations),
+        "bytes": sum(weight.bytes for weight in weighed),
+        "tokens": sum(weight.tokens for weight in weighed),
+        "weights": [weight._asdict() for weight in weighed],
+        "body": sent.body,
+    }
 
 
 def shorten(value: Any, key: str = "") -> Any:
@@ -98,46 +98,46 @@ def shorten(value: Any, key: str = "") -> Any:
     return value
 
 
-def lines(found: Shown, *, short: bool) -> Iterator[tuple[str, str | None]]:
-    """Yield what was found as lines, each with its style."""
-    names = ", ".join(found.tools) or "none"
-    yield f"sigadapt show: {found.signature}, tools: {names}", "bold"
-    if found.placeholders:
-        yield f"No value given, so a placeholder is sent: {', '.join(found.placeholders)}", None
-    if found.left_out:
-        yield f"Left out, because only functions can be given here: {', '.join(found.left_out)}", None
-    yield f"Tokens are {found.counted}.", None
-    for sent, weighed in found.sent:
+def lines(document: Json, *, short: bool) -> Iterator[tuple[str, str | None]]:
+    """Yield the document's lines, each with its style."""
+    names = ", ".join(document["tools"]) or "none"
+    yield f"sigadapt show: {document['signature']}, tools: {names}", "bold"
+    if document["placeholders"]:
+        yield f"No value given, so a placeholder is sent: {', '.join(document['placeholders'])}", None
+    if document["left_out"]:
+        yield f"Left out, because only functions can be given here: {', '.join(document['left_out'])}", None
+    yield f"Tokens are {document['tokens_are']}.", None
+    for request in document["requests"]:
         yield "", None
-        yield from _of(sent, weighed, short=short)
+        yield from _request_lines(request, short=short)
 
 
-def _of(sent: Sent, weighed: list[Weight], *, short: bool) -> Iterator[tuple[str, str | None]]:
-    where = "nothing is sent" if sent.path is None else f"POST {sent.path}"
-    yield f"{sent.model} ({sent.wire}): {where}", "bold"
-    if sent.error:
-        yield f"  error: {sent.error}", "red"
+def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | None]]:
+    where = "nothing is sent" if request["path"] is None else f"POST {request['path']}"
+    yield f"{request['model']} ({request['wire']}): {where}", "bold"
+    if request["error"]:
+        yield f"  error: {request['error']}", "red"
         return
-    if sent.is_prompted:
+    if request["prompted"]:
         yield "  The tools are in the prompt, and calls are read from the text.", None
-    for change in _alike(sent.changes):
+    for change in _alike(request["changes"]):
         yield f"  {change}", None
-    for adaptation in sent.adaptations:
+    for adaptation in request["adaptations"]:
         yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
-    if not sent.changes and not sent.adaptations:
+    if not request["changes"] and not request["adaptations"]:
         yield "  Nothing is renamed, lowered or dropped.", None
-    for weight in _rows(weighed):
+    for weight in _rows([Weight(**each) for each in request["weights"]]):
         yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", None
-    for line in layout(shorten(sent.body) if short else sent.body, 76).splitlines():
+    for line in layout(shorten(request["body"]) if short else request["body"], 76).splitlines():
         yield f"  {line}", CODE
 
 
-def _alike(changes: Sequence[Change]) -> Iterator[str]:
+def _alike(changes: Sequence[Json]) -> Iterator[str]:
     """Yield each change; those that differ only in which tool or message they are of, once."""
     places: dict[tuple[str, str, str], list[str]] = {}
     for change in changes:
-        key = change.what, _NUMBER.sub("/*", change.where), change.why
-        places.setdefault(key, []).append(change.where)
+        key = change["what"], _NUMBER.sub("/*", change["where"]), change["why"]
+        places.setdefault(key, []).append(change["where"])
     for (what, where, why), all_of_them in places.items():
         count = len(all_of_them)
         yield f"{what} {all_of_them[0] if count == 1 else f'{where} ({count} times)'}: {why}"
@@ -157,34 +157,6 @@ def _rows(weighed: list[Weight]) -> Iterator[Weight]:
 
 def _sum(part: str, weighed: list[Weight]) -> Weight:
     return Weight(part, sum(w.bytes for w in weighed), sum(w.tokens for w in weighed))
-
-
-def document(found: Shown) -> dict[str, Any]:
-    """Return what was found as the members of the JSON document."""
-    requests = [
-        {
-            "model": sent.model,
-            "wire": sent.wire,
-            "path": sent.path,
-            "error": sent.error,
-            "prompted": sent.is_prompted,
-            "changes": [change._asdict() for change in sent.changes],
-            "adaptations": list(sent.adaptations),
-            "bytes": sum(weight.bytes for weight in weighed),
-            "tokens": sum(weight.tokens for weight in weighed),
-            "weights": [weight._asdict() for weight in weighed],
-            "body": sent.body,
-        }
-        for sent, weighed in found.sent
-    ]
-    return {
-        "signature": found.signature,
-        "tools": found.tools,
-        "placeholders": found.placeholders,
-        "left_out": found.left_out,
-        "tokens_are": found.counted,
-        "requests": requests,
-    }
 
 
 _ModelOption: TypeAlias = Annotated[
@@ -228,23 +200,24 @@ def show(
     models = [Model(name, asked) for name in model] if model else default_models()
     made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
-        found = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
+        document = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
+    requests: list[Json] = document["requests"]
     parted = {
-        sent.model: divergence(earlier_request(earlier, sent.model), {**sent.body})
-        for sent, _ in found.sent
-        if compare and sent.body is not None
+        request["model"]: divergence(earlier_request(earlier, request["model"]), {**request["body"]})
+        for request in requests
+        if compare and request["body"] is not None
     }
     if as_json:
         compared = {"compared": {name: each._asdict() for name, each in parted.items()}} if compare else {}
-        emit("show", **document(found), **compared)
-        raise typer.Exit(any(sent.error for sent, _ in found.sent))
-    if not compare:
-        for line, style in lines(found, short=short):
+        emit("show", **document, **compared)
+    elif not compare:
+        for line, style in lines(document, short=short):
             say(line, style)
-    for name, each in parted.items():
-        say(f"{name}: the first {each.byte:,} of {each.of:,} earlier bytes are the same.", "bold")
-        say(f"  {each.place or 'No difference'}: {each.why}")
-        for label, text in (("before", each.before), ("now", each.after)) if each.place else ():
-            say(f"  {label:6} ... {text} ...", CODE)
-    if any(sent.error for sent, _ in found.sent):
+    else:
+        for name, each in parted.items():
+            say(f"{name}: the first {each.byte:,} of {each.of:,} earlier bytes are the same.", "bold")
+            say(f"  {each.place or 'No difference'}: {each.why}")
+            for label, text in (("before", each.before), ("now", each.after)) if each.place else ():
+                say(f"  {label:6} ... {text} ...", CODE)
+    if any(request["error"] for request in requests):
         raise typer.Exit(1)

@@ -15,7 +15,6 @@ calls, the request with their results names that `container` (source: "Programma
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ from sigadapt.providers.provider import (
     Route,
 )
 from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
-from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
@@ -46,7 +45,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
 )
-from sigadapt.providers.writing import arguments_of, blocks_with_calls, plain_state
+from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
@@ -67,13 +66,7 @@ _EVENTS = {
     "content_block_start", "content_block_delta", "content_block_stop",
 }  # fmt: skip
 _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
-_DELTAS = {  # the key of what a delta adds, and the type of the block that it belongs to
-    "text_delta": ("text", "text"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", _UNKNOWN),
-    "input_json_delta": ("partial_json", "tool_use"),
-    "citations_delta": ("citation", _UNKNOWN),
-}
+_TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}  # or by a delta
 
 # Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
@@ -84,31 +77,9 @@ _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
 
 def ran_itself(call_id: Any) -> bool:
-    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out.
-
-    Example:
-        >>> ran_itself("srvtoolu_01"), ran_itself("toolu_01"), ran_itself(None)
-        (True, False, False)
-    """
+    """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out."""
     # Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
     return isinstance(call_id, str) and call_id.startswith(("srvtoolu_", "mcptoolu_"))
-
-
-def _describe(block: Json) -> Described:
-    kind = kind_of(block)
-    if kind == "text":
-        more = "" if block.keys() <= _TEXT_FIELDS else more_than(block, _TEXT_FIELDS)
-        plain = {key: block[key] for key in block if key in _TEXT_FIELDS}
-        return Described("text" if block.get("text") else "", more, block, plain)
-    if kind == "tool_use":
-        more = "" if block.keys() <= _CALL_FIELDS else more_than(block, _CALL_FIELDS)
-        return Described("call", more, {key: block[key] for key in block if key != "input"}, {"type": kind})
-    if kind in _THINKING:
-        name = "reasoning" if block.get("thinking") else kind
-        return Described(kind, name if _is_signed(block) else "", block)
-    if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
-        block = {**block, "input": parse_arguments(block["input"])}
-    return Described(kind, kind or "a block without a type", block)
 
 
 def _is_signed(block: Json) -> bool:
@@ -116,43 +87,29 @@ def _is_signed(block: Json) -> bool:
     return is_text(block.get("signature")) or is_text(block.get("data"))
 
 
-class _Block:
-    """A streamed content block, as far as it has arrived."""
-
-    def __init__(self) -> None:
-        self.start: Json = {}
-        self.pieces: dict[str, list[Any]] = defaultdict(list)
-        self.ended = False
-
-    def add(self, delta: Json) -> None:
-        key, block_type = _DELTAS.get(kind_of(delta), ("", _UNKNOWN))
-        self.start = self.start or {"type": block_type}
-        if delta.get(key) is not None:
-            self.pieces[key].append(delta[key])
-        elif kind_of(delta) == "compaction_delta":
-            self.start = {**self.start, **delta, "type": self.start["type"]}
-
-    def whole(self, *, ended: bool) -> Json:
-        block = dict(self.start)
-        for key in ("text", "thinking", "signature"):
-            if key in self.pieces:
-                block[key] = joined([block.get(key), *self.pieces[key]]) or ""
-        if "citation" in self.pieces:
-            block["citations"] = self.pieces["citation"]
-        if "partial_json" in self.pieces:
-            block["input"] = self._input()
-        if block.get("type") == "tool_use" and not (ended or self.ended):
-            block["input"] = CutOff(block.get("input") or JsonText())
-        return block
-
-    def _input(self) -> Any:
-        """Return the input in the start event or in the pieces; text of both if they differ."""
-        # Some servers start with an empty text in the place of an empty object.
-        given = decoded(self.start.get("input") or None)
-        pieces = JsonText(json_text(self.pieces["partial_json"]))
-        if not given or parse_arguments(pieces) == given:
-            return pieces
-        return JsonText(json_like(given) + pieces) if pieces.strip() else given
+def _whole_block(block: Block, *, ended: bool) -> Json:
+    """Return the content block that a streamed block makes."""
+    whole = dict(block.start)
+    if not whole and block.deltas:
+        whole["type"] = _TYPES.get(kind_of(block.deltas[0]), _UNKNOWN)
+    for delta in block.deltas:
+        if kind_of(delta) == "compaction_delta":
+            whole = {**whole, **delta, "type": whole["type"]}
+    for key in ("text", "thinking", "signature"):
+        if pieces := block.pieces(key):
+            whole[key] = joined([whole.get(key), *pieces]) or ""
+    if citations := block.pieces("citation"):
+        whole["citations"] = citations
+    if pieces := block.pieces("partial_json"):
+        # Some servers send the whole input in the start event, or an empty text in the place of an object.
+        given, text = decoded(whole.get("input") or None), JsonText(json_text(pieces))
+        if not given or parse_arguments(text) == given:
+            whole["input"] = text
+        else:  # both, which is no JSON
+            whole["input"] = JsonText(json_like(given) + text) if text.strip() else given
+    if whole.get("type") == "tool_use" and not (ended or block.ended):
+        whole["input"] = CutOff(whole.get("input") or JsonText())
+    return whole
 
 
 class Anthropic(Provider):
@@ -160,9 +117,9 @@ class Anthropic(Provider):
 
     name = NAME
     arguments_as_objects = True
+    thinking = frozenset(_THINKING)
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a Message."""
         return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
 
     # {"type": "message", "role": "assistant", "stop_reason": "tool_use", "content": [
@@ -171,7 +128,6 @@ class Anthropic(Provider):
     #   {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {"city": "Paris"}}]}
     # https://platform.claude.com/docs/en/api/messages#response-content
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of a Message."""
         blocks = content_parts(body.get("content"))
         finish = finish_word(body.get("stop_reason"), _FINISH)
         uses = [block for block in blocks if block.get("type") == "tool_use"]
@@ -184,7 +140,7 @@ class Anthropic(Provider):
         container = an_object(body.get("container")).get("id")
         by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
         fields = {"container": container} if is_text(container) and by_code else None
-        described = [_describe(block) for block in blocks if block.get("type") != _UNKNOWN]
+        described = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
         kept = state(NAME, described, fields)
         if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results
             finish = "tool_calls"
@@ -196,12 +152,10 @@ class Anthropic(Provider):
         return [Reading(text, thinking, calls, finish, kept, why)]
 
     def without_calls(self, body: Json) -> Json:
-        """Return a Message without its calls."""
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
         return {**body, "content": content}
 
     def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a Messages stream."""
         return kind_of(event) in _EVENTS
 
     # {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "toolu_01",
@@ -212,17 +166,16 @@ class Anthropic(Provider):
     # {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
     # https://platform.claude.com/docs/en/build-with-claude/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the Message that a stream's events make."""
         message: Json = {"type": "message", "stop_reason": None}
-        blocks = Blocks(_Block)
+        blocks = Blocks()
         for event in events:
             kind, index = kind_of(event), event.get("index")
             if kind == "message_start":
                 message.update(an_object(event.get("message")))
             elif kind == "content_block_start":
-                blocks.open(index).start = an_object(event.get("content_block"))
+                blocks.open(index, an_object(event.get("content_block")))
             elif kind == "content_block_delta":
-                blocks.at(index).add(an_object(event.get("delta")))
+                blocks.at(index).deltas.append(an_object(event.get("delta")))
             elif kind == "content_block_stop":
                 blocks.at(index).ended = True
             elif kind == "message_delta":
@@ -230,7 +183,7 @@ class Anthropic(Provider):
             elif kind == "message_stop":
                 break
         ended = is_text(message.get("stop_reason"))
-        content = [block.whole(ended=ended) for block in blocks.all]
+        content = [_whole_block(block, ended=ended) for block in blocks.all]
         # Without blocks, the content of the start event: some servers send a whole message there.
         return {**message, "content": content or message.get("content")}
 
@@ -238,7 +191,6 @@ class Anthropic(Provider):
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
     # https://docs.litellm.ai/docs/reasoning_content
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
-        """Return a turn's state from a chat message of LiteLLM."""
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
@@ -246,8 +198,7 @@ class Anthropic(Provider):
         if not signed and not lost:
             return None
         own = [call for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id"))]
-        said = [{"type": "text", "text": text}] if text else []
-        blocks = [*signed, *said, *({"type": "tool_use"} for _ in own)]
+        blocks = [*signed, *self.plain_blocks(text, len(own))]
         return {"dialect": NAME, "blocks": blocks, **({"lost": lost} if lost else {})}
 
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
@@ -255,10 +206,8 @@ class Anthropic(Provider):
     # Thinking must precede the call that it led to, unchanged:
     # https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return a turn as one row, with its blocks in the order in which Anthropic sent them."""
-        known = state or plain_state(self, message)
         blocks: list[Json] = []
-        for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+        for block, call in blocks_with_calls(self, message, state):
             if call is not None:
                 named = {"id": call["id"], "name": named_part(call)["name"], "input": arguments_of(call)}
                 blocks.append({"type": "tool_use", **block, **named})
@@ -310,25 +259,26 @@ class Anthropic(Provider):
         return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        """Return the blocks of a turn that is text and then calls alone."""
         said = [{"type": "text", "text": text}] if text else []
         return [*said, *({"type": "tool_use"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
-        """Return whether a block is a call."""
         return block.get("type") == "tool_use"
 
-    def is_thinking(self, block: Json) -> bool:
-        """Return whether a block is thinking."""
-        return block.get("type") in _THINKING
-
-    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
-        """Yield names of the blocks and fields that only Anthropic takes."""
-        for kind, more, _, _ in map(_describe, state["blocks"]):
-            if more and not (in_chat and kind in _THINKING):
-                yield more
-        yield from state.get("lost", ())
-        yield from state.get("fields", ())
+    def describe(self, block: Json) -> Described:
+        kind = kind_of(block)
+        if kind == "text":
+            more, plain = more_than(block, _TEXT_FIELDS), {"type": kind, "text": block.get("text")}
+            return Described("text" if block.get("text") else "", more, block, plain)
+        if kind == "tool_use":
+            kept = {key: block[key] for key in block if key != "input"}
+            return Described("call", more_than(block, _CALL_FIELDS), kept, {"type": kind})
+        if kind in _THINKING:
+            name = "reasoning" if block.get("thinking") else kind
+            return Described(kind, name if _is_signed(block) else "", block)
+        if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
+            block = {**block, "input": parse_arguments(block["input"])}
+        return Described(kind, kind or "a block without a type", block)
 
     # {"role": "system", "content": [
     #   {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}},
@@ -337,7 +287,6 @@ class Anthropic(Provider):
     headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        """Return a system message that takes tools away and adds others."""
         gone = [
             {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}} for name in removed
         ]
@@ -350,22 +299,10 @@ class Anthropic(Provider):
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
     def tools(self, given: list[Json]) -> list[Json]:
-        """Return canonical tools in the form of the Messages API; Anthropic's own tools stay unchanged.
-
-        Example:
-            >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
-            >>> PROVIDER.tools([{"type": "function", "function": function}])
-            [{'name': 'now', 'description': 'The time.', 'input_schema': {'type': 'object'}}]
-        """
         return [_tool(tool) if "function" in tool else tool for tool in given]
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
-        """Return the choice of a tool that Anthropic runs, as fields of the body.
-
-        Example:
-            >>> PROVIDER.tool_choice({"type": "web_search_20250305", "name": "web_search"})
-            {'tool_choice': {'type': 'tool', 'name': 'web_search'}}
-        """
+        # Of a tool that Anthropic runs: {"type": "web_search_20250305", "name": "web_search"}
         if not is_text(chosen.get("name")):
             return None
         beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
@@ -392,12 +329,7 @@ def _tool(tool: Json) -> Json:
 
 
 def block_of(part: Json, model: str) -> Json | None:
-    """Return a part of a result as a content block; None if Claude takes no such part.
-
-    Example:
-        >>> block_of({"type": "image", "mime_type": "image/png", "data": "aGk="}, "claude-sonnet-4-6")
-        {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'aGk='}}
-    """
+    """Return a part of a result as a content block; None if Claude takes no such part."""
     # Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources
     # base64, url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic
     # refuses all but text in a result.

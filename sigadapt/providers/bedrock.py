@@ -9,7 +9,6 @@ text of `citationsContent` counts as text. In a stream, only tool blocks have a 
 its `contentBlockStop`, or with `messageStop`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,14 +16,13 @@ from sigadapt.providers import anthropic
 from sigadapt.providers.provider import (
     NO_SUBSET,
     SIGNED_ID,
-    CutOff,
     JsonText,
     Provider,
     Reading,
     Route,
 )
 from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.values import (
     an_object,
@@ -34,9 +32,10 @@ from sigadapt.providers.wire.values import (
     is_text,
     joined,
     json_text,
+    objects,
     one_call_each,
 )
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "bedrock-converse"
 
@@ -69,45 +68,24 @@ def _thinking(block: Json) -> Any:
     return an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
 
 
-class _Block:
-    """A streamed content block, as far as it has arrived."""
-
-    def __init__(self) -> None:
-        self.use: Json | None = None
-        self.pieces: dict[str, list[Any]] = defaultdict(list)
-        self.ended = False
-
-    def start(self, start: Json) -> None:
-        if isinstance(start.get("toolUse"), dict):
-            self.use = start["toolUse"]
-
-    def add(self, delta: Json) -> None:
-        reasoning = an_object(delta.get("reasoningContent"))
-        for key, value in (
-            ("text", delta.get("text")),
-            ("input", an_object(delta.get("toolUse")).get("input")),
-            ("citation", delta.get("citation")),
-            ("thinking", reasoning.get("text")),
-            ("signature", reasoning.get("signature")),
-            ("redacted", reasoning.get("redactedContent")),
-        ):
-            if value is not None:
-                self.pieces[key].append(value)
-
-    def whole(self, *, ended: bool) -> Json:
-        pieces = self.pieces
-        if self.use is not None or "input" in pieces:
-            sent: Any = JsonText(json_text(pieces["input"]))
-            return {"toolUse": {**(self.use or {}), "input": sent if ended or self.ended else CutOff(sent)}}
-        if "thinking" in pieces or "signature" in pieces:
-            text = {"text": joined(pieces["thinking"]) or "", "signature": joined(pieces["signature"])}
-            return {"reasoningContent": {"reasoningText": text}}
-        if "redacted" in pieces:
-            return {"reasoningContent": {"redactedContent": pieces["redacted"][0]}}
-        if "citation" in pieces:
-            content = [{"text": joined(pieces["text"]) or ""}]
-            return {"citationsContent": {"content": content, "citations": pieces["citation"]}}
-        return {"text": joined(pieces["text"])}
+def _whole_block(block: Block, *, ended: bool) -> Json:
+    """Return the content block that a streamed block makes."""
+    opened = block.start.get("toolUse")
+    pieces = [use.get("input") for use in objects(block.pieces("toolUse"))]
+    if is_object(opened) or any(piece is not None for piece in pieces):
+        sent = block.arguments(JsonText(json_text(pieces)), ended=ended)
+        return {"toolUse": {**an_object(opened), "input": sent}}
+    thoughts = objects(block.pieces("reasoningContent"))
+    if thoughts:
+        redacted = [each["redactedContent"] for each in thoughts if each.get("redactedContent")]
+        if redacted:
+            return {"reasoningContent": {"redactedContent": redacted[0]}}
+        text, signature = (joined(each.get(key) for each in thoughts) for key in ("text", "signature"))
+        return {"reasoningContent": {"reasoningText": {"text": text or "", "signature": signature}}}
+    text = joined(block.pieces("text"))
+    if citations := block.pieces("citation"):
+        return {"citationsContent": {"content": [{"text": text or ""}], "citations": citations}}
+    return {"text": text}
 
 
 _ERRORS = {
@@ -123,7 +101,6 @@ class BedrockConverse(Provider):
     arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a Converse response."""
         return "stopReason" in body or "message" in an_object(body.get("output"))
 
     # {"stopReason": "tool_use", "output": {"message": {"role": "assistant", "content": [
@@ -131,9 +108,8 @@ class BedrockConverse(Provider):
     #   {"toolUse": {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Paris"}}}]}}}
     # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of a Converse response."""
         message = an_object(an_object(body.get("output")).get("message"))
-        blocks = one_call_each(content_parts(message.get("content")), "toolUse", lambda text: {"input": text})
+        blocks = one_call_each(content_parts(message.get("content")), "toolUse", "input")
         finish = finish_word(body.get("stopReason"), _FINISH)
         uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
         calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
@@ -145,17 +121,15 @@ class BedrockConverse(Provider):
         return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
 
     def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a ConverseStream."""
         return not _EVENTS.isdisjoint(event)
 
     # {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t1", ...}}}}
     # {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": "{\"ci"}}}}
     # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the Converse response that a stream's events make."""
         message: Json = {"role": "assistant"}
         body: Json = {"output": {"message": message}, "stopReason": None}
-        blocks = Blocks(_Block)
+        blocks = Blocks()
         for event in events:
             kind = next((key for key in event if key in _EVENTS), "metadata")
             content = an_object(event.get(kind))
@@ -163,28 +137,23 @@ class BedrockConverse(Provider):
             if kind == "messageStart":
                 message.update(content)
             elif kind == "contentBlockStart":
-                blocks.open(index).start(an_object(content.get("start")))
+                blocks.open(index, an_object(content.get("start")))
             elif kind == "contentBlockDelta":
-                blocks.at(index).add(an_object(content.get("delta")))
+                blocks.at(index).deltas.append(an_object(content.get("delta")))
             elif kind == "contentBlockStop":
                 blocks.at(index).ended = True
             else:  # messageStop and metadata
                 body.update(content)
         ended = is_text(body.get("stopReason"))
-        message["content"] = [block.whole(ended=ended) for block in blocks.all]
+        message["content"] = [_whole_block(block, ended=ended) for block in blocks.all]
         return body
 
     def error_in(self, body: Json) -> Any:
-        """Return the exception that an event of a stream holds; None if it holds none."""
         return next(({"type": key, **an_object(body[key])} for key in body if key in _ERRORS), None)
 
 
 def result_block(part: Json, model: str) -> Json | None:
-    """Return a part of a result as LiteLLM takes it in a tool message; None if it does not reach Bedrock.
-
-    Example:
-        >>> result_block({"type": "audio", "mime_type": "audio/wav", "data": "aGk="}, "m")
-    """
+    """Return a part of a result as LiteLLM takes it in a tool message; None if it does not reach Bedrock."""
     # LiteLLM leaves out audio without a word, and downloads what a URL leads to. Source: the Converse
     # reference, ToolResultContentBlock (text, image, document), read 2026-11-21.
     has_place = part["type"] in ("text", "json") or (part["type"] != "audio" and "data" in part)

@@ -9,8 +9,8 @@ parts; neither is an answer to the user. A streamed call ends with its `tool-cal
 from collections.abc import Iterable
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, CutOff, JsonText, Provider, RawCall, Reading, Route
-from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.provider import NO_SUBSET, Provider, Reading, Route
+from sigadapt.providers.stream_parts import Block, Blocks, chat_call, usual_call
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.values import (
     an_object,
@@ -21,7 +21,7 @@ from sigadapt.providers.wire.values import (
     json_text,
     kind_of,
 )
-from sigadapt.schemas.json_values import Json, is_object, json_like
+from sigadapt.schemas.json_values import Json
 
 NAME = "cohere"
 
@@ -41,37 +41,18 @@ _EVENTS = {
 }  # fmt: skip
 
 
-def _call(call: Json) -> RawCall:
-    function = call.get("function")
-    if not is_object(function):
-        return (call.get("id"), None, JsonText(json_like(call)))
-    return (call.get("id"), function.get("name"), function.get("arguments"))
+def _whole_part(block: Block) -> Json:
+    """Return the content part that a streamed part makes."""
+    part: Json = {"type": next((piece["type"] for piece in block.deltas if "type" in piece), "text")}
+    return {**part, **{key: joined(block.pieces(key)) for key in ("text", "thinking")}}
 
 
-class _Call:
-    """A streamed tool call, as far as it has arrived."""
-
-    def __init__(self) -> None:
-        self.start: Json = {}
-        self.pieces: list[Any] = []
-        self.ended = False
-
-    def add(self, fragment: Json) -> None:
-        self.start = self.start or fragment
-        self.pieces.append(an_object(fragment.get("function")).get("arguments"))
-
-    def whole(self, *, ended: bool) -> Json:
-        sent: Any = json_text(self.pieces)
-        function = an_object(self.start.get("function"))
-        whole = {**function, "arguments": sent if ended or self.ended else CutOff(sent)}
-        return {**self.start, "function": whole}
-
-
-def _whole_part(pieces: list[Json]) -> Json:
-    part: Json = {"type": next((piece["type"] for piece in pieces if "type" in piece), "text")}
-    for key in ("text", "thinking"):
-        part[key] = joined(piece.get(key) for piece in pieces)
-    return part
+def _whole_call(block: Block, *, ended: bool) -> Json:
+    """Return the call that a streamed call makes."""
+    fragments = [usual_call(fragment) for fragment in block.deltas] or [{}]
+    functions = [an_object(fragment.get("function")) for fragment in fragments]
+    sent = json_text(function.get("arguments") for function in functions)
+    return {**fragments[0], "function": {**functions[0], "arguments": block.arguments(sent, ended=ended)}}
 
 
 class Cohere(Provider):
@@ -80,7 +61,6 @@ class Cohere(Provider):
     name = NAME
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a version 2 chat response."""
         return "finish_reason" in body and "message" in body
 
     # {"finish_reason": "TOOL_CALL", "message": {"role": "assistant", "tool_plan": "I will look.",
@@ -88,17 +68,15 @@ class Cohere(Provider):
     #   "arguments": "{\"city\":\"Paris\"}"}}]}}
     # https://docs.cohere.com/reference/chat
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of a chat response."""
         message = an_object(body.get("message"))
         parts = content_parts(message.get("content"))
         finish = finish_word(body.get("finish_reason"), _FINISH)
-        calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+        calls = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
         text = joined(part.get("text") for part in parts)
         thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
 
     def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a version 2 chat stream."""
         return kind_of(event) in _EVENTS
 
     # {"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": {"id": "c1", ...}}}}
@@ -106,11 +84,9 @@ class Cohere(Provider):
     #  "delta": {"message": {"tool_calls": {"function": {"arguments": "{"}}}}}
     # https://docs.cohere.com/docs/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the chat response that a stream's events make."""
         body: Json = {"finish_reason": None}
         plan: list[Any] = []
-        parts: Blocks[list[Json]] = Blocks(list)
-        calls = Blocks(_Call)
+        parts, calls = Blocks(), Blocks()
         for event in events:
             kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
             message = an_object(delta.get("message"))
@@ -119,12 +95,12 @@ class Cohere(Provider):
             elif kind == "tool-plan-delta":
                 plan.append(message.get("tool_plan"))
             elif kind in {"content-start", "content-delta"}:
-                part = parts.open(index) if kind == "content-start" else parts.at(index)
-                part.extend(content_parts(message.get("content")))
+                part = parts.open(index, {}) if kind == "content-start" else parts.at(index)
+                part.deltas += content_parts(message.get("content"))
             elif kind in {"tool-call-start", "tool-call-delta"}:
                 for fragment in calls_of(message.get("tool_calls")) or [{}]:
-                    call = calls.open(index) if kind == "tool-call-start" else calls.at(index)
-                    call.add(fragment)
+                    call = calls.open(index, {}) if kind == "tool-call-start" else calls.at(index)
+                    call.deltas.append(fragment)
             elif kind == "tool-call-end":
                 calls.at(index).ended = True
             elif kind == "message-end":
@@ -133,8 +109,8 @@ class Cohere(Provider):
         message = {
             "role": "assistant",
             "tool_plan": joined(plan),
-            "content": [_whole_part(pieces) for pieces in parts.all],
-            "tool_calls": [call.whole(ended=ended) for call in calls.all],
+            "content": [_whole_part(part) for part in parts.all],
+            "tool_calls": [_whole_call(call, ended=ended) for call in calls.all],
         }
         return {**body, "message": message}
 

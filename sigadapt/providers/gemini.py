@@ -17,7 +17,6 @@ their results, images and files that the model made.
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from sigadapt.providers.provider import (
     ALL_CHOICES,
@@ -48,7 +47,6 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import (
     arguments_of,
     blocks_with_calls,
-    plain_state,
     written_text,
 )
 from sigadapt.schemas.json_values import Json, is_object
@@ -78,44 +76,15 @@ def _is_call(part: Json) -> bool:
     return isinstance(part.get("functionCall"), dict)
 
 
-def _candidate(candidate: Json) -> Reading:
-    parts = _parts(candidate)
-    reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
-    finish = finish_word(reason, _FINISH)
-    calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-    if ends_in(parts, _is_call):
-        calls = mark_last_cut_off(calls, finish)
-    says_no_more = finish in ("content_filter", "error")
-    why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
-    # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
-    # https://ai.google.dev/api/generate-content#FinishReason
-    calls = with_reported_call(calls, finish, why)
-    text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
-    thinking = joined(part.get("text") for part in parts if part.get("thought"))
-    return Reading(text, thinking, calls, finish, state(NAME, map(_describe, parts)), why)
-
-
 def _parts(candidate: Json) -> list[Json]:
     """Return the parts of a candidate, with at most one call in each."""
     content = candidate.get("content")
     parts = content_parts(content.get("parts") if is_object(content) else content)
-    return one_call_each(parts, "functionCall", lambda text: {"args": text})
+    return one_call_each(parts, "functionCall", "args")
 
 
-def _describe(part: Json) -> Described:
-    signed = "a signature" if is_text(part.get("thoughtSignature")) else ""
-    if _is_call(part):
-        call: Json = part["functionCall"]
-        names = (more_than(part, _CALLED), more_than(call, _CALL_FIELDS), signed)
-        block = {**part, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
-        return Described("call", _join_names(names), block, {"functionCall": {}})
-    more = more_than(part, _SAID)
-    if "text" not in part and part.keys() - _SAID:
-        return Described("other", more, part)
-    if part.get("thought"):
-        return Described("thought", _join_names((more, "reasoning" if signed else "")), part)
-    plain = {"text": part.get("text")}
-    return Described("text" if part.get("text") else "", _join_names((more, signed)), part, plain)
+def _with_parts(candidate: Json, parts: list[Json]) -> Json:
+    return {**candidate, "content": {"role": "model", "parts": parts}}
 
 
 def _join_names(names: Iterable[str]) -> str:
@@ -133,54 +102,45 @@ def _call(call: Json, finish: str | None) -> RawCall:
 
 
 def _whole_parts(parts: list[Json]) -> list[Json]:
+    """Return streamed parts with each run of pieces of one text or of one call joined."""
     runs: list[list[Json]] = []
     for part in parts:
         if set(part) <= {"text", "thought"} and not part.get("text"):
             continue  # the last event of a stream has an empty text and the finish reason
-        if runs and _continues(part, runs[-1]):
+        if runs and _continues(part, runs[-1][0], runs[-1][-1]):
             runs[-1].append(part)
         else:
             runs.append([part])
     return [_whole_part(run) for run in runs]
 
 
-def _continues(part: Json, run: list[Json]) -> bool:
-    """Return whether a part continues the text or the call of a run of parts."""
-    first, last = run[0], run[-1]
+def _continues(part: Json, first: Json, last: Json) -> bool:
+    """Return whether a part continues the text or the call that has this first and this last piece."""
     if _is_call(part) and _is_call(first):
-        call, open_call = part["functionCall"], first["functionCall"]
-        if not (open_call.get("willContinue") or open_call.get("partialArgs")):
+        call, opened = part["functionCall"], first["functionCall"]
+        if not (opened.get("willContinue") or opened.get("partialArgs")):
             return False
-        return all(not call.get(key) or call[key] == open_call.get(key) for key in ("id", "name")) and (
-            bool(last["functionCall"].get("willContinue")) or not any(call.values())
-        )
-    is_text_run = set(part) <= _TEXT_PART and set(first) <= _TEXT_PART
-    return (
-        is_text_run
-        and bool(part.get("thought")) == bool(first.get("thought"))
-        and not last.get("thoughtSignature")
-    )
+        is_same = all(not call.get(key) or call[key] == opened.get(key) for key in ("id", "name"))
+        return is_same and (bool(last["functionCall"].get("willContinue")) or not any(call.values()))
+    are_texts = set(part) | set(first) <= _TEXT_PART and not last.get("thoughtSignature")
+    return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
 
 
 def _whole_part(run: list[Json]) -> Json:
     if len(run) == 1:
         return run[0]
-    whole: Json = {}
-    for part in run:
-        whole.update({key: value for key, value in part.items() if value is not None})
+    whole = _merged(run)
     if _is_call(run[0]):
-        whole["functionCall"] = _whole_call([part["functionCall"] for part in run])
-    else:
-        whole["text"] = joined(part.get("text") for part in run) or ""
-    return whole
+        chunks: list[Json] = [part["functionCall"] for part in run]
+        partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
+        goes_on = bool(chunks[-1].get("willContinue"))
+        call = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
+        return {**whole, "functionCall": call}
+    return {**whole, "text": joined(part.get("text") for part in run) or ""}
 
 
-def _whole_call(chunks: list[Json]) -> Json:
-    whole: Json = {}
-    for chunk in chunks:
-        whole.update({key: value for key, value in chunk.items() if value is not None})
-    partials: list[Any] = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
-    return {**whole, "partialArgs": partials, "willContinue": bool(chunks[-1].get("willContinue"))}
+def _merged(pieces: list[Json]) -> Json:
+    return {key: value for piece in pieces for key, value in piece.items() if value is not None}
 
 
 def _beside(part: Json) -> Json:
@@ -192,9 +152,9 @@ class Gemini(Provider):
 
     name = NAME
     arguments_as_objects = True
+    thinking = frozenset(("thought",))
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a generateContent response."""
         return "candidates" in body or "promptFeedback" in body
 
     # {"candidates": [{"finishReason": "STOP", "content": {"role": "model", "parts": [
@@ -202,85 +162,84 @@ class Gemini(Provider):
     #   {"functionCall": {"name": "get_weather", "args": {...}}, "thoughtSignature": "CiQB..."}]}}]}
     # A thought is marked, a signature is on any part: https://ai.google.dev/gemini-api/docs/thinking
     def read(self, body: Json) -> list[Reading]:
-        """Return one Reading per candidate."""
-        readings = [_candidate(candidate) for candidate in objects(body.get("candidates"))]
+        readings = [self._candidate(candidate) for candidate in objects(body.get("candidates"))]
         feedback = an_object(body.get("promptFeedback"))
         if not readings and is_text(feedback.get("blockReason")):
             why = f"the prompt was blocked: {feedback.get('blockReasonMessage') or feedback['blockReason']}"
             return [Reading(None, None, [], "content_filter", finish_message=why)]
         return readings
 
+    def _candidate(self, candidate: Json) -> Reading:
+        parts = _parts(candidate)
+        reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+        finish = finish_word(reason, _FINISH)
+        calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
+        if ends_in(parts, _is_call):
+            calls = mark_last_cut_off(calls, finish)
+        says_no_more = finish in ("content_filter", "error")
+        why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
+        # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
+        # https://ai.google.dev/api/generate-content#FinishReason
+        calls = with_reported_call(calls, finish, why)
+        text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
+        thinking = joined(part.get("text") for part in parts if part.get("thought"))
+        return Reading(text, thinking, calls, finish, state(NAME, map(self.describe, parts)), why)
+
     def without_calls(self, body: Json) -> Json:
-        """Return a generateContent response without its calls."""
         candidates = [
-            {
-                **candidate,
-                "content": {"role": "model", "parts": [p for p in _parts(candidate) if not _is_call(p)]},
-            }
+            _with_parts(candidate, [part for part in _parts(candidate) if not _is_call(part)])
             for candidate in objects(body.get("candidates"))
         ]
         return {**body, "candidates": candidates}
-
-    def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a streamed generateContent response."""
-        return self.is_body(event)
 
     # {"candidates": [{"content": {"parts": [{"functionCall": {"name": "get_weather", "willContinue": true,
     #   "partialArgs": [{"jsonPath": "$.city", "stringValue": "Par", "willContinue": true}]}}]}}]}
     # https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the generateContent response that a stream's events make."""
         body: Json = {}
-        candidates: dict[int, Json] = {}
-        parts: dict[int, list[Json]] = {}
+        candidates: dict[int, list[Json]] = {}
         for event in events:
             body.update({key: value for key, value in event.items() if key != "candidates"})
             for candidate in objects(event.get("candidates")):
                 index = candidate.get("index")
                 slot = index if isinstance(index, int) else 0
-                beside = {key: candidate[key] for key in candidate if key != "content"}
-                beside = {key: value for key, value in beside.items() if value is not None}
-                candidates.setdefault(slot, {}).update(beside)
-                parts.setdefault(slot, []).extend(_parts(candidate))
+                candidates.setdefault(slot, []).append(candidate)
         if candidates:
-            body["candidates"] = [
-                {**candidates[slot], "content": {"role": "model", "parts": _whole_parts(parts[slot])}}
-                for slot in sorted(candidates)
-            ]
+            body["candidates"] = []
+            for _, pieces in sorted(candidates.items()):
+                parts = _whole_parts([part for piece in pieces for part in _parts(piece)])
+                body["candidates"].append(_with_parts(_merged(pieces), parts))
         return body
 
     # {"role": "assistant", "content": "Hi.", "provider_specific_fields": {"thought_signatures": ["CiQB..."]},
     #   "tool_calls": [{"id": "call_1", "provider_specific_fields": {"thought_signature": "CiQB..."}, ...}]}
     # https://docs.litellm.ai/docs/providers/gemini
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
-        """Return a turn's state from the signatures in a chat message of LiteLLM."""
         signed = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
-        signed = [signature if is_text(signature) else None for signature in signed]
-        first = (
-            next(iter(_beside(message).get("thought_signatures") or ()), None) if not any(signed) else None
-        )
-        if not any(signed) and not is_text(first):
-            return None
-        of_text = {"thoughtSignature": first} if is_text(first) else {}
-        texts = [{"text": text or "", **of_text}] if text or of_text else []
-        bare: Json = {"functionCall": {}}
-        calls = [{**bare, "thoughtSignature": each} if each else bare for each in signed]
+        calls: list[Json] = [
+            {"functionCall": {}, **({"thoughtSignature": signature} if is_text(signature) else {})}
+            for signature in signed
+        ]
+        texts: list[Json] = [{"text": text}] if text else []
+        if not any(map(is_text, signed)):
+            first = next(iter(_beside(message).get("thought_signatures") or ()), None)
+            if not is_text(first):
+                return None
+            texts = [{"text": text or "", "thoughtSignature": first}]
         return {"dialect": NAME, "blocks": [*texts, *calls]}
 
     # {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather",
     #   "args": {"city": "Paris"}}, "thoughtSignature": "CiQB..."}]}
     # Gemini 3 refuses the running turn without them: https://ai.google.dev/gemini-api/docs/thought-signatures
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return a turn as one row, with its parts in the order in which Gemini sent them."""
-        known = state or plain_state(self, message)
         # A thought without a signature is a summary for the reader. It goes back where Google's own tools
         # ran between the thoughts, so that their order stays.
         keeps_summaries = any(
             kind == "other" or {*more.split(", ")} - {"", "reasoning", "a signature"}
-            for kind, more, _, _ in map(_describe, known["blocks"])
+            for kind, more, _, _ in map(self.describe, state["blocks"] if state is not None else ())
         )
         parts: list[Json] = []
-        for part, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+        for part, call in blocks_with_calls(self, message, state):
             if call is not None:
                 named = {"id": call["id"], "name": named_part(call)["name"], "args": arguments_of(call)}
                 stand_in: Json = {} if any(map(_is_call, parts)) else message.get("stand_in", {})
@@ -296,7 +255,6 @@ class Gemini(Provider):
     #   "response": {"result": "18 C"}}}]}
     # `response` is an object: https://ai.google.dev/api/caching#FunctionResponse
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
-        """Return the results of a turn as one row."""
         parts: list[Json] = []
         for result in results:
             response: Json = {"name": result.name, "response": result.value, "id": result.id}
@@ -334,7 +292,7 @@ class Gemini(Provider):
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
         signed = {
             call["id"]: part["thoughtSignature"]
-            for part, call in blocks_with_calls(self, state, message.get("tool_calls") or ())
+            for part, call in blocks_with_calls(self, message, state)
             if call is not None and is_text(part.get("thoughtSignature"))
         }
         calls = [
@@ -352,39 +310,36 @@ class Gemini(Provider):
         return {**message, **beside, "tool_calls": calls}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        """Return the blocks of a turn that is text and then calls alone."""
         said = [{"text": text}] if text else []
         bare: list[Json] = [{"functionCall": {}} for _ in range(calls)]
         return [*said, *bare]
 
     def is_call(self, block: Json) -> bool:
-        """Return whether a part is a call."""
         return _is_call(block)
 
-    def is_thinking(self, block: Json) -> bool:
-        """Return whether a part is a thought."""
-        return bool(block.get("thought"))
+    def describe(self, block: Json) -> Described:
+        signed = "a signature" if is_text(block.get("thoughtSignature")) else ""
+        if _is_call(block):
+            call: Json = block["functionCall"]
+            names = (more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signed)
+            kept = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
+            return Described("call", _join_names(names), kept, {"functionCall": {}})
+        more = more_than(block, _SAID)
+        if "text" not in block and block.keys() - _SAID:
+            return Described("other", more, block)
+        if block.get("thought"):
+            return Described("thought", _join_names((more, "reasoning" if signed else "")), block)
+        plain = {"text": block.get("text")}
+        return Described("text" if block.get("text") else "", _join_names((more, signed)), block, plain)
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
-        """Yield names of the parts and fields that only Gemini takes."""
-        for kind, more, _, _ in map(_describe, state["blocks"]):
-            for name in filter(None, more.split(", ")):
-                if not (in_chat and (kind == "thought" or name == "a signature")):
-                    yield name
-        yield from state.get("lost", ())
+        for more in super().extras(state, in_chat=in_chat):
+            yield from (name for name in more.split(", ") if not (in_chat and name == "a signature"))
 
     # {"functionDeclarations": [{"name": "get_weather", "description": "...", "parametersJsonSchema": {...}}]}
     # `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it:
     # https://ai.google.dev/api/caching#FunctionDeclaration
     def tools(self, given: list[Json]) -> list[Json]:
-        """Return canonical tools in the form of generateContent; Gemini's own tools stay unchanged.
-
-        Example:
-            >>> function = {"name": "now", "description": "The time.", "parameters": {"type": "object"}}
-            >>> [tool] = PROVIDER.tools([{"type": "function", "function": function}])
-            >>> tool["functionDeclarations"][0]["parametersJsonSchema"]
-            {'type': 'object'}
-        """
         declarations = [
             {
                 "name": function["name"],
@@ -401,14 +356,6 @@ class Gemini(Provider):
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
-        """Return a choice whose calls Gemini checks, as fields of the body; None for any other.
-
-        Example:
-            >>> PROVIDER.tool_choice(
-            ...     {"type": "allowed_tools", "allowed_tools": {"mode": "validated", "tools": []}}
-            ... )
-            {'toolConfig': {'functionCallingConfig': {'mode': 'VALIDATED'}}}
-        """
         allowed = an_object(chosen.get("allowed_tools"))
         if allowed.get("mode") != "validated":
             return None
@@ -429,13 +376,7 @@ def _since_3(model: str) -> bool:
 
 
 def result_part(part: Json, model: str) -> Json | None:
-    """Return a part of a result as a part of its `functionResponse`; None if that cannot hold it.
-
-    Example:
-        >>> image = {"type": "image", "mime_type": "image/png", "data": "aGk="}
-        >>> result_part(image, "gemini-3-pro-preview"), result_part(image, "gemini-2.5-pro")
-        ({'inlineData': {'mimeType': 'image/png', 'data': 'aGk='}}, None)
-    """
+    """Return a part of a result as a part of its `functionResponse`; None if that cannot hold it."""
     # Source: Google's function calling guide ("Multimodal function responses": since Gemini 3; PNG, JPEG,
     # WebP, PDF and plain text, inline) and the FunctionResponsePart reference, read 2026-11-21.
     has_place = "data" in part and part["mime_type"] in _IN_RESULTS and _since_3(model)
@@ -455,12 +396,7 @@ def content_part(part: Json, model: str) -> Json | None:
 
 
 def stand_in(state: Json | None, model: str) -> Json | None:
-    """Return what stands in for the missing signature of a turn's first call; None if it is not needed.
-
-    Example:
-        >>> stand_in(None, "gemini-3-pro-preview"), stand_in(None, "gemini-2.5-pro")
-        ({'thoughtSignature': 'skip_thought_signature_validator'}, None)
-    """
+    """Return what stands in for the missing signature of a turn's first call; None if it is not needed."""
     # Source: Google's "Thought Signatures" guide, FAQ (for calls that another model made, either of two dummy
     # signatures) and parallel function calls (the signature is on the first call), read 2026-11-21. Gemini 3
     # refuses the calls of the running turn otherwise.

@@ -10,10 +10,9 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
-from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
+from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import details_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, state
 from sigadapt.providers.wire.values import (
@@ -44,48 +43,32 @@ _FINISH = {
 _UNENDED = frozenset(("in_progress", "queued"))
 
 
-class _Step:
-    """A streamed step, as far as it has arrived."""
-
-    def __init__(self) -> None:
-        self.start: Json = {}
-        self.contents: dict[str, list[Json]] = {"content": [], "summary": []}
-        self.arguments: list[Any] = []
-        self.signature: list[Any] = []
-        self.ended = False
-
-    def add(self, delta: Json) -> None:
-        kind = kind_of(delta)
-        if kind == "arguments_delta":
-            self.arguments.append(delta.get("arguments"))
-        elif kind == "thought_signature":
-            self.signature.append(delta.get("signature"))
-        elif kind == "thought_summary":
-            self.contents["summary"] += content_parts(delta.get("content"))
-        elif kind == "text":
-            self.contents["content"].append(delta)
-
-    def whole(self, *, ended: bool) -> Json:
-        step = dict(self.start)
-        for key, pieces in self.contents.items():
-            if pieces:
-                before = content_parts(step.get(key))
-                step[key] = [{"type": "text", "text": text_of([*before, *pieces]) or ""}]
-        if self.signature:
-            step["signature"] = joined([step.get("signature"), *self.signature])
-        if kind_of(step) == "function_call":
-            sent: Any = JsonText(json_text(self.arguments)) if self.arguments else step.get("arguments")
-            step["arguments"] = sent if ended or self.ended else CutOff(sent)
-        return step
+def _whole_step(block: Block, *, ended: bool) -> Json:
+    """Return the step that a streamed step makes."""
+    step = dict(block.start)
+    said = [delta for delta in block.deltas if kind_of(delta) == "text"]
+    summaries = [delta.get("content") for delta in block.deltas if kind_of(delta) == "thought_summary"]
+    thought = [part for summary in summaries for part in content_parts(summary)]
+    for key, pieces in (("content", said), ("summary", thought)):
+        if pieces:
+            before = content_parts(step.get(key))
+            step[key] = [{"type": "text", "text": text_of([*before, *pieces]) or ""}]
+    if signature := block.pieces("signature"):
+        step["signature"] = joined([step.get("signature"), *signature])
+    if kind_of(step) == "function_call":
+        pieces = block.pieces("arguments")
+        sent = JsonText(json_text(pieces)) if pieces else step.get("arguments")
+        step["arguments"] = block.arguments(sent, ended=ended)
+    return step
 
 
 class GeminiInteractions(Provider):
     """Interactions."""
 
     name = NAME
+    thinking = frozenset(("thought",))
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is an interaction."""
         return body.get("object") == "interaction" or ("steps" in body and "status" in body)
 
     # {"object": "interaction", "status": "requires_action", "steps": [
@@ -94,7 +77,6 @@ class GeminiInteractions(Provider):
     #   {"type": "function_call", "id": "c1", "name": "get_weather", "arguments": {"city": "Paris"}}]}
     # https://ai.google.dev/gemini-api/docs/interactions
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of an interaction."""
         steps = objects(body.get("steps"))
         answered = [step.get("call_id") for step in steps if kind_of(step) == "function_result"]
         waiting = [step for step in steps if self.is_call(step) and step.get("id") not in answered]
@@ -109,14 +91,12 @@ class GeminiInteractions(Provider):
         )
         thinking = joined(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
-        return [Reading(text, thinking, calls, finish, state(NAME, map(_describe, steps)), why)]
+        return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
 
     def without_calls(self, body: Json) -> Json:
-        """Return an interaction without its calls."""
         return {**body, "steps": [step for step in objects(body.get("steps")) if not self.is_call(step)]}
 
     def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a streamed interaction."""
         kind = event.get("event_type")
         return isinstance(kind, str) and kind.startswith(("interaction.", "step."))
 
@@ -126,15 +106,14 @@ class GeminiInteractions(Provider):
     # {"event_type": "interaction.completed", "interaction": {"status": "requires_action", ...}}
     # https://ai.google.dev/gemini-api/docs/interactions/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the interaction that a stream's events make."""
         body: Json = {"object": "interaction", "status": None}
-        steps = Blocks(_Step)
+        steps = Blocks()
         for event in events:
             kind, index = event.get("event_type"), event.get("index")
             if kind == "step.start":
-                steps.open(index).start = an_object(event.get("step"))
+                steps.open(index, an_object(event.get("step")))
             elif kind == "step.delta":
-                steps.at(index).add(an_object(event.get("delta")))
+                steps.at(index).deltas.append(an_object(event.get("delta")))
             elif kind == "step.stop":
                 steps.at(index).ended = True
             else:  # the interaction itself, or its status
@@ -142,32 +121,21 @@ class GeminiInteractions(Provider):
                 body["status"] = event.get("status") or body["status"]
         ended = str(body["status"]) in _FINISH
         if not (ended and objects(body.get("steps"))):
-            body["steps"] = [step.whole(ended=ended) for step in steps.all]
+            body["steps"] = [_whole_step(step, ended=ended) for step in steps.all]
         return body if ended else {**body, "status": None}
 
     def is_call(self, block: Json) -> bool:
-        """Return whether a step is a call."""
         return kind_of(block) == "function_call"
 
-    def is_thinking(self, block: Json) -> bool:
-        """Return whether a step is a thought."""
-        return kind_of(block) == "thought"
-
-    def extras(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
-        """Yield names of the steps that only this wire takes."""
-        yield from filter(None, (_describe(step).more for step in state["blocks"]))
-        yield from state.get("lost", ())
-
-
-def _describe(step: Json) -> Described:
-    kind = kind_of(step)
-    if kind == "function_call":
-        return Described("call", "", {key: step[key] for key in step if key != "arguments"})
-    if kind == "model_output":
-        return Described("text" if is_text(text_of(step.get("content"))) else "", "", step)
-    if kind == "thought":
-        return Described(kind, "reasoning" if is_text(step.get("signature")) else "", step)
-    return Described(kind, kind or "a step without a type", step)
+    def describe(self, block: Json) -> Described:
+        kind = kind_of(block)
+        if kind == "function_call":
+            return Described("call", "", {key: block[key] for key in block if key != "arguments"})
+        if kind == "model_output":
+            return Described("text" if is_text(text_of(block.get("content"))) else "", "", block)
+        if kind == "thought":
+            return Described(kind, "reasoning" if is_text(block.get("signature")) else "", block)
+        return Described(kind, kind or "a step without a type", block)
 
 
 PROVIDER = GeminiInteractions()

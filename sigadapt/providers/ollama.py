@@ -10,20 +10,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers import openai_chat
-from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import Provider, RawCall, Reading, Route
 from sigadapt.providers.result_blocks import chat_image
+from sigadapt.providers.stream_parts import chat_call
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.values import an_object, calls_of, decoded, joined, text_of
-from sigadapt.schemas.json_values import Json, is_object, json_like
+from sigadapt.schemas.json_values import Json
 
 NAME = "ollama"
-
-
-def _call(call: Json) -> RawCall:
-    function = call.get("function")
-    if not is_object(function):
-        return (call.get("id"), None, JsonText(json_like(call)))
-    return (call.get("id"), function.get("name"), decoded(function.get("arguments")))
 
 
 class Ollama(Provider):
@@ -33,34 +27,27 @@ class Ollama(Provider):
     arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a chat response."""
         return "done" in body and "message" in body
 
     # {"done": true, "done_reason": "stop", "message": {"role": "assistant", "content": "",
     #   "tool_calls": [{"function": {"name": "get_weather", "arguments": {"city": "Paris"}}}]}}
     # https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of a chat response."""
         message = an_object(body.get("message"))
         finish = finish_word(body.get("done_reason"), {})
-        calls = [_call(call) for call in calls_of(message.get("tool_calls"))]
+        sent = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
+        calls: list[RawCall] = [(call_id, name, decoded(arguments)) for call_id, name, arguments in sent]
         text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
 
-    def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a streamed chat response."""
-        return self.is_body(event)
-
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the chat response that a stream's events make."""
         body: Json = {"done": False}
+        whole: Json = {}
         messages: list[Json] = []
         for event in events:
             body.update(event)
             messages.append(an_object(event.get("message")))
-        whole: Json = {}
-        for message in messages:
-            whole.update(message)
+            whole.update(messages[-1])
         calls: list[Any] = [call for message in messages for call in calls_of(message.get("tool_calls"))]
         for key in ("content", "thinking"):
             whole[key] = joined(text_of(message.get(key)) for message in messages)

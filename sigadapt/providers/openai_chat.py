@@ -27,16 +27,13 @@ from sigadapt.providers.provider import (
     NO_SUBSET,
     SIGNED_ID,
     CutOff,
-    FreeText,
-    JsonText,
     Provider,
-    RawCall,
     Reading,
     Result,
     Route,
 )
 from sigadapt.providers.result_blocks import chat_block, chat_text
-from sigadapt.providers.stream_parts import fold
+from sigadapt.providers.stream_parts import chat_call, fold, usual_call
 from sigadapt.providers.wire.ends import (
     MALFORMED_CALLS,
     details_in,
@@ -57,7 +54,7 @@ from sigadapt.providers.wire.values import (
     text_of,
 )
 from sigadapt.providers.writing import text_of_arguments, written_text
-from sigadapt.schemas.json_values import Json, as_unicode, compact, is_array, is_object, json_like
+from sigadapt.schemas.json_values import Json, compact, is_array
 
 NAME = "openai-chat"
 
@@ -84,11 +81,7 @@ _MORE = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 ) | frozenset(("audio", "annotations"))
 """Fields of a message that a state may hold."""
-_ENDS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
-"""Fields of a choice that may say more of its end."""
-_CALL_FIELDS = frozenset(("id", "type", "function", "index"))
-_CALLS = frozenset(("tool_calls", "function_call"))
-_HEAD = {"id", "type", "index"}
+_CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
 _TEXTS = ("content", "refusal", *_REASONING)
@@ -99,13 +92,12 @@ _GROWING = ("text", "summary", "data", "thinking")
 def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
-    calls = [_call(call) for call in sent]
-    if message.get("function_call"):
+    calls = [chat_call(call) for call in sent]
+    known = [call[1:] for call in calls]
+    for old in calls_of(message.get("function_call")):
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
-        known = [(name, arguments) for _, name, arguments in calls]
-        for old in calls_of(message["function_call"], _only_arguments):
-            call = old.get("name"), old.get("arguments")
-            calls += [(None, *call)] if any(call) and call not in known else []
+        call = old.get("name"), old.get("arguments")
+        calls += [(None, *call)] if any(call) and call not in known else []
     text = message.get("content")
     parts = [] if text is None or isinstance(text, str) else content_parts(text)
     if parts:
@@ -118,7 +110,7 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     finish = (
         "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
     )
-    finish, why, error = (finish, None, None) if _ENDS.isdisjoint(choice) else _native_end(choice, finish)
+    finish, why, error = _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
     has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
     if not has_more:
@@ -191,35 +183,7 @@ def reasoning_in(state: Json) -> Json | None:
 def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
-    return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS | {"custom"})
-
-
-def _call(call: Json) -> RawCall:
-    usual = _usual(call)
-    function: Any = usual.get("function")
-    if function.__class__ is not dict:
-        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
-    name, arguments = function.get("name"), function.get("arguments")
-    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
-        arguments = JsonText(json_like(call))
-    return call.get("id"), name, arguments
-
-
-def _usual(call: Json) -> Json:
-    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
-    # Some servers put them beside the id, or send `function` as JSON text.
-    function = call.get("function")
-    if function.__class__ is dict or is_object(call.get("custom")):
-        return call
-    found = calls_of(function, _only_arguments) if function else [call]
-    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
-    arguments = inner.get("arguments")
-    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
-    return {**call, "function": sent}
-
-
-def _only_arguments(text: JsonText) -> Json:
-    return {"arguments": text}
+    return more_than(call, _CALL_FIELDS)
 
 
 def _part_thinking(part: Json) -> Any:
@@ -229,11 +193,8 @@ def _part_thinking(part: Json) -> Any:
 
 def _reasoning(message: Json) -> str | None:
     shown = text_of(message.get("reasoning_content") or message.get("reasoning"))
-    if shown is None and "reasoning_details" in message:
-        return joined(
-            part.get("text") or part.get("summary") for part in objects(message["reasoning_details"])
-        )
-    return shown
+    details = objects(message.get("reasoning_details"))
+    return shown or joined(part.get("text") or part.get("summary") for part in details)
 
 
 def _whole_choice(chunks: list[Json]) -> Json:
@@ -261,10 +222,10 @@ def _whole_choice(chunks: list[Json]) -> Json:
     if is_array(message.get("content")):
         message["content"] = _join_parts(message["content"], ("type",))
     if "tool_calls" in fields:
-        fragments = [_usual(call) for calls in fields["tool_calls"] for call in calls_of(calls)]
+        fragments = [usual_call(call) for calls in fields["tool_calls"] for call in calls_of(calls)]
         message["tool_calls"] = fold(fragments, ended=ended)
     if "function_call" in fields:
-        pieces = calls_of(fields["function_call"], _only_arguments)
+        pieces = calls_of(fields["function_call"])
         name = next((piece["name"] for piece in pieces if piece.get("name")), None)
         text = json_text(piece.get("arguments") for piece in pieces)
         message["function_call"] = {"name": name, "arguments": text if ended or not name else CutOff(text)}
@@ -308,7 +269,6 @@ class OpenAIChat(Provider):
         self._carried = carried
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a chat completion."""
         return "choices" in body
 
     # {"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
@@ -316,34 +276,21 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        """Return one Reading per entry of `choices`.
-
-        Example:
-            >>> message = {"content": None, "tool_calls": [{"id": "c1", "function": {"name": "now"}}]}
-            >>> PROVIDER.read({"choices": [{"message": message, "finish_reason": "tool_calls"}]})[0].calls
-            [('c1', 'now', None)]
-        """
         return [_candidate(choice, self._carried) for choice in objects(body.get("choices"))]
 
     def without_calls(self, body: Json) -> Json:
-        """Return a chat completion without its calls."""
+        bare = {"tool_calls": None, "function_call": None}
         choices = [
-            {**choice, "message": {key: value for key, value in message.items() if key not in _CALLS}}
+            {**choice, "message": {**an_object(choice.get("message")), **bare}}
             for choice in objects(body.get("choices"))
-            for message in [an_object(choice.get("message"))]
         ]
         return {**body, "choices": choices}
-
-    def is_event(self, event: Json) -> bool:
-        """Return whether an event is a chat completion chunk."""
-        return "choices" in event
 
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": ""}}]}}]}
     # {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{\"ci"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the chat completion that a stream's chunks make."""
         body: Json = {}
         choices: dict[int, list[Json]] = {}
         for event in events:
@@ -356,11 +303,10 @@ class OpenAIChat(Provider):
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return a turn as one message, with what its server wants back of the one it sent."""
         sent: Json = state["blocks"][0] if state is not None and state["blocks"] else {}
         held = {key: sent[key] for key in sent if key in _WANTED_BACK}
         places = dict(zip((state or {}).get("ids", ()), objects(sent.get("tool_calls")), strict=False))
-        row: Json = {"role": "assistant", "content": as_unicode(message.get("content") or "") or None}
+        row: Json = {"role": "assistant", "content": message.get("content") or None}
         # Most servers do not know a field for reasoning, and some refuse it.
         reasoning = next((sent[field] for field in _REASONING if field in sent), None)
         if reasoning and route.replays_reasoning:
@@ -372,7 +318,6 @@ class OpenAIChat(Provider):
     # A tool message takes text alone, so an image follows the results in a message of the user:
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
-        """Return the results of a turn as one message each, and what follows them as one of the user."""
         rows: list[Json] = []
         for result in results:
             content: Any = result.text
@@ -390,15 +335,12 @@ class OpenAIChat(Provider):
         return {**placeholder, **row} if row["role"] == "assistant" else row
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
-        """Yield names of the fields that only the server of this message takes."""
         for block in state["blocks"]:
-            held = (key for key in block if key != "tool_calls" and not (in_chat and key in _REASONING))
-            yield from ("reasoning" if key in _REASONING else key for key in held)
+            yield from ("reasoning" if key in _REASONING else key for key in block if key != "tool_calls")
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
-        """Return a canonical tool choice as fields of the body; None for a tool that the provider runs."""
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
 
 

@@ -97,13 +97,7 @@ def sent_back(item: Json, call_id: str) -> Json:
 
 
 def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  (one for each item)
-    """Return the item that answers the item of a call; None if it is no call of such a tool.
-
-    Example:
-        >>> result = Result("call_1", "shell", "a.txt", False, {})
-        >>> client_output(result, {"type": "shell_call", "call_id": "call_1"})["output"]
-        [{'stdout': 'a.txt', 'stderr': '', 'outcome': {'type': 'exit', 'exit_code': 0}}]
-    """
+    """Return the item that answers the item of a call; None if it is no call of such a tool."""
     kind = kind_of(call)
     if not is_client_call(call):
         return None

@@ -18,7 +18,7 @@ custom (source: the types of OpenAI's SDK, version 2.54).
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
@@ -42,7 +42,7 @@ from sigadapt.providers.provider import (
     Route,
 )
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
-from sigadapt.providers.stream_parts import Blocks
+from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
@@ -58,7 +58,6 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import (
     blocks_with_calls,
-    plain_state,
     text_of_arguments,
     written_text,
 )
@@ -130,31 +129,6 @@ def _thinking(item: Json) -> str | None:
     return text_of(content_parts(item.get("content"))) or text_of(content_parts(item.get("summary")))
 
 
-# ---- a turn that goes back ----
-
-
-def _describe(item: Json) -> Described:
-    kind = kind_of(item)
-    if kind == "message":
-        parts = content_parts(item.get("content"))
-        names = [more_than(item, _MESSAGE_FIELDS)] if item.keys() - _MESSAGE_FIELDS else []
-        names += [
-            more_than(each, _PART_FIELDS) for each in parts if each.get("annotations") or each.get("refusal")
-        ]
-        said = [{"type": "output_text", "text": text_of(parts) or ""}]
-        plain = {"role": "assistant", "content": said}
-        has_text = any(part.get("text") or part.get("refusal") for part in parts)
-        return Described(
-            "text" if has_text else "", ", ".join(dict.fromkeys(filter(None, names))), item, plain
-        )
-    if kind == "function_call":
-        more = "" if item.keys() <= _CALL_FIELDS else more_than(item, _CALL_FIELDS)
-        return Described("call", more, _without(item, "arguments", "parsed_arguments"), {"type": kind})
-    if kind in _CUSTOM and not ran_by_xai(item):
-        return Described("call", kind, _without(item, "input"), {"type": kind})
-    return Described("call" if is_client_call(item) else kind, kind or "an item without a type", item)
-
-
 def _without(item: Json, *keys: str) -> Json:
     return {key: value for key, value in item.items() if key not in keys}
 
@@ -175,46 +149,37 @@ def _input_item(item: Json) -> Json:
     return sent
 
 
-class _Item:
-    """A streamed output item, as far as it has arrived."""
-
-    def __init__(self) -> None:
-        self.item: Json = {}
-        self.done = False
-        self.arguments: list[Any] = []
-        self.texts: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
-
-    def take(self, kind: str, event: Json) -> None:
-        if kind == "response.output_item.done":
-            self.item, self.done = an_object(event.get("item")), True
-        elif kind in _ARGUMENT_DELTAS:
-            self.arguments.append(event.get("delta"))
-        elif kind in _TEXT_DELTAS:
-            field, part, index = _TEXT_DELTAS[kind]
-            self.texts[field, part, str(event.get(index))].append(event.get("delta"))
-
-    def whole(self, *, ended: bool) -> Json:
-        if self.done:
-            return self.item
-        is_thought = any(part.startswith(("reasoning", "summary")) for _, part, _ in self.texts)
-        kind = "function_call" if self.arguments else "reasoning" if is_thought else "message"
-        item: Json = {"type": kind, **self.item, "status": "completed" if ended else "in_progress"}
-        key = _ARGUMENTS.get(kind_of(item))
-        if key is not None:
-            item[key] = json_text([item.get(key), *self.arguments])
-        for (field, part, _), deltas in self.texts.items():
-            whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
-            item[field] = [*objects(item.get(field)), whole]
-        return item
+def _whole_item(block: Block, *, ended: bool) -> Json:
+    """Return the output item that a streamed item makes; its last event holds it whole."""
+    if block.ended:
+        return block.start
+    arguments: list[Any] = []
+    texts: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+    for event in block.deltas:
+        if kind_of(event) in _ARGUMENT_DELTAS:
+            arguments.append(event.get("delta"))
+        elif kind_of(event) in _TEXT_DELTAS:
+            field, part, index = _TEXT_DELTAS[kind_of(event)]
+            texts[field, part, str(event.get(index))].append(event.get("delta"))
+    is_thought = any(part.startswith(("reasoning", "summary")) for _, part, _ in texts)
+    kind = "function_call" if arguments else "reasoning" if is_thought else "message"
+    item: Json = {"type": kind, **block.start, "status": "completed" if ended else "in_progress"}
+    key = _ARGUMENTS.get(kind_of(item))
+    if key is not None:
+        item[key] = json_text([item.get(key), *arguments])
+    for (field, part, _), deltas in texts.items():
+        whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
+        item[field] = [*objects(item.get(field)), whole]
+    return item
 
 
 class OpenAIResponses(Provider):
     """OpenAI Responses."""
 
     name = NAME
+    thinking = frozenset(("reasoning",))
 
     def is_body(self, body: Json) -> bool:
-        """Return whether a body is a response object."""
         return body.get("object") == "response" or isinstance(body.get("output"), list)
 
     # {"object": "response", "status": "completed", "output": [
@@ -224,7 +189,6 @@ class OpenAIResponses(Provider):
     #    "arguments": "{\"city\":\"Paris\"}"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def read(self, body: Json) -> list[Reading]:
-        """Return the one Reading of a response object."""
         items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
         # {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
         status, details = finish_word(body.get("status"), {}), body.get("incomplete_details")
@@ -241,16 +205,14 @@ class OpenAIResponses(Provider):
         why = details_in(error) or (status if finish == "error" else None)
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
-        kept = state(NAME, map(_describe, items))
+        kept = state(NAME, map(self.describe, items))
         return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
 
     def without_calls(self, body: Json) -> Json:
-        """Return a response object without its calls."""
         output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]
         return {**body, "output": output}
 
     def is_event(self, event: Json) -> bool:
-        """Return whether an event belongs to a Responses stream."""
         return kind_of(event).startswith("response.")
 
     # {"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", ...}}
@@ -259,9 +221,8 @@ class OpenAIResponses(Provider):
     # {"type": "response.completed", "response": {...}}
     # https://developers.openai.com/api/reference/resources/responses/streaming-events
     def assemble(self, events: Iterable[Json]) -> Json:
-        """Return the response object that a stream's events make."""
         body: Json = {"object": "response"}
-        items = Blocks(_Item)
+        items = Blocks()
         ended = False
         for event in events:
             kind, index = kind_of(event), event.get("output_index")
@@ -269,13 +230,16 @@ class OpenAIResponses(Provider):
                 body.update(an_object(event["response"]))
                 ended = ended or kind in _FINAL
             elif kind == "response.output_item.added":
-                items.open(index).item = an_object(event.get("item"))
+                items.open(index, an_object(event.get("item")))
+            elif kind == "response.output_item.done":
+                item = items.at(index)
+                item.start, item.ended = an_object(event.get("item")), True
             elif index is not None:
-                items.at(index).take(kind, event)
+                items.at(index).deltas.append(event)
         if not ended:
             body["status"] = None
         if not (ended and objects(body.get("output"))):
-            body["output"] = [item.whole(ended=ended) for item in items.all]
+            body["output"] = [_whole_item(item, ended=ended) for item in items.all]
         return body
 
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
@@ -283,10 +247,8 @@ class OpenAIResponses(Provider):
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
     # https://developers.openai.com/api/docs/guides/reasoning#keeping-reasoning-items-in-context
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return a turn as input items, in the order in which OpenAI sent them."""
-        known = state or plain_state(self, message)
         items: list[Json] = []
-        for block, call in blocks_with_calls(self, known, message.get("tool_calls") or ()):
+        for block, call in blocks_with_calls(self, message, state):
             sent = _input_item(block)
             if call is None:
                 items += [sent] if sent else []
@@ -311,40 +273,39 @@ class OpenAIResponses(Provider):
         return [client_output(result, call) or _output(result, call) for result, call in calls]
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        """Return the blocks of a turn that is text and then calls alone."""
         content = [{"type": "output_text", "text": text}]
         said = [{"role": "assistant", "content": content}] if text else []
         return [*said, *({"type": "function_call"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
-        """Return whether an item is a call."""
         kind = kind_of(block)
         return is_client_call(block) or (kind in _ARGUMENTS and not (kind in _CUSTOM and ran_by_xai(block)))
 
-    def is_thinking(self, block: Json) -> bool:
-        """Return whether an item is reasoning."""
-        return kind_of(block) == "reasoning"
-
-    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
-        """Yield names of the items and fields that only OpenAI takes."""
-        yield from filter(None, (_describe(item).more for item in state["blocks"]))
-        yield from state.get("lost", ())
+    def describe(self, block: Json) -> Described:
+        kind = kind_of(block)
+        if kind == "message":
+            parts = content_parts(block.get("content"))
+            noted = [part for part in parts if part.get("annotations") or part.get("refusal")]
+            names = [more_than(block, _MESSAGE_FIELDS), *(more_than(part, _PART_FIELDS) for part in noted)]
+            more = ", ".join(dict.fromkeys(filter(None, names)))
+            plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
+            has_text = any(part.get("text") or part.get("refusal") for part in parts)
+            return Described("text" if has_text else "", more, block, plain)
+        if kind == "function_call":
+            kept = _without(block, "arguments", "parsed_arguments")
+            return Described("call", more_than(block, _CALL_FIELDS), kept, {"type": kind})
+        if kind in _CUSTOM and not ran_by_xai(block):
+            return Described("call", kind, _without(block, "input"), {"type": kind})
+        return Described("call" if is_client_call(block) else kind, kind or "an item without a type", block)
 
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
     # https://developers.openai.com/api/docs/guides/tools-tool-search
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        """Return an item that adds tools."""
         return {"type": "additional_tools", "role": "developer", "tools": added}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def tools(self, given: list[Json]) -> list[Json]:
-        """Return canonical tools in the form of the Responses API; OpenAI's own tools stay unchanged.
-
-        Example:
-            >>> PROVIDER.tools([{"type": "function", "function": {"name": "now"}}])
-            [{'type': 'function', 'name': 'now'}]
-        """
         # Neighbours with the same `namespace` become one.
         sent: list[Json] = []
         for tool in given:
@@ -363,14 +324,6 @@ class OpenAIResponses(Provider):
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
-        """Return a canonical tool choice as fields of the body.
-
-        Example:
-            >>> PROVIDER.tool_choice({"type": "custom", "custom": {"name": "run"}})
-            {'tool_choice': {'type': 'custom', 'name': 'run'}}
-            >>> PROVIDER.tool_choice({"type": "web_search"})
-            {'tool_choice': {'type': 'web_search'}}
-        """
         # The provider's own tools are named by their type.
         if chosen["type"] != "allowed_tools":
             return {"tool_choice": _flat_choice(chosen)}
@@ -393,12 +346,7 @@ def _flat_choice(chosen: Json) -> Json:
 
 
 def result_block(part: Json, model: str) -> Json | None:
-    """Return a part of a result as a content block of its output; None for audio, which it cannot hold.
-
-    Example:
-        >>> result_block({"type": "image", "mime_type": "image/png", "data": "aGk="}, "gpt-5")
-        {'type': 'input_image', 'image_url': 'data:image/png;base64,aGk='}
-    """
+    """Return a part of a result as a content block of its output; None for audio, which it cannot hold."""
     # Source: OpenAI's Responses reference, `function_call_output.output` (a text, or a list of `input_text`,
     # `input_image` and `input_file`), read 2026-11-21.
     text, kind = text_in(part), part["type"]

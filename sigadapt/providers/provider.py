@@ -27,9 +27,10 @@ conversation). lm15 or LiteLLM writes the rest from the canonical Request. A `Ro
 or cannot know.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
@@ -43,34 +44,19 @@ the provider sent no arguments.
 
 
 class Reading(NamedTuple):
-    """One candidate of a Response as a provider's file reads it; its calls are not decoded yet.
-
-    Args:
-        text: what the model said; None if it said nothing.
-        reasoning: the thinking that the provider showed; None if it showed none.
-        calls: the calls, in order.
-        finish: why the answer ended. A canonical word where there is one (`stop`, `tool_calls`, `length`,
-            `content_filter`, `refusal`, `pause`), else the provider's own word; `error` if an error ended the
-            answer; None if the answer does not say, for example after a broken stream.
-        state: what the provider wants back on the next turn, as `wire/turn_state.py` describes; None for
-            nothing.
-        finish_message: what the provider says about the end, such as the category of a refusal; None if it
-            says nothing.
-        commentary: what the model said beside the answer, where the provider marks that; else None.
-        error: the error that ended the answer, as the provider sent it; None if none did.
-        offered: the tools that the answer was asked with (`adapters/calling/late_tools.py`); None if a change
-            of them cannot be told.
-    """
+    """One candidate of a Response as a provider's file reads it; its calls are not decoded yet."""
 
     text: str | None
     reasoning: str | None
     calls: list[RawCall]
+    # Why the answer ended: a canonical word where there is one (`stop`, `tool_calls`, `length`,
+    # `content_filter`, `refusal`, `pause`, `error`), else the provider's own. None after a broken stream.
     finish: str | None
-    state: Json | None = None
-    finish_message: str | None = None
-    commentary: str | None = None
-    error: Any = None
-    offered: str | None = None
+    state: Json | None = None  # what the provider wants back on the next turn (`wire/turn_state.py`)
+    finish_message: str | None = None  # what the provider says about the end, such as a refusal's category
+    commentary: str | None = None  # what the model said beside the answer, where the provider marks that
+    error: Any = None  # the error that ended the answer, as sent
+    offered: str | None = None  # the tools it was asked with (`late_tools.py`); None if nobody compares
 
     @property
     def is_empty(self) -> bool:
@@ -85,10 +71,7 @@ class Malformed(NamedTuple):
 
 
 class JsonText(str):
-    """Arguments as JSON text, in an assembled body of a wire whose whole bodies hold decoded values.
-
-    The type tells `decoded` that the text is JSON and not a JSON string.
-    """
+    """Arguments as JSON text (no JSON string) in an assembled body whose wire sends decoded values."""
 
     __slots__ = ()
 
@@ -109,43 +92,25 @@ class FreeText(str):
 
 
 class Loss(NamedTuple):
-    """A part of the tools that a provider does not take.
+    """A part of the tools that a provider does not take."""
 
-    Args:
-        where: a JSON Pointer into the list of tools.
-        what: `lowered` if the tool still arrives, `dropped` if it does not.
-        why: what is lost, and at which other places.
-    """
-
-    where: str
-    what: Literal["lowered", "dropped"]
+    where: str  # a JSON Pointer into the list of tools
+    what: Literal["lowered", "dropped"]  # `lowered` if the tool still arrives
     why: str
 
 
 class Result(NamedTuple):
-    """A result as a route takes it.
-
-    Args:
-        id: the id of its call.
-        name: the tool's name.
-        text: the result as text; a failure begins with `ERROR: ` where the provider has no flag for it.
-        is_error: whether it failed, where the provider has a flag for that.
-        value: the result as an object, for providers that take one.
-        blocks: the provider's blocks inside the result, if it is not text alone.
-        after: the blocks that follow the last result of the turn, because no result can hold them.
-        given: what the program gave, as JSON.
-        failed: whether it failed, in either case.
-    """
+    """A result as a route takes it."""
 
     id: str
     name: str
-    text: str
-    is_error: bool
-    value: Json
-    blocks: Sequence[Json] | None = None
-    after: Sequence[Json] = ()
-    given: Any = None
-    failed: bool = False
+    text: str  # a failure begins with `ERROR: ` where the provider has no flag for it
+    is_error: bool  # where the provider has a flag for that
+    value: Json  # the result as an object, for providers that take one
+    blocks: Sequence[Json] | None = None  # the provider's blocks inside the result, if it is not text alone
+    after: Sequence[Json] = ()  # the blocks that no result can hold, behind the turn's last result
+    given: Any = None  # what the program gave, as JSON
+    failed: bool = False  # whether it failed, with a flag or without
 
 
 ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
@@ -158,106 +123,72 @@ SIGNED_ID = "__thought__"
 UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
 
 
-_OPENAIS_RULES = StrictRules()
-
-
 def _no_block(part: Json, model: str) -> Json | None:
     return None
 
 
 class Route(NamedTuple):
-    """One way to a provider, through lm15 or LiteLLM, and what these get wrong or cannot know.
+    """One way to a provider, and what its client gets wrong or cannot know.
 
     Measured on dspy 3.4.1 and litellm 1.106.
-
-    Args:
-        dialect: the wire format's name.
-        client: who writes the request: `lm15`, `litellm`, or an `engine` that the user made.
-        adapter: (lm15) the class that writes this wire format.
-        server: (lm15) the server's name, if that server needs a route of its own.
-        prefixes: (LiteLLM) the prefixes of model names that take this route.
-        model_type: (LiteLLM) the `dspy.LM` model type that takes this route.
-        as_chat: whether turns and results are written as chat messages, which LiteLLM translates.
-        takes: the dialects whose provider state can be sent back.
-        tool_choices: the forms of tool choice that reach the provider: the modes, one function (`named`), one
-            `custom` tool, several (`subset`), one that the provider runs (`own`), and calls that the provider
-            checks (`validated`).
-        parallel: whether `parallel_tool_calls` reaches the provider.
-        forces_with_thinking: whether the provider accepts a forced tool choice while thinking is on.
-        formats_beside_tools: whether the provider accepts a response format together with tools.
-        strict: whether a strict flag on a tool reaches the provider.
-        strict_rules: which schemas the provider's strict mode takes.
-        marks_failed_results: whether failed tool results have a flag; otherwise their text begins with
-            `ERROR: `.
-        text_failures: whether a failed result with the flag can only hold text.
-        results_as_objects: whether the provider requires a JSON object as a tool result.
-        in_results: returns the block that holds a part of a result (`tool_results/content.py`) inside the
-            result, given the model's name; None if a result cannot hold it.
-        in_questions: the same for a message that follows the results.
-        stand_in: returns the fields that stand in for the missing provider state of a turn's first call,
-            given the turn's state and the model's name; None if the provider does not ask for any.
-        endpoint: which server it leads to, if that server is one of many with an OpenAI-like wire.
-        replays_reasoning: the field in which an OpenAI-compatible server wants its reasoning back; empty for
-            a server that does not want it.
-        reasoning_of_others: whether that field also takes the reasoning of other such servers.
-        native_tools: whether tools are always sent as the provider's own JSON; otherwise only if lm15's types
-            cannot hold them.
-        writes_arguments: whether the client writes a call's arguments as text, which the provider sent as an
-            object.
-        root_pattern: the regular expression for keywords that arrive at the root of a tool's schema.
-        name_pattern: the regular expression that a whole tool name must match.
-        longest_name: the most characters that a tool name may have.
-        id_pattern: the regular expression that a whole call id must match.
-        longest_id: the most characters that a call id may have.
-        late_tools: returns which changes of the tools a model takes inside of a conversation, `added` and
-            `removed`; None where none does.
-        caveat: returns what the client may lose of a canonical Request without a word, as a sentence that
-            names the way around it; empty if nothing.
-        fields: the fields of a tool, beside its function, that reach the provider. `namespace` is one of them
-            where the provider groups tools.
-        result_schema: the field among them for the JSON Schema of a tool's result; empty for none.
-        custom_tools: whether the provider takes custom tools, whose calls are free text.
-        search: the regular expression for the types of its own search for deferred tools; empty for none.
-        search_tool: that search as pairs of a field and a value, in the place of another provider's.
     """
 
-    dialect: str
-    client: Literal["lm15", "litellm", "engine"]
-    adapter: str = ""
-    server: str = ""
-    prefixes: frozenset[str] = frozenset()
-    model_type: str = "chat"
-    as_chat: bool = False
-    takes: frozenset[str] = frozenset()
-    tool_choices: frozenset[str] = ALL_CHOICES
-    parallel: bool = True
-    forces_with_thinking: bool = True
-    formats_beside_tools: bool = True
-    strict: bool = False
-    strict_rules: StrictRules = _OPENAIS_RULES
-    marks_failed_results: bool = False
-    text_failures: bool = False
-    results_as_objects: bool = False
-    in_results: Callable[[Json, str], Json | None] = _no_block
-    in_questions: Callable[[Json, str], Json | None] = _no_block
+    dialect: str  # the wire format's name
+    client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
+
+    # Which models take this route
+    adapter: str = ""  # lm15's class for this wire format
+    server: str = ""  # lm15's name of a server that needs a route of its own
+    prefixes: frozenset[str] = frozenset()  # of model names, over LiteLLM
+    model_type: str = "chat"  # of `dspy.LM`, over LiteLLM
+    endpoint: str = ""  # which server it leads to, if that is one of many with an OpenAI-like wire
+
+    # Turns that go back
+    as_chat: bool = False  # written as chat messages, which LiteLLM translates
+    takes: frozenset[str] = frozenset()  # the dialects whose state can be sent back
+    replays_reasoning: str = ""  # the field in which an OpenAI-compatible server wants its reasoning back
+    reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
+    writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
+    # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
+    # given the turn's state and the model's name.
     stand_in: Callable[[Json | None, str], Json | None] | None = None
-    endpoint: str = ""
-    replays_reasoning: str = ""
-    reasoning_of_others: bool = False
-    native_tools: bool = False
-    fields: frozenset[str] = frozenset()
-    result_schema: str = ""
-    custom_tools: bool = False
-    search: str = ""
-    search_tool: tuple[tuple[str, str], ...] = ()
-    writes_arguments: bool = False
-    root_pattern: str = ANY
+
+    # Results. Two functions return the block for a part of one (`tool_results/content.py`), given the part
+    # and the model's name; None if there is no such block.
+    marks_failed_results: bool = False  # by a flag; otherwise their text begins with `ERROR: `
+    text_failures: bool = False  # whether a failed result with the flag can only hold text
+    results_as_objects: bool = False
+    in_results: Callable[[Json, str], Json | None] = _no_block  # a block inside a result
+    in_questions: Callable[[Json, str], Json | None] = _no_block  # a block behind the results
+
+    # Tool choice
+    # The forms that reach the provider: the modes, one function (`named`), one `custom` tool, several
+    # (`subset`), one that the provider runs (`own`), and calls that the provider checks (`validated`).
+    tool_choices: frozenset[str] = ALL_CHOICES
+    parallel: bool = True  # whether `parallel_tool_calls` reaches the provider
+    forces_with_thinking: bool = True  # whether it accepts a forced tool choice while thinking is on
+    formats_beside_tools: bool = True  # whether it accepts a response format together with tools
+
+    # Tools
+    native_tools: bool = False  # always sent as native JSON; else only if lm15's types lack a field
+    fields: frozenset[str] = frozenset()  # of a tool, beside its function, that arrive
+    result_schema: str = ""  # the field among them for the JSON Schema of a tool's result
+    strict: bool = False  # whether a strict flag on a tool reaches the provider
+    strict_rules: StrictRules = StrictRules()
+    custom_tools: bool = False  # whether it takes custom tools, whose calls are free text
+    search: str = ""  # the pattern for the types of its own search for deferred tools
+    search_tool: tuple[tuple[str, str], ...] = ()  # that search, in the place of another provider's
+    # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.
+    late_tools: Callable[[str], frozenset[str]] | None = None
+    root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema
+    # Returns a sentence on what the client may lose of a canonical Request in silence, and the way around it.
+    caveat: Callable[[Json], str] | None = None
+
+    # Names and ids: the pattern that a whole one must match, and the most characters
     name_pattern: str = PLAIN
     longest_name: int = 64
     id_pattern: str = UNSIGNED
     longest_id: int = 1_000
-    late_tools: Callable[[str], frozenset[str]] | None = None
-    caveat: Callable[[Json], str] | None = None
 
     def replays(self, state: Json) -> bool:
         """Return whether a turn's state goes back: that of an OpenAI-like server to the same server alone."""
@@ -284,23 +215,18 @@ OWN_ENGINE = Route(
 class Provider:
     """One provider's wire format, in both directions, and the routes to it.
 
-    A provider overrides what differs from these defaults.
-
-    Args:
-        routes: the routes to this wire format.
+    A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     """
 
-    name: str
-    """The wire format's name, as in `choice_from_response(..., dialect=)`."""
-
-    arguments_as_objects = False
-    """Whether calls hold their arguments decoded, so that the provider closes those that it cuts off."""
-
-    headers_of_late_tools: Mapping[str, str] = {}
-    """The headers that a request with a changed list of tools needs."""
+    name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
+    arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
+    thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
+    headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
 
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
+
+    # Reading
 
     def is_body(self, body: Json) -> bool:
         """Return whether a body has this format."""
@@ -312,7 +238,7 @@ class Provider:
 
     def is_event(self, event: Json) -> bool:
         """Return whether an event of a stream has this format."""
-        raise NotImplementedError
+        return self.is_body(event)
 
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the whole body that a stream's events make."""
@@ -330,11 +256,34 @@ class Provider:
         """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         return None
 
-    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return a turn of the model as rows of the body.
+    # The state of a turn
 
-        `message` is the assistant message of the canonical Request, and `state` its state, if it is this
-        provider's.
+    def describe(self, block: Json) -> Described:
+        """Return what has to be known of a block to keep it."""
+        return Described("", "", block)
+
+    def is_call(self, block: Json) -> bool:
+        """Return whether a block stands for a call."""
+        return False
+
+    def is_thinking(self, block: Json) -> bool:
+        """Return whether a block is thinking."""
+        return self.describe(block).kind in self.thinking
+
+    def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
+        """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
+        for kind, more, _, _ in map(self.describe, state["blocks"]):
+            if more and not (in_chat and kind in self.thinking):
+                yield more
+        yield from state.get("lost", ())
+        yield from state.get("fields", ())
+
+    # Writing
+
+    def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
+        """Return an assistant message of the canonical Request as rows of the body.
+
+        `state` is its state, if it is this provider's.
         """
         raise NotImplementedError
 
@@ -363,27 +312,15 @@ class Provider:
         return row
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        """Return the blocks of a turn that is text and then calls alone, as a state holds them."""
+        """Return the blocks of a turn that is text and then calls alone."""
         return []
-
-    def is_call(self, block: Json) -> bool:
-        """Return whether a block of a turn's state stands for a call."""
-        return False
-
-    def is_thinking(self, block: Json) -> bool:
-        """Return whether a block of a turn's state is thinking, which must lead to something."""
-        return False
-
-    def extras(self, state: Json, *, in_chat: bool = False) -> Iterable[str]:
-        """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
-        return ()
 
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
         """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""
         raise NotImplementedError
 
     def tools(self, given: list[Json]) -> list[Json]:
-        """Return canonical tools as the provider's own JSON."""
+        """Return canonical tools as the provider's own JSON; tools that are that already stay unchanged."""
         return given
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:

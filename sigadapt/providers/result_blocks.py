@@ -19,24 +19,14 @@ _TEXTS = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "javascript", "csv"
 
 
 def text_in(part: Json) -> str | None:
-    """Return the text of a part that is text or JSON; None for an image, a file or audio.
-
-    Example:
-        >>> text_in({"type": "json", "value": [1, 2]}), text_in({"type": "image", "url": "https://a.b/c"})
-        ('[1,2]', None)
-    """
+    """Return the text of a part that is text or JSON; None for an image, a file or audio."""
     if part["type"] == "json":
         return compact(part["value"])
     return part["text"] if part["type"] == "text" else None
 
 
 def decoded_text(part: Json) -> str | None:
-    """Return the text of a file that is a text by its MIME type; None for any other part.
-
-    Example:
-        >>> decoded_text({"type": "file", "mime_type": "text/csv", "data": "YSxi"})
-        'a,b'
-    """
+    """Return the text of a file that is a text by its MIME type; None for any other part."""
     family, _, kind = part.get("mime_type", "").partition(";")[0].strip().partition("/")
     if family != "text" and kind not in _TEXTS and not kind.endswith(("+json", "+xml")):
         return None
@@ -47,33 +37,18 @@ def decoded_text(part: Json) -> str | None:
 
 
 def data_uri(part: Json) -> str:
-    """Return a part with data as a data URI.
-
-    Example:
-        >>> data_uri({"type": "image", "mime_type": "image/png", "data": "aGk="})
-        'data:image/png;base64,aGk='
-    """
+    """Return a part with data as a data URI."""
     return f"data:{part['mime_type']};base64,{part['data']}"
 
 
 def file_name(part: Json) -> str:
-    """Return the name of a file; one by its MIME type if it has none.
-
-    Example:
-        >>> file_name({"type": "file", "mime_type": "application/pdf", "data": "aGk="})
-        'file.pdf'
-    """
+    """Return the name of a file; one by its MIME type if it has none."""
     name = part.get("name", "").rpartition("/")[2]
     return name or f"file{mimetypes.guess_extension(part['mime_type']) or '.bin'}"
 
 
 def chat_block(part: Json, model: str) -> Json | None:
-    """Return a part as a content block of a user message; None if no such block can hold it.
-
-    Example:
-        >>> chat_block({"type": "image", "url": "https://a.b/c.png"}, "gpt-4o")
-        {'type': 'image_url', 'image_url': {'url': 'https://a.b/c.png'}}
-    """
+    """Return a part as a content block of a user message; None if no such block can hold it."""
     text, has_data = text_in(part), "data" in part
     if text is not None:
         return {"type": "text", "text": text}
@@ -95,19 +70,11 @@ def chat_block(part: Json, model: str) -> Json | None:
 
 
 def chat_image(part: Json, model: str) -> Json | None:
-    """Return an image with data as a content block of a user message; None for any other part but text.
-
-    Example:
-        >>> chat_image({"type": "image", "url": "https://a.b/c.png"}, "llama3.2-vision")
-    """
+    """Return an image with data as a content block of a user message; None for any other part but text."""
     has_place = part["type"] in ("text", "json") or (part["type"] == "image" and "data" in part)
     return chat_block(part, model) if has_place else None
 
 
 def chat_text(part: Json, model: str) -> Json | None:
-    """Return text or JSON as a content block; None for any other part.
-
-    Example:
-        >>> chat_text({"type": "image", "url": "https://a.b/c.png"}, "deepseek-chat")
-    """
+    """Return text or JSON as a content block; None for any other part."""
     return None if text_in(part) is None else chat_block(part, model)

@@ -16,61 +16,81 @@ becomes a bad call that holds all of the text, never a good call with wrong argu
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sigadapt.providers.provider import CutOff
-from sigadapt.providers.wire.values import an_object, is_text, json_text
+from sigadapt.providers.provider import CutOff, FreeText, JsonText, RawCall
+from sigadapt.providers.wire.values import an_object, calls_of, is_text, json_text
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, is_object
-
-_B = TypeVar("_B")
+from sigadapt.schemas.json_values import Json, is_array, is_object, json_like
 
 
-class Blocks(Generic[_B]):
-    """The content blocks of a streamed message, in the order in which they were opened.
+class Block:
+    """A streamed block, as far as it has arrived: what opened it, its deltas, and whether it ended."""
 
-    `open` at an index that already has a block adds a second one, so that no block is lost.
+    def __init__(self, start: Json) -> None:
+        self.start = start
+        self.deltas: list[Json] = []
+        self.ended = False
 
-    Args:
-        make: makes an empty block.
+    def pieces(self, key: str) -> list[Any]:
+        """Return the values of a field in the deltas that have it."""
+        return [delta[key] for delta in self.deltas if delta.get(key) is not None]
 
-    Example:
-        >>> blocks = Blocks(list)
-        >>> blocks.open(0).append("a")
-        >>> blocks.at(0).append("b")
-        >>> blocks.open(0).append("c")
-        >>> blocks.all
-        [['a', 'b'], ['c']]
-    """
+    def arguments(self, sent: Any, *, ended: bool) -> Any:
+        """Return arguments, marked as cut off if neither the block nor the answer ended."""
+        return sent if ended or self.ended else CutOff(sent)
 
-    def __init__(self, make: Callable[[], _B]) -> None:
-        self._make = make
-        self._by_index: dict[int | None, _B] = {}
-        self.all: list[_B] = []
 
-    def open(self, index: Any) -> _B:
-        """Open a new block at an index and return it. All values that are not an int are one index."""
-        block = self._by_index[_number(index)] = self._make()
+class Blocks:
+    """The content blocks of a streamed message, in the order in which they were opened."""
+
+    def __init__(self) -> None:
+        self.all: list[Block] = []
+        self._latest: dict[int | None, Block] = {}
+
+    def open(self, index: Any, start: Json) -> Block:
+        """Open a block at an index and return it; a second one there, so that no block is lost."""
+        block = self._latest[index if isinstance(index, int) else None] = Block(start)
         self.all.append(block)
         return block
 
-    def at(self, index: Any) -> _B:
+    def at(self, index: Any) -> Block:
         """Return the latest block at an index; open one if there is none."""
-        known = self._by_index.get(_number(index))
-        return self.open(index) if known is None else known
+        known = self._latest.get(index if isinstance(index, int) else None)
+        return self.open(index, {}) if known is None else known
 
 
-def _number(index: Any) -> int | None:
-    return index if isinstance(index, int) else None
+_HEAD = {"id", "type", "index"}
+
+
+def chat_call(call: Json) -> RawCall:
+    """Return the id, name and arguments of a call of a chat message."""
+    usual = usual_call(call)
+    function = usual.get("function")
+    if not is_object(function):
+        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
+    name, arguments = function.get("name"), function.get("arguments")
+    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
+        arguments = JsonText(json_like(call))
+    return call.get("id"), name, arguments
+
+
+def usual_call(call: Json) -> Json:
+    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
+    # Some servers put them beside the id, or send `function` as JSON text.
+    function = call.get("function")
+    if is_object(function) or is_object(call.get("custom")):
+        return call
+    found = calls_of(function) if function else [call]
+    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
+    arguments = inner.get("arguments")
+    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
+    return {**call, "function": sent}
 
 
 class Call:
-    """A call, as far as its fragments have arrived.
-
-    Args:
-        fragment: its first fragment, which `add` still has to be given.
-    """
+    """A call, as far as its fragments have arrived; the first one is still to be added."""
 
     def __init__(self, fragment: Json) -> None:
         self.head = fragment
@@ -81,9 +101,10 @@ class Call:
 
     def add(self, fragment: Json) -> None:
         """Add a fragment of this call."""
+        kind, key = _place(fragment)
         self.id = self.id or _id(fragment)
         self.name = self.name or _name(fragment)
-        piece = _arguments(fragment)
+        piece = an_object(fragment.get(kind)).get(key)
         if piece is not None and piece != "":
             text = json_text([piece]) if not self.pieces else ""
             self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
@@ -118,61 +139,44 @@ class Fold:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self._by_index: dict[Any, Call] = {}
+        self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
 
     def add(self, fragment: Json) -> Call:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
         index = fragment.get("index")
-        slot = index if isinstance(index, int) else None
-        latest = self.calls[-1] if self.calls else None
-        call = _call_to_continue(fragment, slot, self._by_index, self._by_id, latest)
+        call = self._continued(fragment, index)
         if call is None:
             call = Call(fragment)
             self.calls.append(call)
         call.add(fragment)
-        if slot is not None:
-            self._by_index[slot] = call
+        if isinstance(index, int):
+            self._by_index[index] = call
         if call.id is not None:
             self._by_id[call.id] = call
         return call
 
+    def _continued(self, fragment: Json, index: Any) -> Call | None:
+        """Return the call that a fragment continues; None if it starts a new one."""
+        call_id, name = _id(fragment), _name(fragment)
+        latest = self.calls[-1] if self.calls else None
+        by_index = isinstance(index, int)
+        call = self._by_index.get(index) if by_index else self._by_id.get(call_id or "", latest)
+        if call is None:
+            return None if call_id or name else latest
+        if call_id and call.id and call_id != call.id:
+            return self._by_id.get(call_id)
+        if name and call.name and name != call.name:
+            return None
+        return None if name and call.came_whole and (not call_id or call_id != call.id) else call
+
 
 def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
-    """Return the whole calls that the `tool_calls` fragments of one message make.
-
-    Example:
-        >>> fold(
-        ...     [
-        ...         {"index": 0, "id": "c1", "function": {"name": "now", "arguments": ""}},
-        ...         {"index": 0, "function": {"arguments": "{}"}},
-        ...     ],
-        ...     ended=True,
-        ... )
-        [{'index': 0, 'id': 'c1', 'function': {'name': 'now', 'arguments': '{}'}}]
-    """
-    found = Fold()
+    """Return the whole calls that the `tool_calls` fragments of one message make."""
+    calls = Fold()
     for fragment in fragments:
-        found.add(fragment)
-    return [call.whole(ended=ended) for call in found.calls]
-
-
-def _call_to_continue(
-    fragment: Json,
-    slot: int | None,
-    by_index: dict[Any, Call],
-    by_id: dict[str, Call],
-    latest: Call | None,
-) -> Call | None:
-    call_id, name = _id(fragment), _name(fragment)
-    call = by_index.get(slot) if slot is not None else by_id.get(call_id or "", latest)
-    if call is None:
-        return None if call_id or name else latest
-    if call_id and call.id and call_id != call.id:
-        return by_id.get(call_id)
-    if name and call.name and name != call.name:
-        return None
-    return None if name and call.came_whole and (not call_id or call_id != call.id) else call
+        calls.add(fragment)
+    return [call.whole(ended=ended) for call in calls.calls]
 
 
 def _place(fragment: Json) -> tuple[str, str]:
@@ -191,11 +195,6 @@ def _name(fragment: Json) -> str | None:
     return value if is_text(value) else None
 
 
-def _arguments(fragment: Json) -> Any:
-    kind, key = _place(fragment)
-    return an_object(fragment.get(kind)).get(key)
-
-
 # Arguments that come leaf by leaf, as Gemini's `partialArgs` on Vertex AI. Each entry names a leaf by a JSON
 # path (RFC 9535, `$.foo.bar[0].data`) and holds a string, number, boolean or null; a string may come in
 # several. Source: Google's API types (FunctionCall.partialArgs, PartialArg).
@@ -211,7 +210,7 @@ _STEP = re.compile(
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
-    """Return the arguments object that streamed leaves make.
+    """Return the arguments object that streamed leaves make; the leaves if they make none.
 
     Example:
         >>> whole_arguments(
@@ -225,28 +224,23 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     """
     leaves: dict[str, Any] = {}
     for partial in partials:
-        path, text = partial.get("jsonPath"), partial.get("stringValue")
+        path = partial.get("jsonPath")
+        sent = (partial.get(f"{kind}Value") for kind in ("string", "number", "bool"))
+        leaf = next((value for value in sent if value is not None), None)
         if not isinstance(path, str):
             return list(partials)
-        if isinstance(text, str) and isinstance(leaves.get(path, ""), str):
-            leaves[path] = leaves.get(path, "") + text
+        if isinstance(leaf, str) and isinstance(leaves.get(path, ""), str):
+            leaves[path] = leaves.get(path, "") + leaf
         elif path in leaves:
             return list(partials)
         else:
-            leaves[path] = _scalar(partial)
+            leaves[path] = leaf
     root: Json = {}
     for path, leaf in leaves.items():
         steps = _steps(path)
         if not steps or not _put_at(root, steps, leaf):
             return list(partials)
     return root
-
-
-def _scalar(partial: Json) -> Any:
-    for key in ("numberValue", "boolValue"):
-        if partial.get(key) is not None:
-            return partial[key]
-    return None
 
 
 def _steps(path: str) -> list[str | int]:
@@ -265,7 +259,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
-    """Put a value at its place and create what is missing on the way; return whether the place was free."""
+    """Put a value at its place, which is made; return whether it was free."""
     at = root
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         made: Any = value if following is None else [] if isinstance(following, int) else {}

@@ -1,8 +1,8 @@
 """One code path for sync and async callers: generators that yield what takes time.
 
-They yield an `Await` for each awaitable of a toolset or a hook, or a step with the methods `now` and `later`,
-such as a request. `arun` awaits what is yielded. `run` calls `now`, and raises an error at the first `Await`,
-because a sync caller cannot wait.
+They yield an `Await`, or another step with the methods `now` and `later`, such as a request. `arun` awaits
+what is yielded. `run` calls `now`, and raises an error at the first `Await`, because a sync caller cannot
+wait.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -15,12 +15,7 @@ _T = TypeVar("_T")
 
 
 class Await(NamedTuple):
-    """Something to await before the steps go on.
-
-    Args:
-        value: the awaitable. Its result, or the error it raises, is sent into the generator.
-        refusal: makes the error for a caller that cannot await.
-    """
+    """Something to await before the steps go on."""
 
     value: Awaitable[Any]
     refusal: Callable[[], SigadaptError]
@@ -41,11 +36,7 @@ Steps: TypeAlias = Generator[Any, Any, _T]
 
 
 def run(steps: Steps[_T]) -> _T:
-    """Run steps for a caller that cannot await, and return their result.
-
-    Raises:
-        SigadaptError: the refusal of the first `Await`.
-    """
+    """Run steps for a caller that cannot await, and return their result."""
     resume: Callable[[Any], Any] = steps.send
     value: Any = None
     while True:

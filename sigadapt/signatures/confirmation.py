@@ -1,7 +1,6 @@
 """Find out from a tool's declaration whether a person must agree to a call before the program runs the tool.
 
-`ToolCalls.awaiting_confirmation` wraps each such call in a request, which a program can save and answer in
-another process. Source of the idea: tool confirmation in Google's Agent Development Kit.
+Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
 from collections.abc import Awaitable, Callable
@@ -46,14 +45,22 @@ def shown_arguments(decl: ToolDecl, args: Json) -> Json:
 
 
 def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
-    """Return the question to ask a person before a call is run; None if the call needs no confirmation.
-
-    Raises:
-        InvalidToolDecl: `confirmation_failed`, if that function raises or returns anything else.
-    """
+    """Return the question to ask a person before a call is run; None if the call needs no confirmation."""
     answer: object = decl.requires_confirmation
     if callable(answer):
-        answer = _answer(decl, answer, shown_arguments(decl, args))
+        reason = "its requires_confirmation function failed: "
+        try:
+            answer = answer(shown_arguments(decl, args))
+            if isinstance(answer, Confirmation):
+                check_json(answer.payload, tool=decl.name)
+        except Exception as error:
+            reason += f"{type(error).__name__}: {error}"
+            raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name) from error
+        if iscoroutine(answer):
+            answer.close()
+        if not isinstance(answer, (bool, Confirmation)):  # a guess may cost money
+            reason += f"expected a boolean or a Confirmation, got a {type(answer).__name__}"
+            raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)
     if isinstance(answer, Confirmation):
         return answer
     return Confirmation(f"Run {decl.name}?") if answer else None
@@ -83,25 +90,21 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
             return func(**kwargs)
         shown = shown_arguments(decl, args)
         before = deepcopy(shown)
+
+        def answered(agreed: object) -> Any:
+            if agreed is not True:
+                raise PermissionError(REJECTED)
+            return func(**_agreed_arguments(decl, kwargs, before, shown))
+
+        async def later(agreed: Awaitable[object]) -> Any:
+            result = answered(await agreed)
+            return await result if isawaitable(result) else result
+
         agreed: Any = ask(decl.name, shown, asked.hint)
-        if isawaitable(agreed):
-            return _later(agreed, lambda: func(**_agreed_arguments(decl, kwargs, before, shown)))
-        _check_agreed(agreed)
-        return func(**_agreed_arguments(decl, kwargs, before, shown))
+        return later(agreed) if isawaitable(agreed) else answered(agreed)
 
     setattr(run, ASKS_FIRST, True)
     return with_fields(decl, func=run)
-
-
-async def _later(agreed: Awaitable[object], run: Callable[[], Any]) -> Any:
-    _check_agreed(await agreed)
-    result = run()
-    return await result if isawaitable(result) else result
-
-
-def _check_agreed(agreed: object) -> None:
-    if agreed is not True:
-        raise PermissionError(REJECTED)
 
 
 def _agreed_arguments(decl: ToolDecl, kwargs: Json, before: Json, shown: Json) -> Json:
@@ -113,23 +116,3 @@ def _agreed_arguments(decl: ToolDecl, kwargs: Json, before: Json, shown: Json) -
     if isinstance(bound, Flaw):
         raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
     return bound
-
-
-def _answer(decl: ToolDecl, rule: Callable[..., object], args: Json) -> bool | Confirmation:
-    """Call the declaration's function. An unclear answer is an error, because a guess may cost money."""
-    try:
-        answer: object = rule(deepcopy(args))
-        if isinstance(answer, Confirmation):
-            check_json(answer.payload, tool=decl.name)
-    except Exception as error:
-        raise _failure(decl, f"{type(error).__name__}: {error}") from error
-    if iscoroutine(answer):
-        answer.close()
-    if not isinstance(answer, (bool, Confirmation)):
-        raise _failure(decl, f"expected a boolean or a Confirmation, got a {type(answer).__name__}")
-    return answer
-
-
-def _failure(decl: ToolDecl, why: str) -> InvalidToolDecl:
-    reason = f"its requires_confirmation function failed: {why}"
-    return InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)

@@ -1,26 +1,21 @@
 """Fewer tools for the model to read: those that a search finds for a request, and the rest deferred.
 
-`Toolset.retrieved` and `Toolset.deferred` add these changes. Rules:
-
- a. What is found keeps the order of its declaration, so that the same tools are the same bytes to a
-    provider's cache.
- b. Tools that the conversation has called stay: their calls are sent again, and a model may call them again.
- c. Tools that a provider runs itself stay.
+What is found keeps the order of its declaration, so that the same tools are the same bytes to a provider's
+cache. Tools that the conversation has called stay, because their calls are sent again, and a model may call
+them again. So do tools that a provider runs itself.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
-import dspy
+import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, closest, cut, is_iterable, is_mapping, is_object, is_sequence
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_results.results import ToolResults
 
 Entries: TypeAlias = list[ToolDecl | NativeTool]
 _SEARCH = "tool_search"
@@ -30,10 +25,6 @@ class Retrieved(NamedTuple):
     """A change of a toolset to the tools that a search finds, and those that always stay.
 
     Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
-
-
-    Args:
-        search: a function of the RequestContext and the tools that returns names; it may be async.
     """
 
     search: Callable[[Any, ToolDecls], object]
@@ -43,12 +34,7 @@ class Retrieved(NamedTuple):
         return self.search(context, decls)
 
     def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
-        """Return the tools that were found, and those that stay.
-
-        Raises:
-            InvalidToolDecl: `unknown_tool`, for a name that no tool has; `invalid_search`, if these are no
-                names.
-        """
+        """Return the tools that were found, and those that stay."""
         if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
             raise _not_names(found)
         names = set(called_in(context.inputs))
@@ -60,11 +46,7 @@ class Retrieved(NamedTuple):
 
 
 def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
-    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none.
-
-    Raises:
-        InvalidToolDecl: `unknown_tool`, for a name in `loaded` that no tool has.
-    """
+    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none."""
     for name in sorted(loaded):
         known_tool(name, decls)
     entries: Entries = [
@@ -78,11 +60,7 @@ def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
 
 
 def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
-    """Return the tool of a name.
-
-    Raises:
-        InvalidToolDecl: `unknown_tool`, with the closest name.
-    """
+    """Return the tool of a name."""
     if name in decls:
         return decls[name]
     known = [decl.name for decl in decls]
@@ -91,30 +69,19 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
     raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
 
 
-def called_in(inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the tools that the earlier turns among a signature's inputs called."""
-    for value in inputs.values():
-        if isinstance(value, ToolResults):
-            for turn in value.rounds:
-                yield from called_in({"calls": turn.calls})
-        elif isinstance(value, ToolCalls):
-            yield from (call.name for call in value.in_order() if call.name)
-        elif isinstance(value, dspy.ToolCalls):
-            yield from (call.name for call in value.tool_calls)
-        elif isinstance(value, dspy.History):
-            yield from called_in({"messages": {"messages": value.messages}})
-        elif is_mapping(value):  # what was saved as JSON, or a message of OpenAI's
-            for turn in _objects(value.get("rounds")):
-                yield from called_in({"calls": turn.get("calls")})
-            for event in _objects(value.get("messages")):
-                yield from called_in(event)
-            for call in (*_objects(value.get("tool_calls")), *_objects(value.get("invalid"))):
-                function = call.get("function")
-                yield str(call.get("name") or (function.get("name") if is_object(function) else None))
-
-
-def _objects(value: object) -> Iterator[Json]:
-    return filter(is_object, value if is_sequence(value) else ())
+def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
+    """Yield the names of the tools that the earlier turns in a value called, also if it is saved as JSON."""
+    if isinstance(value, pydantic.BaseModel):
+        value = vars(value)
+    if is_sequence(value):
+        for item in value:
+            yield from called_in(item, are_calls=are_calls)
+    elif is_mapping(value):
+        if are_calls and value.get("name"):
+            yield str(value["name"])
+        for key, item in value.items():  # the name of a message of OpenAI's is in its `function`
+            inner = key in ("tool_calls", "invalid") or (are_calls and key == "function")
+            yield from called_in(item, are_calls=inner)
 
 
 def _not_names(found: object) -> InvalidToolDecl:

@@ -1,10 +1,7 @@
 """List the tools of a live MCP session or server, the source of a Toolset. No tool is run here.
 
-`list_tools` differs between the SDK's objects and versions. A server object and FastMCP's client return a
-list. A session returns pages, and takes the next page's cursor as `params` or as `cursor`.
-
-Each declaration's `func`, for the caller, sends a call to the session under the server's name for the tool,
-even if a toolset renamed it.
+A server object and FastMCP's client list all tools at once. A session gives pages, and takes the next page's
+cursor as `params` or as `cursor`, depending on the SDK's version.
 """
 
 import inspect
@@ -27,11 +24,7 @@ def accepts(source: object) -> bool:
 
 
 async def listed_tools(source: Any) -> list[ToolDecl]:
-    """Return the declarations of all tools that a session or a server lists, page by page.
-
-    Raises:
-        InvalidToolDecl: `endless_listing`, if the server repeats a page or sends more than 1,000.
-    """
+    """Return the declarations of all tools that a session or a server lists, page by page."""
     tools: list[Any] = []
     seen: set[str] = set()
     page: Any = await source.list_tools()
@@ -43,22 +36,19 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         if cursor in seen or len(seen) == _MOST_PAGES:
             raise InvalidToolDecl(f"its list of tools has no end ({len(seen)} pages)", code="endless_listing")
         seen.add(cursor)
-        page = await source.list_tools(**_next(source.list_tools, cursor))
+        following: dict[str, Any] = {"cursor": cursor}
+        if "params" in inspect.signature(source.list_tools).parameters:
+            following = {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
+        page = await source.list_tools(**following)
     else:
         tools = page
-    return [_declare(source, tool) for tool in tools]
+    return [with_fields(ToolDecl.of(tool), func=_call_of(source, tool.name)) for tool in tools]
 
 
-def _next(list_tools: Callable[..., Any], cursor: str) -> dict[str, Any]:
-    if "params" not in inspect.signature(list_tools).parameters:
-        return {"cursor": cursor}
-    return {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
-
-
-def _declare(source: Any, tool: Any) -> ToolDecl:
-    name: str = tool.name
+def _call_of(source: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    """Return a function that sends a call under the server's name for the tool, even if it was renamed."""
 
     def call_tool(**arguments: Any) -> Awaitable[Any]:
         return source.call_tool(name, arguments)
 
-    return with_fields(ToolDecl.of(tool), func=call_tool)
+    return call_tool

@@ -1,13 +1,11 @@
 """Native tools: tools that a provider runs itself, such as web search. They are sent exactly as written.
 
-Every provider has its own, and new ones appear often. So they are recognised by their keys, not by a list:
+New ones appear often, so they are recognised by their keys, not by a list: a `type` that is neither a
+function's nor one of JSON Schema's types, without a key of a function (OpenAI's Responses, Anthropic); or
+only keys of Gemini's or Bedrock's own tools (`sources/dicts.py`).
 
- a. The dict has a `type` that is neither a function's nor one of JSON Schema's types, and no key of a
-    function (OpenAI's Responses, Anthropic).
- b. All keys are those of Gemini's or Bedrock's own tools (`sources/dicts.py`).
-
-Some of them the program runs all the same (`client_names`): a shell, a text editor, a screen. Their calls
-come under these names. No schema checks them, because the provider documents their arguments.
+Some of them the program runs all the same (`client_names`): a shell, a text editor, a screen. No schema
+checks their calls, because the provider documents their arguments.
 """
 
 import re
@@ -16,35 +14,22 @@ from typing import TypeGuard
 
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, closest, is_object
-from sigadapt.signatures.sources.dicts import PROVIDER_TOOL_KEYS
+from sigadapt.signatures.sources.dicts import MARKS, PROVIDER_TOOL_KEYS
 
 _NOT_NATIVE = {"function", "custom", "namespace"} | {
     *("object", "array", "string", "number", "integer", "boolean", "null")
 }
-_OF_FUNCTIONS = {"function", "toolSpec", "functionDeclarations", "function_declarations"} | {
-    *("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
-}
-
 
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#client-tools
 _OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
 # https://developers.openai.com/api/docs/guides/tools
-_OF_OPENAI = frozenset(
-    ("shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search")
-)
+_OF_OPENAI = {"shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search"}
 _ASKING = {"mcp": ("mcp_approval_request",)}
 
 
 @dataclass(frozen=True)
 class NativeTool:
-    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise.
-
-    Args:
-        spec: the tool's entry in the provider's list of tools, kept as the same object.
-
-    Raises:
-        InvalidToolDecl: `invalid_schema`, if the entry is not JSON.
-    """
+    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise."""
 
     spec: Json
 
@@ -88,6 +73,6 @@ def is_native(source: object) -> TypeGuard[Json]:
         return source.keys() <= PROVIDER_TOOL_KEYS
     if kind in _OF_OPENAI:
         return True
-    if not isinstance(kind, str) or kind in _NOT_NATIVE or not _OF_FUNCTIONS.isdisjoint(source):
+    if not isinstance(kind, str) or kind in _NOT_NATIVE or not MARKS.isdisjoint(source):
         return False
     return closest(kind.lower(), _NOT_NATIVE) is None

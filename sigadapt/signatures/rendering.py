@@ -1,11 +1,10 @@
 """Render calls, results, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
 
-A `Rendered` is what a `Shown` object shows, without its form: a title, lines and a table of cells. `html`
-writes it for a notebook, and `rich` makes it a renderable of rich, which is imported only then. No text has a
-fixed colour on the page's own background, so that it can be read on light and dark.
+A `Rendered` is what a `Shown` object shows, without its form. No text has a fixed colour on the page's own
+background, so that it can be read on light and dark. Rich is imported only to print.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -16,53 +15,106 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Mark: TypeAlias = Literal["", "good", "bad", "dim", "id"]
+"""`good` and `bad` are badges, `dim` is less important, and an `id` is shortened in a terminal."""
 
 _MOST_ROWS = 100
 _MOST_PARAMETERS = 12
 _FLAGS = ("strict", "long_running", "requires_confirmation")
 
+_LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
+_TABLE = "border-collapse:collapse;margin:.3em 0;color:inherit;background:transparent"
+_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
+_PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
+_BADGES = {
+    "good": "background:#1b6e3c;color:#fff;padding:0 .5em;border-radius:.6em",
+    "bad": "background:#b3261e;color:#fff;padding:0 .5em;border-radius:.6em",
+    "dim": "opacity:.75",
+    "id": "opacity:.75",
+}
+_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "id": "dim", "": ""}
+_WHOLE = 40  # characters of code that stay on one line, as the name of a tool
+_ID_ENDS = 10, 9  # characters of a long id that a terminal shows, from its beginning and from its end
+_NARROW = 24  # cells that an excerpt asks for
+
 
 class Cell(NamedTuple):
-    """A piece of a row.
-
-    Args:
-        text: what it says.
-        mark: `good` and `bad` are badges, `dim` is less important, and `id` is a call's id, which a terminal
-            shortens.
-        excerpt: a part of a call's arguments with the place of its flaw; shown under the text.
-        code: whether it is code, such as a name or JSON.
-    """
+    """A piece of a cell: a text, or the excerpt of a call's arguments with the place of its flaw."""
 
     text: str
     mark: Mark = ""
     excerpt: Excerpt | None = None
     code: bool = False
 
+    def html(self) -> str:
+        """Write the piece as HTML."""
+        if self.excerpt is not None:
+            before, marked, after = (escape(part) for part in self.excerpt)
+            place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
+            return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
+        text = _escape(self.text)
+        if self.code:
+            style = f"{_CODE}{'break-word' if len(self.text) <= _WHOLE else 'anywhere'}"
+            return f'<code style="{style};background:transparent;color:inherit">{text}</code>'
+        return f'<span style="{_BADGES[self.mark]}">{text}</span>' if self.mark else text
+
+    def rich(self) -> "RenderableType":
+        """Write the piece for a terminal."""
+        from rich.text import Text  # noqa: PLC0415  (the first lines say why)
+
+        if self.excerpt is not None:
+            return _Place(self.excerpt)
+        text, (first, last) = self.text, _ID_ENDS
+        if self.mark == "id" and len(text) > first + 1 + last:
+            text = f"{text[:first]}…{text[-last:]}"
+        return Text(printable(text), _STYLES[self.mark])
+
+
+Row: TypeAlias = Sequence[Sequence[Cell]]
+"""The cells of a row, each with its pieces under one another."""
+
 
 class Rendered(NamedTuple):
-    """What is shown of an object.
-
-    Args:
-        title: the first line.
-        heads: the titles of the columns.
-        rows: the rows; a cell may be a sequence of cells, which are shown under one another.
-        lines: a label and a text each, before the table.
-        bad: whether the title is that of an error.
-    """
+    """What is shown of an object: a title, lines with a label and a text each, and a table."""
 
     title: str
     heads: tuple[str, ...] = ()
-    rows: Sequence[Sequence[Cell | Sequence[Cell]]] = ()
+    rows: Sequence[Row] = ()
     lines: Sequence[tuple[str, str]] = ()
     bad: bool = False
 
     def html(self) -> str:
         """Return HTML for a notebook, with everything that somebody else wrote escaped."""
-        return _html(self)
+        title = f'<span style="{_BADGES["bad"]}">!</span> ' if self.bad else ""
+        parts = [f"<div>{title}<b>{_escape(cut(self.title))}</b></div>"]
+        for label, text in self.lines:
+            name = f'<span style="opacity:.75">{_escape(label)}</span>'
+            parts.append(f"<div>{name} {_escape(cut(text))}</div>")
+        if self.rows:
+            heads = "".join(f'<th style="{_LINE}">{_escape(head)}</th>' for head in self.heads)
+            rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in self.rows)
+            table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
+            parts.append(f'<table style="{_TABLE}">{table}</table>')
+        return f'<div class="sigadapt">{"".join(parts)}</div>'
 
     def rich(self) -> "RenderableType":
         """Return a renderable of rich. Its colours are those that the terminal has for its background."""
-        return _rich(self)
+        from rich import box  # noqa: PLC0415
+        from rich.console import Group  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        parts: list[RenderableType] = [
+            Text(printable(cut(self.title)), "bold red" if self.bad else "bold"),
+            *(Text.assemble((label, "dim"), "  ", printable(cut(text))) for label, text in self.lines),
+        ]
+        if self.rows:
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+            for head in self.heads:
+                table.add_column(head, overflow="fold")
+            for row in self.rows:
+                table.add_row(*(Group(*(piece.rich() for piece in cell)) for cell in row))
+            parts.append(table)
+        return Group(*parts)
 
 
 class Shown:
@@ -70,7 +122,7 @@ class Shown:
 
     __slots__ = ()
 
-    def _rendered(self) -> Rendered:
+    def _rendered(self, /) -> Rendered:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -80,49 +132,82 @@ class Shown:
         return self._rendered().rich()
 
 
+def _escape(text: str) -> str:
+    return escape(printable(text))
+
+
+def _html_cell(cell: Sequence[Cell]) -> str:
+    parts = "".join(f"<div>{piece.html()}</div>" for piece in cell)
+    return f'<td style="{_LINE}">{parts}</td>'
+
+
 # ---- what is shown ----
 
 
 def rendered_call(call: Any) -> Rendered:
     """Return what is shown of one call, good or bad."""
-    kind = type(call).__name__
-    return Rendered(
-        f"{kind}: {call.name}", ("", "tool", "arguments"), [_call_row(call, "ok")], bad="code" in vars(call)
-    )
+    title = f"{type(call).__name__}: {call.name}"
+    return Rendered(title, ("", "tool", "arguments"), [_call_row(call, "ok")], bad="code" in vars(call))
+
+
+def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
+    """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
+    every: list[Any] = calls.in_order()
+    bad = sum(hasattr(call, "code") for call in every)
+    title = f"ToolCalls: {_count(len(every), 'call')}" + (f", {bad} bad" if bad else "")
+    said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
+    rows = _rows(every, lambda call: _call_row(call, good))
+    return Rendered(title, ("", "tool", "arguments"), rows, said, bad > 0)
+
+
+def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
+    """Return what is shown of a Choice, or of the error that carries it."""
+    said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
+    calls = choice.tool_calls
+    # Only an adapter checks calls against declarations; `choice_from_response` knows none.
+    good = "ok" if checked or error is not None else "unchecked"
+    table = Rendered("") if calls is None else rendered_calls(calls, good=good)
+    title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
+    if error is not None:
+        title = f"{type(error).__name__}: {error}"
+    bad = error is not None or table.bad
+    return table._replace(title=title, lines=[line for line in said if line[1]], bad=bad)
 
 
 def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
     """Return what is shown of results, each with its value as text: one row for each."""
+
+    def row(pair: tuple[Any, str]) -> Row:
+        result, text = pair
+        outcome = Cell("failed", "bad") if result.is_error else Cell("ok", "good")
+        return [outcome], [Cell(cut(result.name), code=True), Cell(result.call_id, "id")], [_code(text)]
+
     failed = sum(result.is_error for result, _ in pairs)
-    count = f"ToolResults: {_count(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
-    rows = [
-        [
-            Cell("failed", "bad") if result.is_error else Cell("ok", "good"),
-            [Cell(cut(result.name), code=True), Cell(result.call_id, "id")],
-            Cell(cut(text), code=True),
-        ]
-        for result, text in pairs[:_MOST_ROWS]
-    ]
-    return Rendered(count, ("", "tool", "result"), _first_rows(rows, pairs))
+    title = f"ToolResults: {_count(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
+    return Rendered(title, ("", "tool", "result"), _rows(pairs, row))
 
 
 def rendered_decl(decl: Any) -> Rendered:
     """Return what is shown of a ToolDecl: one row for each parameter."""
-    known = decl.parameters.get("properties")
-    parameters = known if is_object(known) else {}
-    rows = [
-        [
-            Cell(cut(f"{name}{_mark(decl, name)}"), code=True),
-            Cell(cut(_type(schema)), code=True),
-            Cell(cut(str(schema["description"])) if is_object(schema) and "description" in schema else ""),
-        ]
-        for name, schema in [*parameters.items()][:_MOST_ROWS]
-    ]
-    flags = [name for name in _FLAGS if getattr(decl, name)]
-    lines = [("description", decl.description.strip()), ("marked", ", ".join(flags))]
+    parameters = _parameters(decl)
+
+    def row(name: str) -> Row:
+        schema = parameters[name]
+        about = cut(str(schema["description"])) if is_object(schema) and "description" in schema else ""
+        return [_code(f"{name}{_mark(decl, name)}")], [_code(_type(schema))], [Cell(about)]
+
+    flags = ", ".join(name for name in _FLAGS if getattr(decl, name))
+    lines = [("description", decl.description.strip()), ("marked", flags)]
     title = f"ToolDecl: {decl.name}, {decl.size:,} bytes"
     heads = ("parameter", "type", "description")
-    return Rendered(title, heads, _first_rows(rows, [*parameters]), [(k, text) for k, text in lines if text])
+    return Rendered(title, heads, _rows([*parameters], row), [line for line in lines if line[1]])
+
+
+def rendered_decls(decls: Any) -> Rendered:
+    """Return what is shown of a ToolDecls: one row for each tool."""
+    total = len(compact(decls.to_openai()).encode())
+    title = f"ToolDecls: {_count(len(decls.entries), 'tool')}, {total:,} bytes"
+    return Rendered(title, ("tool", "description", "parameters", "bytes"), _rows(decls.entries, _decl_row))
 
 
 def rendered_toolset(toolset: Any) -> Rendered:
@@ -139,74 +224,39 @@ def _name_of(thing: Any) -> str:
     return str(name).lstrip("_")
 
 
-def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
-    """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
-    every: list[Any] = calls.in_order()
-    bad = sum(hasattr(call, "code") for call in every)
-    count = f"ToolCalls: {_count(len(every), 'call')}" + (f", {bad} bad" if bad else "")
-    said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
-    rows = [_call_row(call, good) for call in every[:_MOST_ROWS]]
-    return Rendered(count, ("", "tool", "arguments"), _first_rows(rows, every), said, bad > 0)
-
-
-def rendered_decls(decls: Any) -> Rendered:
-    """Return what is shown of a ToolDecls: one row for each tool."""
-    entries: Sequence[Any] = decls.entries
-    total = len(compact(decls.to_openai()).encode())
-    title = f"ToolDecls: {_count(len(entries), 'tool')}, {total:,} bytes"
-    rows = [_decl_row(entry) for entry in entries[:_MOST_ROWS]]
-    return Rendered(title, ("tool", "description", "parameters", "bytes"), _first_rows(rows, entries))
-
-
-def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
-    """Return what is shown of a Choice, or of the error that carries it."""
-    said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
-    lines = [(label, text) for label, text in said if text]
-    calls = choice.tool_calls
-    # Only an adapter checks calls against declarations; `choice_from_response` knows none.
-    good = "ok" if checked or error is not None else "unchecked"
-    table = Rendered("") if calls is None else rendered_calls(calls, good=good)
-    title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
-    if error is not None:
-        title = f"{type(error).__name__}: {error}"
-    return table._replace(title=title, lines=lines, bad=error is not None or table.bad)
-
-
-def _call_row(call: Any, good: str) -> list[Cell | Sequence[Cell]]:
-    code: str | None = getattr(call, "code", None)
+def _call_row(call: Any, good: str) -> Row:
     altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
     tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
+    code: str | None = getattr(call, "code", None)
     if code is None:
-        return [
-            Cell(good, "good" if good == "ok" else "dim"),
+        return (
+            [Cell(good, "good" if good == "ok" else "dim")],
             tool,
-            [Cell(cut(call.arguments or "{}"), code=True), *altered],
-        ]
+            [_code(call.arguments or "{}"), *altered],
+        )
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
     sent = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
     why = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
-    return [[Cell(code, "bad"), *place], tool, [sent, Cell(why), *altered]]
+    return [Cell(code, "bad"), *place], tool, [sent, Cell(why), *altered]
 
 
-def _decl_row(entry: Any) -> list[Cell | Sequence[Cell]]:
+def _decl_row(entry: Any) -> Row:
     if hasattr(entry, "kind"):  # a tool that the provider runs
         size = len(compact(entry.to_openai()).encode())
         own = Cell("run by the provider", "dim")
-        return [Cell(str(entry.kind), code=True), own, Cell(""), Cell(f"{size:,}")]
-    flags = [name for name in _FLAGS if getattr(entry, name)]
-    marks = [Cell(f"({', '.join(flags)})", "dim")] if flags else []
-    about = Cell(cut(entry.description.strip().partition("\n")[0]) if entry.description.strip() else "")
-    parameters = Cell(_parameters(entry), code=True)
-    return [Cell(cut(entry.name), code=True), [about, *marks], parameters, Cell(f"{entry.size:,}")]
+        return [Cell(str(entry.kind), code=True)], [own], [Cell("")], [Cell(f"{size:,}")]
+    flags = ", ".join(name for name in _FLAGS if getattr(entry, name))
+    first_line = entry.description.strip().partition("\n")[0]
+    about = [Cell(cut(first_line) if first_line else ""), *([Cell(f"({flags})", "dim")] if flags else [])]
+    names = [f"{name}{_mark(entry, name)}: {_type(part)}" for name, part in _parameters(entry).items()]
+    parameters = Cell(listed(names, _MOST_PARAMETERS, ", ") if names else "none", code=True)
+    return [_code(entry.name)], about, [parameters], [Cell(f"{entry.size:,}")]
 
 
-def _parameters(decl: Any) -> str:
-    known = decl.parameters.get("properties")
-    if not is_object(known) or not known:
-        return "none"
-    names = [f"{name}{_mark(decl, name)}: {_type(part)}" for name, part in known.items()]
-    return listed(names, _MOST_PARAMETERS, ", ")
+def _parameters(decl: Any) -> dict[str, Any]:
+    properties = decl.parameters.get("properties")
+    return properties if is_object(properties) else {}
 
 
 def _mark(decl: Any, name: str) -> str:
@@ -224,108 +274,21 @@ def _type(schema: Any) -> str:
     return " | ".join(map(str, kinds)) if is_array(kinds) else str(kinds)
 
 
-def _first_rows(rows: list[Any], every: Sequence[Any]) -> list[Any]:
-    more = len(every) - len(rows)
-    return [*rows, [Cell(""), Cell(f"and {more} more", "dim"), Cell("")]] if more else rows
+def _rows(items: Sequence[Any], row: Callable[[Any], Row]) -> list[Row]:
+    rows = [row(item) for item in items[:_MOST_ROWS]]
+    more = len(items) - len(rows)
+    return [*rows, [[Cell("")], [Cell(f"and {more} more", "dim")], [Cell("")]]] if more else rows
+
+
+def _code(text: str) -> Cell:
+    return Cell(cut(text), code=True)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-# ---- as HTML ----
-
-_BADGES = {
-    "good": "background:#1b6e3c;color:#fff;padding:0 .5em;border-radius:.6em",
-    "bad": "background:#b3261e;color:#fff;padding:0 .5em;border-radius:.6em",
-    "dim": "opacity:.75",
-    "id": "opacity:.75",
-}
-_LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
-_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
-_WHOLE = 40  # characters of code that stay on one line, as the name of a tool
-_PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
-
-
-def _html(shown: Rendered) -> str:
-    title = f'<span style="{_BADGES["bad"]}">!</span> ' if shown.bad else ""
-    parts = [f"<div>{title}<b>{_text(cut(shown.title))}</b></div>"]
-    parts += [
-        f'<div><span style="opacity:.75">{_text(k)}</span> {_text(cut(v))}</div>' for k, v in shown.lines
-    ]
-    if shown.rows:
-        heads = "".join(f'<th style="{_LINE}">{_text(head)}</th>' for head in shown.heads)
-        rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in shown.rows)
-        table = 'style="border-collapse:collapse;margin:.3em 0;color:inherit;background:transparent"'
-        parts.append(f"<table {table}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
-    return f'<div class="sigadapt">{"".join(parts)}</div>'
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))
-
-
-def _html_cell(cell: Cell | Sequence[Cell]) -> str:
-    parts = "".join(f"<div>{_html_part(part)}</div>" for part in _parts(cell))
-    return f'<td style="{_LINE}">{parts}</td>'
-
-
-def _html_part(cell: Cell) -> str:
-    if cell.excerpt is not None:
-        before, marked, after = (escape(part) for part in cell.excerpt)
-        place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
-        return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
-    if cell.code:
-        style = f"{_CODE}{'break-word' if len(cell.text) <= _WHOLE else 'anywhere'}"
-        return f'<code style="{style};background:transparent;color:inherit">{_text(cell.text)}</code>'
-    if cell.mark:
-        return f'<span style="{_BADGES[cell.mark]}">{_text(cell.text)}</span>'
-    return _text(cell.text)
-
-
-def _parts(cell: Cell | Sequence[Cell]) -> Iterable[Cell]:
-    return [cell] if isinstance(cell, Cell) else cell
-
-
-# ---- in a terminal ----
-
-_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "id": "dim", "": ""}
-_ID_ENDS = 10, 9  # characters of a long id that are shown, from its beginning and from its end
-_NARROW = 24  # cells that an excerpt asks for
-
-
-def _rich(shown: Rendered) -> "RenderableType":
-    from rich import box  # noqa: PLC0415  (the first lines say why)
-    from rich.console import Group  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    title = Text(printable(cut(shown.title)), "bold red" if shown.bad else "bold")
-    parts: list[RenderableType] = [title]
-    for label, text in shown.lines:
-        parts.append(Text.assemble((label, "dim"), "  ", printable(cut(text))))
-    if shown.rows:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-        for head in shown.heads:
-            table.add_column(head, overflow="fold")
-        for row in shown.rows:
-            table.add_row(*(Group(*map(_rich_part, _parts(cell))) for cell in row))
-        parts.append(table)
-    return Group(*parts)
-
-
-def _rich_part(cell: Cell) -> "RenderableType":
-    from rich.text import Text  # noqa: PLC0415
-
-    if cell.excerpt is not None:
-        return _Place(cell.excerpt)
-    text = _short_id(cell.text) if cell.mark == "id" else cell.text
-    return Text(printable(text), _STYLES[cell.mark])
-
-
-def _short_id(text: str) -> str:
-    first, last = _ID_ENDS
-    return text if len(text) <= first + 1 + last else f"{text[:first]}…{text[-last:]}"
+# ---- an excerpt in a terminal ----
 
 
 class _Place(NamedTuple):
@@ -342,30 +305,13 @@ class _Place(NamedTuple):
     def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
         from rich.text import Text  # noqa: PLC0415
 
-        before, marked, after = _cut_around(self.excerpt, options.max_width)
+        before, marked, after = self.excerpt
+        room = options.max_width - _cells(marked + after) - (not marked)
+        while _cells(before) > max(room, options.max_width // 2, 1):
+            before = f"…{before[2:]}"
         under = " " * _cells(before) + "^" * max(1, _cells(marked))
-        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True)
-        yield Text(under, "bold red", no_wrap=True)
-
-
-def _cut_around(excerpt: Excerpt, width: int) -> Excerpt:
-    """Return an excerpt of at most `width` cells, half of which are for its place, if that is so long."""
-    before, marked, after = excerpt
-    if _cells(before + marked + after) + (not marked) <= width:
-        return excerpt
-    if _cells(marked) > width // 2:
-        marked, after = _cut_to(marked, max(width // 2, width - _cells(before))), ""
-    room = width - max(1, _cells(marked))
-    before = _cut_to(before, max(room // 2, room - _cells(after)), from_end=True)
-    return Excerpt(before, marked, _cut_to(after, room - _cells(before)))
-
-
-def _cut_to(text: str, width: int, *, from_end: bool = False) -> str:
-    if _cells(text) <= width:
-        return text
-    while text and _cells(text) >= width:
-        text = text[1:] if from_end else text[:-1]
-    return (f"…{text}" if from_end else f"{text}…") if width > 0 else ""
+        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True, overflow="ellipsis")
+        yield Text(under, "bold red", no_wrap=True, overflow="crop")
 
 
 def _cells(text: str) -> int:

@@ -3,11 +3,24 @@
 from typing import Any, ClassVar
 
 import pydantic
+from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, without_halves
 
 _UNLESS_EMPTY = frozenset({"altered", "repeats", "offered"})
+
+
+class Immutable:
+    """An object that is its own copy."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self
 
 
 class OwnErrors(pydantic.BaseModel):

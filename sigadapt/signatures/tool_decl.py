@@ -1,9 +1,7 @@
-"""ToolDecl: the declaration of one tool, as a model sees it.
+"""ToolDecl: the declaration of one tool, as a model sees it: a checked, immutable snapshot of its source.
 
-A declaration is checked when it is made (fail before the call) and is immutable. It is a snapshot of its
-source (one snapshot): its schema is kept as text. What is sent and what calls are checked by are both made of
-that text, so neither changes when somebody edits the author's schema, `parameters`, or what `to_openai`
-returned.
+Its schema is kept as text (one snapshot). What is sent and what calls are checked by are both made of that
+text, so neither changes when somebody edits the author's schema or what a declaration returned.
 """
 
 import pickle
@@ -11,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import dspy
@@ -24,11 +23,11 @@ from sigadapt.schemas.checking import (
     check_json,
     check_text,
     flaw_in,
-    judgements_in,
     misfitting,
 )
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_decl
+from sigadapt.signatures.rendering import Shown, rendered_decl
+from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
@@ -42,21 +41,22 @@ REQUEST = "sigadapt_request_confirmation"
 _STARTS_ONLY = "This call only starts the work; its result comes later. Do not repeat the call meanwhile."
 
 
-def _no_arguments() -> Json:
-    return {"type": "object", "properties": {}}
+_NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
+_INPUT_SCHEMA = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+"""What the arguments of a custom tool's call fit: its text, under the key that sigadapt gives it."""
 
 
-def _nothing() -> Json | None:
-    return None
+def _nothing() -> Any:
+    return None  # not as a plain default, which `__getattr__` would not be asked for
 
 
 class DeclarationText:
-    """The JSON text of a declaration, which all declarations of one snapshot share, with what is made of it.
-
-    Args:
-        parts: `parameters`, and if they are not None, `returns` and `extras`, as compact JSON.
-        checked: the compiled `parameters`; None to compile them when they are first needed.
-    """
+    """The JSON text of a declaration by part, with what is made of it; one for each snapshot of a source."""
 
     __slots__ = ("__weakref__", "checked", "last_list", "parts")
 
@@ -79,7 +79,7 @@ class DeclarationText:
 
 
 @dataclass(frozen=True)
-class ToolDecl(Shown, Runnable):
+class ToolDecl(Shown, Immutable, Runnable):
     """The declaration of one tool.
 
     DSPy accepts it in place of a function, such as in `dspy.ReActV2(tools=[...])`.
@@ -116,7 +116,7 @@ class ToolDecl(Shown, Runnable):
 
     name: str
     description: str = ""
-    parameters: Json = field(default_factory=_no_arguments)
+    parameters: Json = field(default_factory=_nothing)
     returns: Json | None = field(default_factory=_nothing)
     strict: bool | None = None
     long_running: bool = False
@@ -144,9 +144,13 @@ class ToolDecl(Shown, Runnable):
     def __post_init__(self) -> None:
         _check_fields(self)
         if self.format is not None:
-            _give_input_schema(self)
-        if self.parameters in (None, {}):
-            object.__setattr__(self, "parameters", _no_arguments())
+            if self.parameters not in (None, {}, _NO_ARGUMENTS, _INPUT_SCHEMA):
+                _refuse_field(self, "it has a format and parameters, but a custom tool takes text alone")
+            if self.format and not isinstance(self.format.get("type"), str):
+                _refuse_field(self, "its format has no type")
+        if self.format is not None or self.parameters in (None, {}):
+            parameters = _NO_ARGUMENTS if self.format is None else _INPUT_SCHEMA
+            object.__setattr__(self, "parameters", parameters)
         checked = check(self.parameters, tool=self.name)
         for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
@@ -209,14 +213,12 @@ class ToolDecl(Shown, Runnable):
         derived = raw[0].derived and "returns" not in given
         return declare(raw[0]._replace(**given, derived=derived))
 
-    def _rendered(self) -> Rendered:
-        return rendered_decl(self)
+    _rendered = rendered_decl
 
     def to_openai(self) -> Json:
-        """Return the declaration in the shape of OpenAI's chat completions. `strict` is left out if None.
+        """Return the declaration in the shape of OpenAI's chat completions, with `extras` beside `function`.
 
-        Returns:
-            New dicts each time; a caller may edit them. The `extras` stand beside `function`.
+        These are new dicts, which a caller may edit. `strict` is left out if None.
 
         Example:
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
@@ -304,25 +306,17 @@ class ToolDecl(Shown, Runnable):
         """
         return misfitting(args, self.text.compiled(self.name))
 
-    def judgements(self, args: Json, most: int) -> int:
-        """Count how often a reader without memory judges the arguments and their parts, up to `most`.
-
-        Zero where it is certain to be fewer.
-        """
-        return judgements_in(args, self.text.compiled(self.name), most)
-
     def __hash__(self) -> int:
         return hash((self.name, self.description))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "ToolDecl":
-        return self
-
-    def __copy__(self) -> "ToolDecl":
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        functions = {"func": self.func, "requires_confirmation": self.requires_confirmation}
-        kept = {key: _pickle(self.name, key, each) for key, each in functions.items() if callable(each)}
+        kept: dict[str, bytes] = {}
+        for key, function in (("func", self.func), ("requires_confirmation", self.requires_confirmation)):
+            if callable(function):
+                try:
+                    kept[key] = by_value(function)
+                except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
+                    kept[key] = by_value(LostFunction(self.name, key))
         return _unpickle, (bare_form(self), kept)
 
 
@@ -330,49 +324,26 @@ ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
 
 
 class LostFunction:
-    """What a pickled declaration holds in place of a function that cannot be pickled, as of a live session.
-
-    The declaration can be sent, and calls can be checked against it. What needs the function is an error that
-    says why: `ToolCall.bind`, `ToolCalls.awaiting_confirmation`, running the tool.
-
-    Args:
-        tool: the tool's name.
-        field: `func` or `requires_confirmation`.
-    """
+    """What stands for a function that pickle could not take; an error for who needs the function."""
 
     def __init__(self, tool: str, field: str) -> None:
         self.tool, self.field = tool, field
 
-    def refusal(self) -> InvalidToolDecl:
-        """Make the error that says why the function is not there."""
-        return InvalidToolDecl(
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise the error that says why the function is not there, whatever the arguments."""
+        raise InvalidToolDecl(
             f"its {self.field} is missing, because it could not be pickled",
             code="lost_function",
             tool=self.tool,
             fix="Declare the tool again where it is loaded.",
         )
 
-    def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raise that error, whatever the arguments."""
-        raise self.refusal()
-
 
 def by_value(value: object) -> bytes:
-    """Pickle a value with cloudpickle, which also takes lambdas and what was made in a function.
-
-    Raises:
-        Exception: whatever the value's own classes raise, as a lock or a live session does.
-    """
+    """Pickle a value with cloudpickle, which also takes lambdas and what was made in a function."""
     import cloudpickle  # noqa: PLC0415  (only who pickles needs it)
 
     return cloudpickle.dumps(value)
-
-
-def _pickle(tool: str, field: str, function: Any) -> bytes:
-    try:
-        return by_value(function)
-    except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
-        return by_value(LostFunction(tool, field))
 
 
 def _unpickle(source: Json, functions: dict[str, bytes]) -> ToolDecl:
@@ -381,19 +352,7 @@ def _unpickle(source: Json, functions: dict[str, bytes]) -> ToolDecl:
 
 
 def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:
-    """Return a copy of a declaration with other field values. Its schemas are not checked again.
-
-    Args:
-        decl: the declaration.
-        fields: new values by field name; not `parameters`, `returns` or `extras`.
-
-    Raises:
-        InvalidToolDecl: `missing_name` or `invalid_field`.
-
-    Example:
-        >>> with_fields(ToolDecl("read"), name="fs_read").name
-        'fs_read'
-    """
+    """Return a copy of a declaration with other field values. Its schemas are not checked again."""
     copy = object.__new__(ToolDecl)
     text = DeclarationText(decl.text.parts, decl.text.checked)
     copy.__dict__.update({**decl.__dict__, "text": text, **fields})
@@ -425,11 +384,10 @@ def known_declaration(source: object) -> ToolDecl | None:
 
 
 def declarations_of(source: object) -> list[ToolDecl] | None:
-    """Return the declarations of a source; None for a value that is no source.
-
-    Raises:
-        InvalidToolDecl: as ToolDecl and ToolDecl.of.
-    """
+    """Return the declarations of a source; None for a value that is no source."""
+    known = known_declaration(source)
+    if known is not None:
+        return [known]
     raw = describe_source(source)
     if raw is None:
         return None
@@ -440,15 +398,10 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
 
 
 def declare(raw: RawDecl) -> ToolDecl:
-    """Make a declaration from the data that a source's file returned.
-
-    Raises:
-        InvalidToolDecl: as ToolDecl.
-    """
+    """Make a declaration from the data that a source's file returned."""
     fields = raw._asdict()
-    if fields["description"] is None:
-        fields["description"] = ""
-    if not fields.pop("derived") or fields["extras"] is not None or fields["format"] is not None:
+    fields["description"] = "" if raw.description is None else raw.description
+    if not fields.pop("derived") or raw.extras is not None or raw.format is not None:
         return ToolDecl(**fields)
     decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
     decl.__dict__.update(fields)
@@ -467,18 +420,12 @@ def _keep_as_text(decl: ToolDecl, checked: Checked | None = None) -> None:
 
 
 def bare_form(decl: ToolDecl) -> Json:
-    """Return the declaration in the bare shape of `sources/dicts.py`."""
-    # Fields at their default are left out.
-    kept: Json = {
-        "name": decl.name,
-        "description": decl.description,
-        "parameters": decl.text.part("parameters"),
-    }
-    if decl.format is not None:
-        del kept["parameters"]
-    for key in ("returns", "strict", "extras", "format"):
-        if getattr(decl, key) is not None:
-            kept[key] = getattr(decl, key)
+    """Return the declaration in the bare shape of `sources/dicts.py`, without fields at their default."""
+    parts = ("returns", "strict", "extras", "format")
+    kept: Json = {"name": decl.name, "description": decl.description}
+    if decl.format is None:
+        kept["parameters"] = decl.parameters
+    kept |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
     for key in ("long_running", "requires_confirmation"):
         if getattr(decl, key) is not False:  # a function may be false, such as an object without items
             kept[key] = True
@@ -495,37 +442,17 @@ _FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("format", (dict, type(None))),
 )
 
-_INPUT_SCHEMA = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-    "additionalProperties": False,
-}
-"""What the arguments of a custom tool's call fit: its text, under the key that sigadapt gives it."""
-
 _OWN_KEYS = ("type", "function", "custom")
-
-
-def _give_input_schema(decl: ToolDecl) -> None:
-    """Give a custom tool the schema of its text.
-
-    Raises:
-        InvalidToolDecl: `invalid_field`, for parameters of its own, or for a format without a type.
-    """
-    if decl.parameters not in (None, {}, _no_arguments(), _INPUT_SCHEMA):
-        _refuse_field(decl, "it has a format and parameters, but a custom tool takes text alone")
-    if decl.format and not isinstance(decl.format.get("type"), str):
-        _refuse_field(decl, "its format has no type")
-    object.__setattr__(decl, "parameters", deepcopy(_INPUT_SCHEMA))
 
 
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
-        raise InvalidToolDecl(
-            f"{_nameless(decl.func)} has no name",
-            code="missing_name",
-            fix="Give it one: ToolDecl.of(source, name=...).",
-        )
+        what, code = "the tool", getattr(decl.func, "__code__", None)
+        if isinstance(code, CodeType) and code.co_name == "<lambda>":
+            names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+            what = f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"
+        fix = "Give it one: ToolDecl.of(source, name=...)."
+        raise InvalidToolDecl(f"{what} has no name", code="missing_name", fix=fix)
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
@@ -541,14 +468,6 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
-
-
-def _nameless(func: Any) -> str:
-    code = getattr(func, "__code__", None)
-    if code is None or func.__name__ != "<lambda>":
-        return "the tool"
-    taken = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    return f"the lambda of ({taken}) at line {code.co_firstlineno} of {func.__module__}"
 
 
 def _refuse_field(decl: ToolDecl, reason: str, fix: str | None = None) -> NoReturn:

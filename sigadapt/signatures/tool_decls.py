@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from weakref import ref
 
 import dspy
@@ -27,14 +27,15 @@ from sigadapt.schemas.json_values import (
     is_object,
     listed,
 )
+from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_decls
+from sigadapt.signatures.rendering import Shown, rendered_decls
+from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
 from sigadapt.signatures.tool_decl import (
-    DeclarationText,
     ToolDecl,
     bare_form,
     declarations_of,
@@ -46,21 +47,23 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
-MOST_NESTED = 16
-"""How many lists of sources may be within one another."""
-
+_MOST_NESTED = 16
 _MOST_NAMES = 20
-_END = object()
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 
 
-@runtime_checkable
-class _Resolvable(Protocol):
-    """A `Toolset`, which is defined above this file."""
+class Unresolved(SeveralTools):
+    """What a `Toolset` is, which is defined above this file."""
 
-    def resolve(self) -> "ToolDecls": ...
+    name: str
 
-    async def aresolve(self) -> "ToolDecls": ...
+    def resolve(self) -> "ToolDecls":
+        """Return the tools outside of a request."""
+        raise NotImplementedError
+
+    def steps(self, context: Any) -> Steps["ToolDecls"]:
+        """Return the tools for a request, as steps for `run` or `arun`."""
+        raise NotImplementedError
 
 
 class _TakesSources(ModelMetaclass):
@@ -75,23 +78,22 @@ class _TakesSources(ModelMetaclass):
     """
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return issubclass(type(instance), self) or _could_be_tools(instance, MOST_NESTED)
+        return issubclass(type(instance), self) or _could_be_tools(instance, _MOST_NESTED)
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
     if isinstance(value, (list, tuple)):  # asked of each input of each call
         items = cast("list[object]", value)
         return levels > 0 and all(_could_be_tools(item, levels - 1) for item in items)
-    if issubclass(type(value), (ToolDecl, ToolDecls, NativeTool)) or is_source(value) or is_native(value):
+    if issubclass(type(value), (ToolDecl, NativeTool, SeveralTools)) or is_source(value) or is_native(value):
         return True
     # Not looked inside: that would use up an iterator, and JSON text may be long.
-    return may_hold_sources(value) or is_json_text(value) or isinstance(value, _Resolvable)
+    return _may_hold_sources(value) or is_json_text(value)
 
 
-def may_hold_sources(value: object) -> TypeGuard[Iterable[object]]:
-    """Return whether a value may hold sources. Not for a value that is a source itself."""
+def _may_hold_sources(value: object) -> TypeGuard[Iterable[object]]:
     refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
-    return is_iterable(value) and not isinstance(value, refused) and not hasattr(value, "aresolve")
+    return is_iterable(value) and not isinstance(value, refused)
 
 
 def _is_decls(value: object) -> TypeGuard["ToolDecls"]:
@@ -118,7 +120,7 @@ class CanonicalTools(list[Json]):
         return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
 
 
-class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
+class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -153,16 +155,10 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
     """The declarations and the provider's own tools, in order."""
 
     def __init__(self, sources: object = (), /) -> None:
-        decls = _before(sources)
-        entries = tuple(_flat(sources)) if decls is None else decls
-        tools = tuple([entry for entry in entries if isinstance(entry, ToolDecl)]) if decls is None else decls
-        by_name = _fill(self, tools, entries)
-        if len(by_name) != len(tools):
-            names = [decl.name for decl in tools]
-            name = next(name for n, name in enumerate(names) if name in names[:n])
-            fix = "Rename one: ToolDecl.of(source, name=...)."
-            reason = f"is declared {names.count(name)} times"
-            raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
+        entries: list[ToolDecl | NativeTool] = []
+        for item in flat(sources):
+            entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
+        _fill(self, tuple(entries), tuple([entry for entry in entries if isinstance(entry, ToolDecl)]))
 
     @classmethod
     def description(cls) -> str:
@@ -248,9 +244,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.
 
-        Returns:
-            The SHA-256 of `to_openai()` as compact JSON in UTF-8, in hexadecimal. Order counts, because
-            providers' prompt caches compare bytes.
+        It is the SHA-256 of `to_openai()` as compact JSON. Order counts, because prompt caches compare bytes.
 
         Example:
             >>> ToolDecls([{"name": "now"}]).fingerprint()[:8]
@@ -263,18 +257,15 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         """The result of `to_openai()`, made only once. Requests share it and must not change it."""
         if not self.tools or len(self.tools) != len(self.entries):
             return CanonicalTools(self.to_openai())
-        known = _canonical(self.tools)
-        if known is None:
-            known = CanonicalTools(self.to_openai())
-            self.tools[0].text.last_list = _others(self.tools), known
-        return known
+        # The declarations of unchanged functions share their texts, and so the list of the same ones.
+        first, *others = [decl.text for decl in self.tools]
+        followed = tuple(map(ref, others))
+        if first.last_list is None or first.last_list[0] != followed:
+            first.last_list = followed, CanonicalTools(self.to_openai())
+        return first.last_list[1]
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
-        """Check a call against these declarations, without running anything.
-
-        Args:
-            name: the name that the model gave.
-            args: the decoded arguments.
+        """Check a call's name and decoded arguments against these declarations, without running anything.
 
         Returns:
             None for a valid call. Else a Flaw: `unknown_tool`, which lists the declared names, or
@@ -290,7 +281,13 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
             return decl.flaw_of(args)
         if self.has_client_tool(name):
             return None
-        return Flaw("unknown_tool", _unknown(name, list(by_name)))
+        message = f"no tool {cut(repr(name))} is declared"
+        if not by_name:
+            return Flaw("unknown_tool", f"{message}; this turn has no tools")
+        near = closest(name, list(by_name))
+        hint = f". Did the model mean {near!r}?" if near else ""
+        names = listed(map(repr, by_name), _MOST_NAMES, ", ")
+        return Flaw("unknown_tool", f"{message}, only {names}{hint}")
 
     def has_client_tool(self, name: str) -> bool:
         """Return whether a tool in a provider's own words, which the program runs, is called by this name.
@@ -311,12 +308,6 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
         """
         return type(self)(update["tools"]) if update else self
 
-    def __copy__(self) -> "ToolDecls":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "ToolDecls":
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.entries,)
 
@@ -332,8 +323,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
 
     __str__ = __repr__
 
-    def _rendered(self) -> Rendered:
-        return rendered_decls(self)
+    _rendered = rendered_decls
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -354,11 +344,7 @@ class ToolDecls(Shown, Type, SeveralTools, metaclass=_TakesSources):
 
 
 def decls_of(tools: object) -> ToolDecls:
-    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name.
-
-    Raises:
-        InvalidToolDecl: as ToolDecls.
-    """
+    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name."""
     if type(tools) is ToolDecls:
         return tools
     if is_object(tools) and tools and all(map(callable, tools.values())):
@@ -367,19 +353,7 @@ def decls_of(tools: object) -> ToolDecls:
 
 
 def known_decls(sources: object) -> ToolDecls | None:
-    """Return the current declarations of a list of functions or MCP tools that was declared before."""
-    decls = _before(sources)
-    canonical = None if decls is None else _canonical(decls)
-    if canonical is None:
-        return None
-    known = object.__new__(ToolDecls)
-    _fill(known, decls, decls)
-    vars(known)["canonical"] = canonical
-    return known
-
-
-def _before(sources: object) -> tuple[ToolDecl, ...] | None:
-    """Return a declaration of each source of a list, if all were declared before and none has changed."""
+    """Return the declarations of listed functions and MCP tools, if all are unchanged since the last time."""
     if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
@@ -388,74 +362,43 @@ def _before(sources: object) -> tuple[ToolDecl, ...] | None:
         if decl is None:
             return None
         decls.append(decl)
-    return tuple(decls)
+    known, tools = object.__new__(ToolDecls), tuple(decls)
+    _fill(known, tools, tools)
+    return known
 
 
-def _canonical(decls: tuple[ToolDecl, ...]) -> CanonicalTools | None:
-    """Return these tools as a request holds them, if the first was last followed by the same ones."""
-    followed = decls[0].text.last_list
-    if followed is None or followed[0] != _others(decls):
-        return None
-    return followed[1]
-
-
-def _others(decls: tuple[ToolDecl, ...]) -> tuple[ref[DeclarationText], ...]:
-    return tuple([ref(decl.text) for decl in decls[1:]])
-
-
-# The setters of a pydantic model's slots; `object.__setattr__` would look each up by name.
-_put_values, _put_fields_set, _put_extra, _put_private = (
-    vars(pydantic.BaseModel)[slot].__set__
-    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-)
-_FIELDS = {"tools", "entries"}
-
-
-def _fill(decls: ToolDecls, tools: Any, entries: Any) -> dict[str, ToolDecl]:
-    """Set the fields, and return the tools by name."""
-    # BaseModel's own constructor would validate and copy the declarations that are given.
+def _fill(decls: ToolDecls, entries: tuple[ToolDecl | NativeTool, ...], tools: tuple[ToolDecl, ...]) -> None:
     by_name = {decl.name: decl for decl in tools}
-    _put_values(decls, {"tools": tools, "entries": entries, "by_name": by_name})
-    _put_fields_set(decls, _FIELDS)
-    _put_extra(decls, None)
-    _put_private(decls, None)
-    return by_name
+    if len(by_name) != len(tools):
+        names = [decl.name for decl in tools]
+        name = next(name for n, name in enumerate(names) if name in names[:n])
+        fix = "Rename one: ToolDecl.of(source, name=...)."
+        reason = f"is declared {names.count(name)} times"
+        raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
+    # BaseModel's own constructor would validate and copy the declarations that are given.
+    put = object.__setattr__
+    put(decls, "__dict__", {"tools": tools, "entries": entries, "by_name": by_name})
+    put(decls, "__pydantic_fields_set__", {"tools", "entries"})
+    put(decls, "__pydantic_extra__", None)
+    put(decls, "__pydantic_private__", None)
 
 
-def _flat(sources: object) -> Iterator[ToolDecl | NativeTool]:
-    pending: list[Iterator[object]] = [iter((sources,))]
-    while pending:
-        item = next(pending[-1], _END)
-        if item is _END:
-            pending.pop()
-        elif isinstance(item, (ToolDecl, NativeTool)):
-            yield item
-        elif _is_decls(item):
-            yield from item.entries
-        elif is_native(item):
-            yield NativeTool(item)
-        elif is_json_text(item):
-            pending.append(iter((decode(item),)))
-        elif (decls := declarations_of(item)) is not None:
-            yield from decls
-        elif not may_hold_sources(item):
-            yield from _resolve(item)
-        elif len(pending) > MOST_NESTED:
-            raise InvalidToolDecl(f"sources nest deeper than {MOST_NESTED} levels", code="unknown_source")
-        else:
-            pending.append(iter(item))
-
-
-def _resolve(item: object) -> tuple[ToolDecl | NativeTool, ...]:
-    if not isinstance(item, _Resolvable):
-        raise unknown_source(item)
-    return item.resolve().entries
-
-
-def _unknown(name: str, declared: list[str]) -> str:
-    if not declared:
-        return f"no tool {cut(repr(name))} is declared; this turn has no tools"
-    names = listed(map(repr, declared), _MOST_NAMES, ", ")
-    near = closest(name, declared)
-    hint = f". Did the model mean {near!r}?" if near else ""
-    return f"no tool {cut(repr(name))} is declared, only {names}{hint}"
+def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | NativeTool | Unresolved"]:
+    """Yield the tools of a source, or of sources in nested lists, in order. A toolset is one item."""
+    if isinstance(value, (ToolDecl, NativeTool, Unresolved)):
+        yield value
+    elif _is_decls(value):
+        yield from value.entries
+    elif is_native(value):
+        yield NativeTool(value)
+    elif (decls := declarations_of(value)) is not None:
+        yield from decls
+    elif is_json_text(value):
+        yield from flat(decode(value), levels)
+    elif not _may_hold_sources(value):
+        raise unknown_source(value)
+    elif not levels:
+        raise InvalidToolDecl(f"sources nest deeper than {_MOST_NESTED} levels", code="unknown_source")
+    else:
+        for item in value:
+            yield from flat(item, levels - 1)

@@ -1,8 +1,7 @@
 """Toolset: a named source of tools that is resolved for each request, before the request is sent.
 
-A toolset is immutable. `filtered`, `retrieved`, `deferred`, `named`, `prefixed`, `renamed` and `prepared`
-return a new toolset, which changes the tools of the old one; `combined` joins several. Resolving is a
-generator (`awaiting.py`), so that `resolve` and `aresolve` share their code.
+A toolset is immutable: what changes its tools returns a new one. Resolving is a generator (`awaiting.py`), so
+that `resolve` and `aresolve` share their code.
 """
 
 import pickle
@@ -11,20 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import is_iterable, is_sequence
+from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_toolset
-from sigadapt.signatures.sources import is_function, is_source
-from sigadapt.signatures.sources.runnable import SeveralTools
+from sigadapt.signatures.rendering import Shown, rendered_toolset
+from sigadapt.signatures.saved_model import Immutable
+from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, by_value, with_fields
-from sigadapt.signatures.tool_decls import MOST_NESTED, ToolDecls, may_hold_sources
+from sigadapt.signatures.tool_decls import ToolDecls, Unresolved, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -34,7 +33,7 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestContext:
     """The request that a toolset is resolved for. Read-only.
 
@@ -70,7 +69,7 @@ Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Await
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Shown, SeveralTools):
+class Toolset(Shown, Immutable, Unresolved):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -119,7 +118,22 @@ class Toolset(Shown, SeveralTools):
             >>> [d.name for d in files.filtered(lambda context, decl: decl.name != "write").resolve()]
             ['read']
         """
-        return self.prepared(partial(_filtered, predicate))
+
+        def keeps(answer: object) -> bool:
+            if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
+                answer.close()
+                fix = "Use prepared(function)."
+                raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
+            return bool(answer)
+
+        def filtered(context: RequestContext, decls: ToolDecls) -> Entries:
+            return [
+                entry
+                for entry in decls.entries
+                if not isinstance(entry, ToolDecl) or keeps(predicate(context, entry))
+            ]
+
+        return self.prepared(filtered)
 
     def retrieved(self, search: Search) -> "Toolset":
         """Keep the tools that a search finds for the request: those that `search(context, decls)` names.
@@ -159,7 +173,11 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in letters.named("c", "a").resolve()]
             ['c', 'a']
         """
-        return self.prepared(partial(_chosen, names))
+
+        def chosen(_: RequestContext, decls: ToolDecls) -> Entries:
+            return [known_tool(name, decls) for name in names]
+
+        return self.prepared(chosen)
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -168,7 +186,11 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in Toolset("files", [{"name": "read"}]).prefixed("fs_").resolve()]
             ['fs_read']
         """
-        return self.prepared(partial(_prefixed, prefix))
+
+        def prefixed(_: RequestContext, decls: ToolDecls) -> Entries:
+            return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
+
+        return self.prepared(prefixed)
 
     def renamed(self, names: Mapping[str, str]) -> "Toolset":
         """Rename tools. `names` maps old names to new ones. An unknown old name is an error when resolved.
@@ -178,7 +200,14 @@ class Toolset(Shown, SeveralTools):
             >>> [decl.name for decl in files.renamed({"read": "open"}).resolve()]
             ['open']
         """
-        return self.prepared(partial(_with_names, dict(names)))
+        new = dict(names)
+
+        def with_names(_: RequestContext, decls: ToolDecls) -> Entries:
+            for name in new:
+                known_tool(name, decls)
+            return _renamed(new, decls)
+
+        return self.prepared(with_names)
 
     def prepared(self, function: Transform) -> "Toolset":
         """Replace the tools with the result of `function(context, decls)`, which may be async.
@@ -240,33 +269,23 @@ class Toolset(Shown, SeveralTools):
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""
-        source = self.source
-
-        def begin() -> object:
-            if mcp_servers.accepts(source):
-                return mcp_servers.listed_tools(source)
-            return source(context) if is_function(source) else source
-
-        decls = yield from self._settle(begin, context)
-        for transform in self.transforms:
-            kept = partial(transform.kept, context, decls) if isinstance(transform, Retrieved) else None
-            decls = yield from self._settle(partial(transform, context, decls), context, kept)
+        decls = ToolDecls()
+        try:
+            for stage in (self._tools, *self.transforms):
+                given = stage(context, decls)
+                if isawaitable(given):
+                    given = yield Await(given, self._refusal)
+                if isinstance(stage, Retrieved):
+                    given = stage.kept(context, decls, given)
+                decls = yield from resolving(given, context)
+        except Exception as error:
+            raise _naming(error, self.name) from error
         return decls
 
-    def _settle(
-        self,
-        begin: Callable[[], object],
-        context: RequestContext,
-        kept: Callable[[object], object] | None = None,
-    ) -> Steps[ToolDecls]:
-        try:
-            sources = begin()
-            if isawaitable(sources):
-                sources = yield Await(sources, self._refusal)
-            sources = sources if kept is None else kept(sources)
-            return (yield from resolving(sources, context))
-        except Exception as error:
-            raise naming(error, self.name) from error
+    def _tools(self, context: RequestContext, _: ToolDecls) -> object:
+        if mcp_servers.accepts(self.source):
+            return mcp_servers.listed_tools(self.source)
+        return self.source(context) if is_function(self.source) else self.source
 
     def _refusal(self) -> InvalidToolDecl:
         return InvalidToolDecl(
@@ -276,60 +295,27 @@ class Toolset(Shown, SeveralTools):
             "the program with `await program.acall(...)`.",
         )
 
-    def __copy__(self) -> "Toolset":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Toolset":
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        source = self._pickle("its source", self.source)
-        transforms = [self._pickle("what is done to its tools", each) for each in self.transforms]
-        return _unpickle, (self.name, source, transforms)
-
-    def _pickle(self, what: str, part: object) -> bytes:
+        part = "its source"
         try:
-            return by_value(part)
+            source = by_value(self.source)
+            part = "what is done to its tools"
+            return _unpickle, (self.name, source, by_value(self.transforms))
         except Exception as error:
             raise InvalidToolDecl(
-                f"toolset {self.name!r} cannot be pickled, because of {what}: {error}",
+                f"toolset {self.name!r} cannot be pickled, because of {part}: {error}",
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
 
-    def _rendered(self) -> Rendered:
-        return rendered_toolset(self)
+    _rendered = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
 
 
-def _unpickle(name: str, source: bytes, transforms: list[bytes]) -> Toolset:
-    return Toolset(name, pickle.loads(source), tuple(map(pickle.loads, transforms)))  # noqa: S301  (inside a pickle)
-
-
-def _filtered(
-    predicate: Callable[[RequestContext, ToolDecl], bool], context: RequestContext, decls: ToolDecls
-) -> Entries:
-    return [
-        entry
-        for entry in decls.entries
-        if not isinstance(entry, ToolDecl) or _keeps(predicate(context, entry))
-    ]
-
-
-def _chosen(names: tuple[str, ...], _: RequestContext, decls: ToolDecls) -> Entries:
-    return [known_tool(name, decls) for name in names]
-
-
-def _prefixed(prefix: str, _: RequestContext, decls: ToolDecls) -> Entries:
-    return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
-
-
-def _with_names(names: Mapping[str, str], _: RequestContext, decls: ToolDecls) -> Entries:
-    for name in names:
-        known_tool(name, decls)
-    return _renamed(names, decls)
+def _unpickle(name: str, source: bytes, transforms: bytes) -> Toolset:
+    return Toolset(name, pickle.loads(source), pickle.loads(transforms))  # noqa: S301  (inside a pickle)
 
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
@@ -340,55 +326,32 @@ def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
 
 
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
-    """Return the declarations of a ToolDecls field's value, toolsets resolved, as steps for `run` or `arun`.
-
-    Raises:
-        InvalidToolDecl: as ToolDecls. If the error is in a toolset, it names the toolset.
-    """
-    if isinstance(value, Toolset):
-        return (yield from value.steps(context))
+    """Return the declarations of a ToolDecls field's value, toolsets resolved."""
     if type(value) is ToolDecls:
         return value
-    origins: list[Origin] = []
-    beside: list[object] = []  # sources from no toolset, since the last toolset
-    for item in _flat(value):
-        if not isinstance(item, Toolset):
-            beside.append(item)
-            continue
-        if beside:
-            origins.append(Origin(None, ToolDecls(beside)))
-            beside = []
-        decls = yield from item.steps(context)
-        origins.append(Origin(item.name, decls))
-    if beside:
-        origins.append(Origin(None, ToolDecls(beside)))
-    return joined(origins)
+    if isinstance(value, Unresolved):
+        return (yield from value.steps(context))
+    entries: Entries = []
+    origins: dict[str, str | None] = {}
+    for item in [*flat(value)]:  # all are read before any toolset is asked
+        if isinstance(item, Unresolved):
+            decls: ToolDecls = yield from item.steps(context)
+            given, origin = decls.entries, item.name
+        else:
+            given, origin = (item,), None
+        for name in [entry.name for entry in given if isinstance(entry, ToolDecl)]:
+            if name in origins and (origin or origins[name]):
+                pair = (origins[name], origin)
+                both = [f"toolset {each!r}" if each else "a tool given by itself" for each in pair]
+                fix = f"Rename one of them: toolset.prefixed('{origin or origins[name]}_')."
+                reason = f"{both[0]} and {both[1]} both have it"
+                raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
+            origins[name] = origin
+        entries += given
+    return ToolDecls(entries)
 
 
-class Origin(NamedTuple):
-    """Tools, and the name of the toolset that they are from; None for tools from no toolset."""
-
-    toolset: str | None
-    decls: ToolDecls
-
-
-def joined(origins: Iterable[Origin]) -> ToolDecls:
-    """Join tools of several origins, in order.
-
-    Raises:
-        InvalidToolDecl: `duplicate_name`; the error names the tool and both origins.
-    """
-    known = list(origins)
-    first: dict[str, Origin] = {}
-    for origin in known:
-        for decl in origin.decls:
-            other = first.setdefault(decl.name, origin)
-            if other is not origin:
-                raise _duplicate(decl.name, other.toolset, origin.toolset)
-    return known[0].decls if len(known) == 1 else ToolDecls([origin.decls for origin in known])
-
-
-def naming(error: Exception, toolset: str) -> InvalidToolDecl:
+def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
     """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
     if isinstance(error, InvalidToolDecl):
         return InvalidToolDecl(
@@ -403,42 +366,12 @@ def naming(error: Exception, toolset: str) -> InvalidToolDecl:
     return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
 
 
-def _flat(value: object, levels: int = MOST_NESTED) -> Iterator[object]:
-    """Yield the items of a value and of its nested lists, in order. A toolset is one item."""
-    if levels and _holds_others(value):
-        for item in value:
-            yield from _flat(item, levels - 1)
-    else:
-        yield value
-
-
-def _holds_others(value: object) -> TypeGuard[Iterable[object]]:
-    return is_sequence(value) or (may_hold_sources(value) and not is_source(value))
-
-
-def _keeps(answer: object) -> bool:
-    if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
-        answer.close()
-        raise InvalidToolDecl("the filter is async", code="async_filter", fix="Use prepared(function).")
-    return bool(answer)
-
-
-def _duplicate(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
-    toolset = second or first
-    if toolset is None:
-        return InvalidToolDecl("is declared more than once", code="duplicate_name", tool=name)
-    origins = [f"toolset {each!r}" if each else "a tool given by itself" for each in (first, second)]
-    reason = f"{origins[0]} and {origins[1]} both have it"
-    fix = f"Rename one of them: toolset.prefixed('{toolset}_')."
-    return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
-
-
 def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
     """Refuse a function that does not take `context`: it may be a tool, and would be called."""
     try:
-        parameters = list(signature(function).parameters.values())
+        parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # Python cannot read its signature
-        parameters = []
+        parameters = ()
     required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
     if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
         raise InvalidToolDecl(

@@ -140,7 +140,6 @@ def turns(draw: st.DrawFn, name: str) -> list[Json]:
 
 
 HTTP = settings(
-    deadline=None,
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -177,7 +176,6 @@ def texts_of(name: str, blocks: list[Json]) -> Iterator[str]:
             yield block["text"]
 
 
-@settings(deadline=None)
 @given(data=st.data())
 @pytest.mark.parametrize("name", list(BLOCKS))
 def test_a_streamed_turn_is_the_same_turn(name: str, data: st.DataObject) -> None:

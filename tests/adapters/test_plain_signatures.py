@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sigadapt
@@ -52,7 +52,6 @@ def test_request_and_parse_are_dspys(ours: Any, theirs: Any, text: str, engine: 
     st.lists(st.fixed_dictionaries({"question": st.text(), "answer": st.text()}), max_size=2),
     st.sampled_from(PAIRS),
 )
-@settings(deadline=None)
 def test_any_prompt_is_dspys(question: str, demos: list[dict[str, str]], pair: tuple[Any, Any, str]) -> None:
     """adapter-plug-in: A signature without tool fields sends DSPy's request.
 

@@ -337,7 +337,6 @@ TestConversation = Conversation.TestCase
 TestConversation.settings = settings(
     max_examples=COUNT,
     stateful_step_count=8,
-    deadline=None,
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -68,7 +68,7 @@ async def test_every_refused_declaration_is_told():
     report = await checked([described, *bad])
     assert [decl.name for decl in report.decls] == ["described"]
     (duplicate,) = await found([described, described])
-    assert "more than once" in duplicate.why
+    assert "declared 2 times" in duplicate.why
     (both,) = await found([described, Toolset("t", [described])])
     assert "toolset 't'" in both.why
 

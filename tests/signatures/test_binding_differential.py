@@ -254,7 +254,7 @@ def by_bind(decls: ToolDecls, args: dict[str, Any]) -> dict[str, Any] | UnboundT
 
 
 # Building pydantic types takes its time. Tests never time anything.
-SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+SETTINGS = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 @pytest.mark.slow

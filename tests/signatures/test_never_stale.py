@@ -107,7 +107,7 @@ class ChangingFunction(RuleBasedStateMachine):
 
 TestChangingFunction = ChangingFunction.TestCase
 TestChangingFunction.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, stateful_step_count=20, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

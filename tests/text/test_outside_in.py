@@ -46,7 +46,7 @@ def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
     return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, **how).calls]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(content=markup, writer=st.sampled_from(WRITERS))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
@@ -97,7 +97,7 @@ def test_a_cut_makes_no_other_call(each: Any) -> None:
             assert [call.name for call in calls or ()] == [], text[:end]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
 )
@@ -138,7 +138,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""

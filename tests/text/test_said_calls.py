@@ -89,7 +89,7 @@ def said(choice: Choice) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(turn=turns(), text=plain_texts)
 def test_what_is_said_is_read_back(
     name: str, turn: tuple[dict[str, Json], list[tuple[str, Json]]], text: str

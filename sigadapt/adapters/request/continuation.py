@@ -9,7 +9,7 @@ without arguments, and its result quotes them.
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.results import complaint
+from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _ACCEPTED = "This call is accepted. Do not repeat it."

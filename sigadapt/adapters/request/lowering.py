@@ -5,7 +5,7 @@ A `Route` (`providers/provider.py`) says what does not reach the provider. Such 
 the record, and the language model's history entry keeps it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
@@ -348,7 +348,7 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
     """Record what stays behind of turns, and failed results on a route that has no flag for them."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
-        why = None if state is None else _left_behind(state, row.get("tool_calls") or (), route)
+        why = None if state is None else _left_behind(state, row, route)
         if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         elif state is not None and not route.replays_reasoning and reasoning_in(state):
@@ -359,7 +359,7 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
             yield Change(f"/messages/{number}/is_error", "lowered", why)
 
 
-def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: Route) -> str | None:
+def _left_behind(state: Json, row: Json, route: Route) -> str | None:
     """Return what of a turn does not go back, and why; None if all of it goes back."""
     provider = provider_of(state["dialect"])
     if provider is None or not route.replays(state):
@@ -375,7 +375,7 @@ def _left_behind(state: dict[str, Any], calls: Sequence[dict[str, Any]], route: 
     if state.get("lost"):
         named = _names(state["lost"])
         return f"{named} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
-    if drops_thinking(provider, state, calls):
+    if drops_thinking(provider, row, state):
         return "reasoning is not sent without the call that it led to, which was taken out"
     return None
 

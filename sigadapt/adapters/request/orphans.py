@@ -23,7 +23,8 @@ from sigadapt.adapters.request.lowering import Change
 from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, rounds_in
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.results import Round, ToolResults, complaint
+from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 Event = dict[str, Any]
@@ -209,7 +210,7 @@ class _Healing:
 def _failure(call: ToolCall | InvalidToolCall) -> ToolResult:
     if isinstance(call, ToolCall):
         return ToolResult.unanswered(call)
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
+    return failed_result(call)
 
 
 def _show(text: str | None) -> str:

@@ -10,10 +10,8 @@ from sigadapt.schemas.json_values import Json, compact, is_object
 WITHHELD_CALLS = frozenset(("MALFORMED_FUNCTION_CALL", "malformed_tool_use"))
 """Finish reasons of an answer whose call the provider withholds: Gemini's and Bedrock's."""
 
-
 MALFORMED_CALLS = WITHHELD_CALLS | {"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
 """Finish reasons that report a call as unreadable, also behind a gateway."""
-
 
 UNENDED = frozenset(("incomplete", "in_progress", "queued"))
 """Statuses of an answer that its provider has not ended, where it says no more: OpenAI's and Google's."""
@@ -22,36 +20,21 @@ _CUTTING = {"length", "content_filter", "refusal", "error"}
 
 
 def finish_word(value: Any, canonical: Mapping[str, str]) -> str | None:
-    """Return the canonical word for a finish reason, else the provider's own; None without a finish reason.
-
-    Example:
-        >>> finish_word("max_tokens", {"max_tokens": "length"}), finish_word("eos", {}), finish_word("", {})
-        ('length', 'eos', None)
-    """
+    """Return the canonical word for a finish reason, else the provider's own; None if there is none."""
     if isinstance(value, str):
         return canonical.get(value) or value[:] or None  # the slice makes an SDK's enum member a plain str
     return None
 
 
 def with_reported_call(calls: list[RawCall], finish: str | None, why: str | None) -> list[RawCall]:
-    """Return the calls, and behind them the one that the provider reports as unreadable, if it does.
-
-    Example:
-        >>> with_reported_call([], "MALFORMED_FUNCTION_CALL", "Malformed function call: now(")
-        [(None, None, Malformed(message='Malformed function call: now('))]
-    """
+    """Return the calls, and behind them the one that the provider reports as unreadable, if it does."""
     # A call that Gemini did not expect may be there as well: it is judged like any other.
     is_missing = finish in WITHHELD_CALLS or (finish in MALFORMED_CALLS and not calls)
     return [*calls, (None, None, Malformed(why or str(finish)))] if is_missing else calls
 
 
 def details_in(value: Any) -> str | None:
-    """Return what a provider says about the end of a turn: its message, else all that it sent as JSON.
-
-    Example:
-        >>> details_in({"code": 500, "message": "The model crashed."}), details_in({"category": "cyber"})
-        ('The model crashed.', '{"category":"cyber"}')
-    """
+    """Return what a provider says about the end of a turn: its message, else all that it sent as JSON."""
     if is_object(value):
         message = value.get("message")
         return message if is_text(message) else compact(value) if value else None
@@ -59,12 +42,7 @@ def details_in(value: Any) -> str | None:
 
 
 def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
-    """Return whether the last item is a call. Empty texts are ignored, because streams end in one.
-
-    Example:
-        >>> ends_in([{"call": 1}, {"text": ""}], lambda item: "call" in item)
-        True
-    """
+    """Return whether the last item is a call. Empty texts are ignored, because streams end in one."""
     for item in reversed(items):
         if is_call(item):
             return True

@@ -23,29 +23,19 @@ MOST_VALUES = 100_000
 
 
 def more_than(block: Json, known: frozenset[str]) -> str:
-    """Return the names of the fields of a block that hold something and are not known; usually none.
-
-    Example:
-        >>> more_than({"type": "text", "text": "Hi.", "citations": [1], "note": None}, {"type", "text"})
-        'citations'
-    """
+    """Return the names of the fields of a block that hold something and are not known; usually none."""
+    if block.keys() <= known:
+        return ""
     return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
 
 
 class Described(NamedTuple):
-    """A block of a turn, and what has to be known of it to keep it.
+    """A block of a turn, and what has to be known of it to keep it."""
 
-    Args:
-        kind: `text`, `call`, or anything else.
-        more: the names of what it holds beyond text and call; empty if these say all of it.
-        block: the block, a call's without the arguments.
-        plain: the block without what `more` names; None if nothing is left.
-    """
-
-    kind: str
-    more: str
-    block: Json
-    plain: Json | None = None
+    kind: str  # `text`, `call`, or anything else
+    more: str  # the names of what it holds beyond text and call; empty if these say all of it
+    block: Json  # a call's without the arguments
+    plain: Json | None = None  # the block without what `more` names; None if nothing is left
 
 
 def state(dialect: str, described: Iterable[Described], fields: Json | None = None) -> Json | None:

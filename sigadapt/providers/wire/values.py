@@ -1,23 +1,24 @@
 """Values of a body: objects, texts and calls, also in forms that some servers send undocumented."""
 
+import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
 from sigadapt.providers.provider import JsonText
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object, json_like
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object, is_unicode, json_like
 
 
 def objects(value: Any) -> list[Json]:
-    """Return the objects in a list. One object is a list of one; any other value is an empty list.
-
-    Example:
-        >>> objects([{"a": 1}, None, "x"]), objects({"a": 1}), objects(None)
-        ([{'a': 1}], [{'a': 1}], [])
-    """
-    if value.__class__ is list or is_array(value):  # the first part spares most lists a call
-        return [item for item in value if isinstance(item, dict)]
+    """Return the objects in a list. One object is a list of one; any other value is an empty list."""
+    if isinstance(value, list):
+        return [item for item in cast("list[Any]", value) if isinstance(item, dict)]
     return [value] if is_object(value) else []
+
+
+def an_object(value: Any) -> Json:
+    """Return the value if it is an object, else an empty object."""
+    return value if is_object(value) else {}
 
 
 def content_parts(content: Any) -> list[Json]:
@@ -37,81 +38,52 @@ def content_parts(content: Any) -> list[Json]:
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of content that is documented as a text, but may come as parts; None for no text.
-
-    Example:
-        >>> text_of("It is sunny."), text_of(["It is ", {"text": "sunny."}]), text_of(None)
-        ('It is sunny.', 'It is sunny.', None)
-    """
+    """Return the text of content that is documented as a text, but may come as parts; None for no text."""
     if content is None or isinstance(content, str):
         return content or None
     return joined(part.get("text") for part in content_parts(content))
 
 
-def in_function(text: JsonText) -> Json:
-    """Return a call of a chat message without id or name, whose arguments are a text."""
-    return {"function": {"arguments": text}}
-
-
-def calls_of(sent: Any, unread: Callable[[JsonText], Json] = in_function) -> list[Json]:
-    """Return the calls in a value that is documented as a list of objects, each call once.
+def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
+    """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`.
 
     Example:
         >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
-        ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'function': {'arguments': '[{'}}])
+        ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'arguments': '[{'}])
     """
     # Some servers send one object, JSON text of it, or a list with such texts.
-    if sent.__class__ is list:
-        calls: list[Json] = [item for item in sent if isinstance(item, dict)]
-        if len(calls) == len(sent):
-            return calls
-    return list(_odd_calls(sent, unread)) if sent else []
-
-
-def _odd_calls(sent: Any, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
+    calls: list[Json] = []
     pending: list[Any] = [sent]
     while pending:
         item = pending.pop()
         if is_object(item):
-            yield item
+            calls.append(item)
         elif is_array(item):
             pending.extend(reversed(item))
         elif isinstance(item, str) and "{" in item:
             try:
                 pending.append(json.loads(item))
             except (ValueError, RecursionError):
-                yield unread(JsonText(item))
+                calls.append({key: JsonText(item)})
+    return calls
 
 
-def one_call_each(parts: list[Json], key: str, unread: Callable[[JsonText], Json]) -> list[Json]:
+def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
     """Return the parts with at most one call in each, in a field where some servers send a list of calls.
 
     Example:
-        >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", in_function)
+        >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", "args")
         [{'id': 1, 'call': {'name': 'a'}}, {'call': {'name': 'b'}}]
     """
-    if all(key not in part or isinstance(part[key], dict) for part in parts):
-        return parts
-    return [single for part in parts for single in _singles(part, key, unread)]
-
-
-def _singles(part: Json, key: str, unread: Callable[[JsonText], Json]) -> Iterator[Json]:
-    rest = {name: value for name, value in part.items() if name != key}
-    calls = calls_of(part.get(key), unread)
-    for number, call in enumerate(calls):
-        yield {**({} if number else rest), key: call}
-    if not calls and rest:
-        yield rest
-
-
-def an_object(value: Any) -> Json:
-    """Return the value if it is an object, else an empty object.
-
-    Example:
-        >>> an_object({"a": 1}), an_object(None)
-        ({'a': 1}, {})
-    """
-    return value if value.__class__ is dict or (value and is_object(value)) else {}
+    singles: list[Json] = []
+    for part in parts:
+        if field not in part or isinstance(part[field], dict):
+            singles.append(part)
+            continue
+        first, *others = [{field: call} for call in calls_of(part[field], key)] or [{}]
+        first = {**{name: part[name] for name in part if name != field}, **first}
+        singles += [first, *others] if first else []
+    return singles
 
 
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,12 +103,7 @@ def is_text(value: Any) -> TypeGuard[str]:
 
 
 def joined(pieces: Iterable[Any]) -> str | None:
-    """Return the texts among the pieces, joined; None if there is no text. Other values are skipped.
-
-    Example:
-        >>> joined(["It is ", None, "sunny."]), joined([""])
-        ('It is sunny.', None)
-    """
+    """Return the texts among the pieces, joined; None if there is no text. Other values are skipped."""
     return _join_halves("".join([piece for piece in pieces if isinstance(piece, str)])) or None
 
 
@@ -147,22 +114,12 @@ def in_paragraphs(pieces: Iterable[Any]) -> str | None:
         >>> in_paragraphs(["Let me ", "look:", None, None, "Sunny."]).split("\n")
         ['Let me look:', '', 'Sunny.']
     """
-    paragraphs: list[list[str]] = [[]]
-    for piece in pieces:
-        if is_text(piece):
-            paragraphs[-1].append(piece)
-        elif piece is None and paragraphs[-1]:
-            paragraphs.append([])
-    return joined("\n\n".join("".join(texts) for texts in paragraphs if texts))
+    runs = itertools.groupby((piece or "" for piece in pieces if piece is None or is_text(piece)), bool)
+    return joined(["\n\n".join("".join(run) for are_texts, run in runs if are_texts)])
 
 
 def json_text(pieces: Iterable[Any]) -> str:
-    """Return JSON text that came in pieces.
-
-    Example:
-        >>> json_text(['{"a":', None, "1}"]), json_text([{"a": 1}])
-        ('{"a":1}', '{"a":1}')
-    """
+    """Return JSON text that came in pieces."""
     # No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
     sent = [piece if isinstance(piece, str) else json_like(piece) for piece in pieces if piece is not None]
     return _join_halves("".join(sent))
@@ -170,13 +127,9 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
-    if text.isascii():
+    if is_unicode(text):
         return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def decoded(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from sigadapt.errors import CallCode
 from sigadapt.schemas.json_values import cut
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_call
+from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import Saved
 
 
@@ -38,5 +38,4 @@ class InvalidToolCall(Shown, Saved):
 
     __repr__ = __str__
 
-    def _rendered(self) -> Rendered:
-        return rendered_call(self)
+    _rendered = rendered_call

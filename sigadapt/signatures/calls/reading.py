@@ -21,15 +21,16 @@ from sigadapt.signatures.tool_decl import REQUEST
 def read_calls(
     good: Iterable[object], bad: Iterable[object], turn: Turn
 ) -> "list[ToolCall | InvalidToolCall]":
-    """Return calls, good ones first, each under an id of its own.
-
-    Raises:
-        ValueError: for something that is not a call.
-    """
+    """Return calls, good ones first, each under an id of its own."""
     calls = [_read(item, turn, n) for n, item in enumerate(good)]
     calls += [InvalidToolCall.model_validate(_with_id(item) or item) for item in bad]
     ids, renumbered = unique_ids([call.id for call in calls])
-    return [_rename(call, ids[n], is_second=n in renumbered) for n, call in enumerate(calls)]
+    for n, call in enumerate(calls):
+        if call.id != ids[n]:
+            marks = (*call.altered, "renumbered") if n in renumbered else call.altered
+            calls[n] = call.model_copy(update={"altered": marks})
+            vars(calls[n])["id"] = ids[n]  # which does not make it an id that somebody gave
+    return calls
 
 
 def unique_ids(
@@ -102,17 +103,6 @@ def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | I
         return InvalidToolCall.model_validate({**fields, **args._asdict()})
     call = ToolCall.model_validate({**fields, "args": args})
     call.model_fields_set.discard("arguments")
-    return call
-
-
-def _rename(call: ToolCall | InvalidToolCall, call_id: str, *, is_second: bool) -> ToolCall | InvalidToolCall:
-    if call.id == call_id:
-        return call
-    marks = (*call.altered, "renumbered") if is_second else call.altered
-    has_own = "id" in call.model_fields_set
-    call = call.model_copy(update={"id": call_id, "altered": marks})
-    if not has_own:
-        call.model_fields_set.discard("id")
     return call
 
 

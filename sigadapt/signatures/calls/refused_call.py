@@ -14,17 +14,7 @@ from sigadapt.signatures.calls.turn import Turn
 
 
 class RefusedArguments(dict[str, Any]):
-    """The arguments of a bad call. Reading a value, `items` and JSON work; `**arguments` raises.
-
-    Always true, so that `call.args or {}` does not replace it with an empty dict.
-
-    Args:
-        values: the decoded arguments; empty if they could not be decoded.
-        call: the bad call, for the error.
-
-    Raises:
-        UnboundToolCall: when the arguments are unpacked or iterated.
-    """
+    """The arguments of a bad call. Reading a value, `items` and JSON work; `**arguments` raises."""
 
     def __init__(self, values: dict[str, Any], call: InvalidToolCall) -> None:
         super().__init__(values.items())
@@ -42,38 +32,18 @@ class RefusedArguments(dict[str, Any]):
         self._refuse()
 
     def __bool__(self) -> bool:
-        return True
+        return True  # so that `call.args or {}` does not replace it with an empty dict
 
 
 class RefusedToolCall(ToolCall):
-    """A bad call for a loop that is not sigadapt's own: it fails with its error when the loop runs it.
-
-    Unpacking `args` raises `UnboundToolCall`, so that no tool runs, and the loop sends the model what is
-    wrong, as the call's failed result.
-
-    Args:
-        code: what is wrong (`errors.CallCode`).
-        message: what is wrong, in a sentence.
-        path: a JSON Pointer into the arguments; None if the flaw has no place there.
-
-    Example:
-        >>> call = RefusedToolCall(
-        ...     id="c", name="f", args={"a": "x"}, code="schema_mismatch", message="does not fit"
-        ... )
-        >>> call.args["a"], call
-        ('x', <schema_mismatch: f({"a":"x"})>)
-    """
+    """A bad call for a loop that is not sigadapt's own: it fails with its error when the loop runs it."""
 
     code: CallCode
     message: str
     path: str | None = None
 
     def bind(self, decls: object) -> NoReturn:
-        """Raise the error that says what is wrong.
-
-        Raises:
-            UnboundToolCall: always.
-        """
+        """Raise the error that says what is wrong."""
         raise UnboundToolCall(self.as_invalid())
 
     def as_invalid(self) -> InvalidToolCall:

@@ -1,8 +1,7 @@
 """Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
 
-A salvaged call is marked in `altered`, keeps the text that was sent in `arguments`, and is then checked
-against its declaration like any other call. A call that is `truncated` or has a duplicate key stays invalid,
-because the text does not show what the model meant.
+A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated` or
+has a duplicate key stays invalid, because the text does not show what the model meant.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds f
 
 def repair(calls: ToolCalls) -> ToolCalls:
     """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`."""
-    return _salvage(calls, lambda call: _repair(call) if call.code == "invalid_json" else None, "repaired")
+    return _salvage(calls, _repair, "repaired")
 
 
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
@@ -42,28 +41,17 @@ def _salvage(
         args = salvage(call) if call.name else None
         if args is None:
             bad.append(call)
-        else:
-            good.append(_mark(call, args, mark, calls))
+            continue
+        fields = {**dict(call), "args": args, "altered": (*call.altered, mark), "turn": calls.turn}
+        good.append(ToolCall.model_validate(fields))
     if len(bad) == len(calls.invalid):
         return calls
     good.sort(key=lambda call: call.index)
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(bad)})
 
 
-def _mark(call: InvalidToolCall, args: dict[str, Any], mark: str, calls: ToolCalls) -> ToolCall:
-    return ToolCall(
-        id=call.id,
-        name=call.name or "",
-        args=args,
-        arguments=call.arguments,
-        index=call.index,
-        altered=(*call.altered, mark),
-        turn=calls.turn,
-    )
-
-
 def _repair(call: InvalidToolCall) -> dict[str, Any] | None:
-    if len(call.arguments) > _MOST_REPAIRED:
+    if call.code != "invalid_json" or len(call.arguments) > _MOST_REPAIRED:
         return None
     try:
         value: Any = json_repair.loads(call.arguments)

@@ -14,7 +14,7 @@ from sigadapt.signatures.binding import bound_arguments
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_call
+from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
@@ -53,8 +53,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    def _rendered(self) -> Rendered:
-        return rendered_call(self)
+    _rendered = rendered_call
 
     @property
     def is_custom(self) -> bool:
@@ -110,9 +109,6 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         Args:
             functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
 
-        Returns:
-            What the function returns.
-
         Raises:
             UnboundToolCall: as `bind`.
             InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
@@ -143,11 +139,10 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         return decls[self.name].raw.function(**bound)
 
     def approved(self) -> "ToolCall":
-        """Answer yes to a request for confirmation.
+        """Answer yes to a request for confirmation: return the call with the arguments in the request.
 
-        Returns:
-            The call with the arguments in the request: those of the original call with defaults, or as
-            somebody edited them in `request.args["call"]["args"]`.
+        These are those of the original call with defaults, or as somebody edited them in
+        `request.args["call"]["args"]`.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation, or if a model
@@ -170,13 +165,10 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             raise self._no_confirmation() from error
 
     def rejected(self, reason: str = REJECTED) -> ToolResult:
-        """Answer no to a request for confirmation.
+        """Answer no to a request for confirmation: return a failed result of the call, for `ToolResults.of`.
 
         Args:
             reason: the text of the failed result, which the model reads.
-
-        Returns:
-            A failed result of the original call, for `ToolResults.of`.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.

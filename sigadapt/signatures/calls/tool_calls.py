@@ -18,7 +18,7 @@ from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import Confirmation, confirmation_for, shown_arguments
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_calls
+from sigadapt.signatures.rendering import Shown, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import decls_of
@@ -128,8 +128,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     def __repr__(self) -> str:
         return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
 
-    def _rendered(self) -> Rendered:
-        return rendered_calls(self)
+    _rendered = rendered_calls
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""

@@ -1,7 +1,6 @@
 """Turn: what the model said beside its calls, and the state of the provider that goes back with them.
 
-Each call carries its turn, because `dspy.ReActV2` builds a new collection from the single calls and drops
-everything else.
+Each call carries its turn: `dspy.ReActV2` builds a new collection from the single calls, and drops the rest.
 """
 
 from typing import Any
@@ -14,15 +13,7 @@ from sigadapt.signatures.tool_results.key_order import order_of
 
 
 class Repeat(Saved):
-    """A call that an answer to a reask made again, as it goes back with its turn.
-
-    Args:
-        id: its own id.
-        name: the tool's name.
-        arguments: the arguments' text, as the call was taken.
-        index: its position among all calls.
-        of: the id of the call that was accepted before, whose result it gets.
-    """
+    """A call that an answer to a reask made again; `of` is the id of the call whose result it gets."""
 
     id: str
     name: str

@@ -1,8 +1,7 @@
 """All kinds of sources of tools, one file each, and the table that finds the file for a source.
 
-Each file has two functions. `accepts(source)` returns whether the file can describe the source; it is cheap
-and imports nothing. `describe(source, parameters)` returns one RawDecl for each tool. No source is called
-(nothing is executed).
+Each file has two functions. `accepts(source)` is cheap and imports nothing. `describe(source, parameters)`
+returns one RawDecl for each tool. No source is called (nothing is executed).
 """
 
 from collections.abc import Callable
@@ -49,27 +48,21 @@ def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
 
 
 def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
-    """Describe a source as tools.
-
-    Raises:
-        InvalidToolDecl: the source cannot be declared; the codes are those of each file's `describe`.
-    """
+    """Describe a source as tools."""
     file = _file_for(source)
     return None if file is None else file.describe(source, parameters)
 
 
 def unknown_source(value: object) -> InvalidToolDecl:
     """Return the error for a value that no file of this folder accepts."""
+    fix = _FIX
     if is_mapping(value):
         keys = ", ".join(cut(repr(key)) for key in list(value)[:8])
-        return _error(f"expected a tool, got a {type(value).__name__} with the keys {keys or '(none)'}")
-    if isinstance(value, type):
-        program = issubclass(value, dspy.Module)
+        reason = f"expected a tool, got a {type(value).__name__} with the keys {keys or '(none)'}"
+    elif isinstance(value, type):
         reason = f"the class {value.__qualname__} is not a tool"
-        return _error(reason, "Give an instance of it." if program else _FIX)
-    fix = "Give its tools: Toolset(name, session)." if hasattr(value, "list_tools") else _FIX
-    return _error(f"{cut(repr(value))} ({type(value).__name__}) is not a tool", fix)
-
-
-def _error(reason: str, fix: str = _FIX) -> InvalidToolDecl:
+        fix = "Give an instance of it." if issubclass(value, dspy.Module) else _FIX
+    else:
+        reason = f"{cut(repr(value))} ({type(value).__name__}) is not a tool"
+        fix = "Give its tools: Toolset(name, session)." if hasattr(value, "list_tools") else _FIX
     return InvalidToolDecl(reason, code="unknown_source", fix=fix)

@@ -1,11 +1,11 @@
 """Derive JSON Schemas from Python types: with a table for the plain ones, with pydantic for all others.
 
-The table gives the same schemas as pydantic, faster; tests compare the two. The titles that pydantic
-generates from names are left out: they cost tokens in every request and only repeat the name.
+The table gives the same schemas, faster. The titles that pydantic generates from names are left out: they
+cost tokens in every request and only repeat the name.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -46,19 +46,22 @@ _NO_KEY = re.compile(r"[^a-zA-Z0-9.\-_]")  # characters that pydantic replaces i
 
 
 class Schemas(NamedTuple):
-    """The JSON Schemas of several named types.
-
-    Args:
-        properties: a schema for each name that has one.
-        defs: the definitions that the schemas share, for `$defs`.
-        problems: for each name without a schema, the reason.
-        used_pydantic: whether pydantic derived any of the schemas.
-    """
+    """The JSON Schemas of several named types, with the `$defs` that they share and why a type has none."""
 
     properties: dict[str, Json]
     defs: Json
-    problems: dict[str, str]
+    problems: list[str]
     used_pydantic: bool
+
+    def as_object(self, required: list[str], *, is_open: bool) -> Json:
+        """Return the schema of an object with these properties."""
+        return {
+            "type": "object",
+            "properties": self.properties,
+            **({"required": required} if required else {}),
+            **({} if is_open else {"additionalProperties": False}),
+            **({"$defs": self.defs} if self.defs else {}),
+        }
 
 
 def schemas_of(types: Mapping[str, Any]) -> Schemas:
@@ -67,27 +70,20 @@ def schemas_of(types: Mapping[str, Any]) -> Schemas:
     known = {name: schema for name, schema in plain.items() if schema is not None}
     others = {name: types[name] for name in types if name not in known}
     if not others:
-        return Schemas(known, {}, {}, used_pydantic=False)
-    problems: dict[str, str] = {}
+        return Schemas(known, {}, [], used_pydantic=False)
     try:
         derived, defs = _by_pydantic(others)
     except UNDERIVABLE as error:
         each = {name: _problem(annotation) for name, annotation in others.items()}
-        problems = {name: why for name, why in each.items() if why} or dict.fromkeys(
-            others, first_line(error)
-        )
-        derived, defs = _by_pydantic({name: others[name] for name in others if name not in problems})
-    known.update(derived)
-    properties = {name: known[name] for name in types if name not in problems}
-    return Schemas(properties, defs, problems, used_pydantic=True)
+        problems = {name: why for name, why in each.items() if why} or dict.fromkeys(each, first_line(error))
+        reasons = [f"'{name}' has no JSON Schema ({why})" for name, why in problems.items()]
+        return Schemas(known, {}, reasons, used_pydantic=True)
+    known |= derived
+    return Schemas({name: known[name] for name in types}, defs, [], used_pydantic=True)
 
 
 def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
-    """Derive the JSON Schema of one type, definitions included.
-
-    Raises:
-        One of `UNDERIVABLE`, if the type has no JSON Schema.
-    """
+    """Derive the JSON Schema of one type, definitions included."""
     plain = plain_schema(annotation)
     if plain is not None:
         return plain
@@ -106,54 +102,23 @@ def plain_schema(annotation: Any) -> Json | None:
         return None
     if known is not None:
         return dict(known)
-    generic = _GENERIC.get(get_origin(annotation))
-    return generic(get_args(annotation)) if generic else None
-
-
-def _list(args: tuple[Any, ...]) -> Json | None:
-    items = plain_schema(args[0])
-    return None if items is None else {"type": "array", "items": items}
-
-
-def _dict(args: tuple[Any, ...]) -> Json | None:
-    values = plain_schema(args[1]) if args[0] is str else None
-    return None if values is None else {"type": "object", "additionalProperties": values or True}
-
-
-def _choice(values: tuple[Any, ...]) -> Json | None:
-    if not all(type(value) is str for value in values):
-        return None
-    if len(values) == 1:
-        return {"const": values[0], "type": "string"}
-    return {"enum": list(values), "type": "string"}
-
-
-def _optional(args: tuple[Any, ...]) -> Json | None:
-    if len(args) != 2 or NoneType not in args:
-        return None
-    schema = plain_schema(args[0] if args[1] is NoneType else args[1])
-    return {"anyOf": [schema, {"type": "null"}]} if schema else None
-
-
-_GENERIC: dict[Any, Callable[[tuple[Any, ...]], Json | None]] = {
-    Literal: _choice,
-    Union: _optional,
-    UnionType: _optional,
-    list: _list,
-    dict: _dict,
-}
+    origin, args = get_origin(annotation), get_args(annotation)
+    schema: Json | None = None
+    if origin is Literal and all(type(value) is str for value in args):
+        schema = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
+        schema["type"] = "string"
+    elif origin in (Union, UnionType) and len(args) == 2 and NoneType in args:
+        inner = plain_schema(args[0] if args[1] is NoneType else args[1])
+        schema = {"anyOf": [inner, {"type": "null"}]} if inner else None
+    elif origin is list and (inner := plain_schema(args[0])) is not None:
+        schema = {"type": "array", "items": inner}
+    elif origin is dict and args[0] is str and (inner := plain_schema(args[1])) is not None:
+        schema = {"type": "object", "additionalProperties": inner or True}
+    return schema
 
 
 def jsonable(value: Any) -> Any:
-    """Return a default as JSON: enum members as their value, dates as text, models as objects, sets sorted.
-
-    Raises:
-        ValueError: the value has no JSON form.
-
-    Example:
-        >>> jsonable(frozenset({"b", "a"}))
-        ['a', 'b']
-    """
+    """Return a default as JSON, sets sorted, or raise ValueError for one that has no JSON form."""
     if is_iterable(value) and isinstance(value, AbstractSet):
         value = sorted(value, key=repr)
     try:
@@ -190,9 +155,8 @@ def without_titles(defs: Json) -> Json:
 
 
 def _by_pydantic(types: dict[str, Any]) -> tuple[dict[str, Json], Json]:
-    adapters = {name: pydantic.TypeAdapter[Any](annotation) for name, annotation in types.items()}
     inputs: list[tuple[str, JsonSchemaMode, pydantic.TypeAdapter[Any]]]
-    inputs = [(name, "validation", adapter) for name, adapter in adapters.items()]
+    inputs = [(name, "validation", pydantic.TypeAdapter(types[name])) for name in types]
     schemas, shared = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=Untitled)
     return {name: schemas[name, "validation"] for name in types}, without_titles(shared.get("$defs", {}))
 

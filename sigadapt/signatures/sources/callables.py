@@ -21,7 +21,7 @@ import logging
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FunctionType, GenericAlias, MethodType
+from types import FunctionType, GenericAlias, MappingProxyType, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast, get_args, get_origin
 
 import dspy
@@ -39,6 +39,8 @@ _LOG = logging.getLogger("sigadapt")
 _WARNED: set[str] = set()
 """The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
+_UNRESOLVED = inspect.Parameter.empty
+
 _DECLARES_NOTHING = (
     "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
     "functools.wraps"
@@ -46,89 +48,64 @@ _DECLARES_NOTHING = (
 
 
 class Types(NamedTuple):
-    """What a callable's signature says of its arguments.
+    """What a callable's signature says: the annotation of each argument, of `**kwargs`, and so on.
 
-    Args:
-        named: the annotation of each parameter, by name.
-        filled: the parameters whose default is a pydantic `Field`: Python would pass the `Field` itself.
-        others: the annotation of `**kwargs`; `Any` if there is none.
+    Python would pass a pydantic `Field` itself that is the default of one of the `filled` arguments.
     """
 
     named: dict[str, Any]
     filled: frozenset[str] = frozenset()
     others: Any = Any
-
-
-class _Signature(NamedTuple):
-    parameters: dict[str, inspect.Parameter]
-    untyped: list[str]
-    open: bool
-    returns: Any
-    filled: frozenset[str]
-    others: Any
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    untyped: tuple[str, ...] = ()
+    is_open: bool = False
+    returns: Any = inspect.Parameter.empty
 
 
 def accepts(source: object) -> bool:
     """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
-    if type(source) is FunctionType:
-        return True
     refused = (type, dspy.Module, Uncallable)
     return callable(source) and not isinstance(source, refused) and get_origin(source) is None
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
-    """Describe a callable as a tool. It is never called (nothing is executed).
-
-    Raises:
-        InvalidToolDecl: `underivable`, with all problems of the signature.
-    """
+    """Describe a callable as a tool. It is never called (nothing is executed)."""
     docs = docstrings.parse(_doc_of(source))
     raw = RawDecl(_name_of(source), docs.description, parameters, func=source)
     if parameters is not None:
         return [raw]
     where = _qualified_name(source)
     problems: list[str] = []
-    signature = _signature_of(_function_called(source), where, problems)
-    schemas = schemas_of({name: p.annotation for name, p in signature.parameters.items()})
-    problems += [f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items()]
-    if problems:
-        _refuse(problems, where)
-    if signature.untyped and where not in _WARNED:
+    types = _read_signature(source, where, problems)
+    schemas = schemas_of(types.named)
+    if problems or schemas.problems:
+        _refuse([*problems, *schemas.problems], where)
+    if types.untyped and where not in _WARNED:
         _WARNED.add(where)
-        named = ", ".join(map(repr, signature.untyped))
+        named = ", ".join(map(repr, types.untyped))
         _LOG.warning("%s: %s without an annotation: a model may send any value there", where, named)
     for name, schema in schemas.properties.items():
-        default, description = signature.parameters[name].default, docs.parameters.get(name)
-        if default is not inspect.Parameter.empty:
+        if name in types.defaults:
             with suppress(ValueError):  # (e)
-                schema["default"] = jsonable(default)
-        if description and "description" not in schema:
-            schema["description"] = description
-    required = [name for name, p in signature.parameters.items() if p.default is p.empty]
-    schema: Json = {
-        "type": "object",
-        "properties": schemas.properties,
-        **({"required": required} if required else {}),
-        **({} if signature.open else {"additionalProperties": False}),
-        **({"$defs": schemas.defs} if schemas.defs else {}),
-    }
+                schema["default"] = jsonable(types.defaults[name])
+        if name in docs.parameters and "description" not in schema:
+            schema["description"] = docs.parameters[name]
+    schema = schemas.as_object([n for n in types.named if n not in types.defaults], is_open=types.is_open)
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
-    return [raw._replace(parameters=schema, returns=_returns(signature.returns, docs.returns), derived=True)]
+    return [raw._replace(parameters=schema, returns=_returns(types.returns, docs.returns), derived=True)]
 
 
 def types_of(source: _Function) -> Types:
     """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
     try:
-        signature = _signature_of(_function_called(source), _qualified_name(source), [])
+        return _read_signature(source, _qualified_name(source), [])
     except InvalidToolDecl:
         return Types({})
-    named = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    return Types(named, signature.filled, signature.others)
 
 
 def _returns(annotation: Any, description: str | None) -> Json | None:
-    if annotation is inspect.Parameter.empty:
+    if annotation is _UNRESOLVED:  # or missing
         return None
     try:
         schema = schema_of(annotation, "serialization")
@@ -137,54 +114,64 @@ def _returns(annotation: Any, description: str | None) -> Json | None:
     return {"description": description, **schema} if description else schema
 
 
-def _signature_of(called: _Function, where: str, problems: list[str]) -> _Signature:
+def _read_signature(source: _Function, where: str, problems: list[str]) -> Types:
+    called = _function_called(source)
     try:
         signature = inspect.signature(called)
     except (ValueError, TypeError, NameError) as error:
         _refuse([f"Python cannot read its signature ({error})"], where)
     bound: Mapping[str, Any] = called.keywords if _is_partial(called) else {}
     every = [p for name, p in signature.parameters.items() if name not in bound]
-    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    hints = _hints(called, {p.name: p.annotation for p in named}, problems)
-    annotated = signature.return_annotation is not signature.empty
-    result = _hints(called, {"return": signature.return_annotation}, []) if annotated else {}
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
-    others = _hints(called, {p.name: p.annotation for p in open_ if p.annotation is not p.empty}, [])
-    if every and not named and not bound and not others:
+    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if every and not named and not bound and all(p.annotation is p.empty for p in open_):
         problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
-    found = {p.name: _problem_of(p, hints.get(p.name), called) for p in named}
-    problems += [problem for problem in found.values() if problem]
-    return _Signature(
-        {p.name: _with_field(p, hints[p.name]) for p in named if p.name in hints and not found[p.name]},
-        [p.name for p in named if p.annotation is p.empty],
+    types: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for parameter in named:
+        name, default = parameter.name, parameter.default
+        hint = _hint(called, name, parameter.annotation, problems)
+        problem = _problem_of(parameter, hint, called)
+        if problem:
+            problems.append(problem)
+        elif hint is not _UNRESOLVED:
+            types[name] = Annotated[hint, default] if isinstance(default, FieldInfo) else hint
+            if isinstance(default, FieldInfo):
+                default = parameter.empty if default.is_required() else default.default
+            if default is not parameter.empty:
+                defaults[name] = default
+    others = [_hint(called, p.name, p.annotation, []) for p in open_]
+    returns = signature.return_annotation
+    return Types(
+        types,
+        frozenset(p.name for p in named if isinstance(p.default, FieldInfo) and p.name in types),
+        Any if others in ([], [_UNRESOLVED]) else others[0],
+        defaults,
+        tuple(p.name for p in named if p.annotation is p.empty),
         bool(open_),
-        result.get("return", signature.empty),
-        frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
-        next(iter(others.values()), Any),
+        returns if returns is signature.empty else _hint(called, "return", returns, []),
     )
 
 
-def _hints(called: _Function, annotations: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Return annotations as types, also those written in quotes; `Any` for a missing one."""
-    function = _function_of(called)
+def _hint(called: _Function, name: str, annotation: Any, problems: list[str]) -> Any:
+    """Return an annotation as a type, also one that is written in quotes; `Any` for a missing one."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    while _is_partial(called):
+        called = called.func
+    function = inspect.unwrap(_function_called(called))
+    function = getattr(function, "__func__", function)
 
     def holder() -> None: ...
 
-    holder.__annotations__ = {k: Any if v is inspect.Parameter.empty else v for k, v in annotations.items()}
+    holder.__annotations__ = {"hint": annotation}
     setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
     names = getattr(function, "__globals__", {})
-    hints: dict[str, Any]
     try:
-        hints = typing.get_type_hints(holder, names, include_extras=True)
-        return {name: _without_quotes(hint, names) for name, hint in hints.items()}
+        return _without_quotes(typing.get_type_hints(holder, names, include_extras=True)["hint"], names)
     except Exception as error:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
-        if len(annotations) == 1:
-            problems += [f"the annotation of '{name}' cannot be resolved ({error})" for name in annotations]
-            return {}
-    hints = {}
-    for name, annotation in annotations.items():
-        hints |= _hints(called, {name: annotation}, problems)
-    return hints
+        problems.append(f"the annotation of '{name}' cannot be resolved ({error})")
+        return _UNRESOLVED
 
 
 def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
@@ -195,14 +182,6 @@ def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
     if not any(type(arg) in (str, GenericAlias) for arg in args):
         return hint
     return get_origin(hint)[tuple(_without_quotes(arg, names) for arg in args)]
-
-
-def _with_field(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
-    field = parameter.default
-    if not isinstance(field, FieldInfo):
-        return parameter.replace(annotation=annotation)
-    default = inspect.Parameter.empty if field.is_required() else field.default
-    return parameter.replace(annotation=Annotated[annotation, field], default=default)
 
 
 def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
@@ -225,13 +204,6 @@ def _function_called(source: _Function) -> _Function:
         return source  # a decorator's object; inspect reads the signature of what it wraps
     call: object = source.__call__
     return call if isinstance(call, MethodType) else source
-
-
-def _function_of(called: _Function) -> object:
-    while _is_partial(called):
-        called = called.func
-    function = inspect.unwrap(_function_called(called))
-    return getattr(function, "__func__", function)
 
 
 def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":

@@ -34,17 +34,18 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
 class _Shape(NamedTuple):
+    """The key of the function, and within it those of its schema and of its result's."""
+
     schema: str = "parameters"
     returns: str = ""
     under: str = ""
-    schema_in: str = ""
 
 
 _SHAPES = {
     "function": _Shape(under="function"),
     "input_schema": _Shape("input_schema"),
     "inputSchema": _Shape("inputSchema", "outputSchema"),
-    "toolSpec": _Shape("inputSchema", under="toolSpec", schema_in="json"),
+    "toolSpec": _Shape("inputSchema", under="toolSpec"),
     "parametersJsonSchema": _Shape("parametersJsonSchema", "responseJsonSchema"),
     "parameters_json_schema": _Shape("parameters_json_schema", "response_json_schema"),
     "parameters": _Shape(returns="output_schema"),
@@ -63,67 +64,48 @@ _GEMINI_OTHERS = frozenset({"google_maps", "code_execution", "file_search", "com
 PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoint"}
 """The keys of Gemini's and Bedrock's native tools, which the provider runs itself."""
 
-_GEMINI_OWN = _Shape(returns="response")
-_MARKS = (*_SHAPES, *_GEMINI_LISTS)
-_BARE = (
-    "name",
-    "description",
-    "parameters",
-    "returns",
-    "strict",
-    "long_running",
-    "requires_confirmation",
-    "extras",
-    "format",
-)
+MARKS = {*_SHAPES, *_GEMINI_LISTS}
+"""The keys by which a shape is recognised."""
+
+_BARE = [key for key in RawDecl._fields if key not in ("func", "derived")]
 
 
 def accepts(source: object) -> TypeGuard[Json]:
     """Return whether the source is a dict with a key of one of the shapes."""
-    return is_object(source) and any(key in source for key in ("name", "type", *_MARKS))
+    return is_object(source) and any(key in source for key in ("name", "type", *MARKS))
 
 
 def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
-    """Describe a dict as tools: one tool, or in Gemini's shape any number.
-
-    Raises:
-        InvalidToolDecl: `unknown_source` for a dict of no shape or of several, and for a native tool.
-    """
+    """Describe a dict as tools: one tool, or in Gemini's shape any number."""
     if source.get("type") == "namespace":
         return _namespace(source)
-    marks = [mark for mark in _MARKS if mark in source]
+    marks = [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
     if source.get("type") == "custom" and not marks:
         return [_custom(source)]
-    _check_kind(source, marks)
+    kind = source.get("type")
+    if kind == "object":
+        fix = "Give {'name': …, 'parameters': the schema}."
+        _refuse(source, "expected a tool, got a JSON Schema", fix)
+    if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
+        reason = f"expected a function, got a tool of type {cut(repr(kind))}, which its provider runs"
+        _refuse(source, reason, "Give it to ToolDecls as it is, beside the functions.")
+    if len(marks) > 1:
+        reason = f"it mixes several shapes ({', '.join(map(repr, marks))})"
+        _refuse(source, reason, "Keep the keys of one.")
     if marks and marks[0] in _GEMINI_LISTS:
         raw = _gemini(source, marks[0])
-    elif marks in ([], ["parameters"]) and source.get("type") is None:
+    elif marks in ([], ["parameters"]) and kind is None:
         raw = [_bare(source)]
     else:
         raw = [_raw_decl(source, _SHAPES[marks[0] if marks else "parameters"])]
     return raw if parameters is None else [one._replace(parameters=parameters) for one in raw]
 
 
-def _check_kind(source: Json, marks: list[str]) -> None:
-    kind = source.get("type")
-    if kind == "object":
-        _refuse(
-            source, "expected a tool, got a JSON Schema", fix="Give {'name': …, 'parameters': the schema}."
-        )
-    if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
-        reason = f"expected a function, got a tool of type {cut(repr(kind))}, which its provider runs"
-        _refuse(source, reason, fix="Give it to ToolDecls as it is, beside the functions.")
-    if len(marks) > 1:
-        _refuse(
-            source, f"it mixes several shapes ({', '.join(map(repr, marks))})", fix="Keep the keys of one."
-        )
-
-
 def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     function = _part(source, shape.under) if shape.under else source
     schema = function.get(shape.schema)
-    if shape.schema_in and schema is not None:
-        schema = _part(function, shape.schema).get(shape.schema_in)
+    if shape.under == "toolSpec" and schema is not None:
+        schema = _part(function, shape.schema).get("json")
     if is_object(schema) and schema.get("type") == "OBJECT":  # Gemini's capitals
         schema = _translate(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
@@ -144,7 +126,7 @@ def _bare(source: Json) -> RawDecl:
     for key in beside:
         near = closest(str(key), _BARE)
         if near:
-            _refuse(source, f"the key {cut(repr(key))} is unknown", fix=f"Did you mean {near!r}?")
+            _refuse(source, f"the key {cut(repr(key))} is unknown", f"Did you mean {near!r}?")
     extras = source.get("extras")
     if beside and (extras is None or is_object(extras)):
         extras = {**(extras or {}), **beside}
@@ -190,26 +172,25 @@ def _namespace(source: Json) -> list[RawDecl]:
 def _gemini(source: Json, key: str) -> list[RawDecl]:
     others = ", ".join(map(repr, _rest(source, key)))
     if others:
-        fix = "Put them into a dict of their own."
-        _refuse(source, f"beside functions it holds {others}, which the provider runs", fix=fix)
+        reason = f"beside functions it holds {others}, which the provider runs"
+        _refuse(source, reason, "Put them into a dict of their own.")
     declarations: object = source[key]
     if not is_array(declarations):
         _refuse(source, f"{key!r} is not a list")
-    return [_gemini_function(source, one) for one in declarations]
-
-
-def _gemini_function(source: Json, function: object) -> RawDecl:
-    if not is_object(function):
-        _refuse(source, "one of its function declarations is not an object")
-    marks = [mark for mark in _SHAPES if function.get(mark) is not None]
-    if len(marks) > 1:
-        _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", fix="Keep one.")
-    if marks and marks != ["parameters"]:
-        return _raw_decl(function, _SHAPES[marks[0]])
-    raw = _raw_decl(function, _GEMINI_OWN)
-    return raw._replace(
-        parameters=_translate(raw.parameters, function), returns=_translate(raw.returns, function)
-    )
+    described: list[RawDecl] = []
+    for function in declarations:
+        if not is_object(function):
+            _refuse(source, "one of its function declarations is not an object")
+        marks = [mark for mark in _SHAPES if function.get(mark) is not None]
+        if len(marks) > 1:
+            _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", "Keep one.")
+        if marks and marks != ["parameters"]:
+            described.append(_raw_decl(function, _SHAPES[marks[0]]))
+        else:
+            raw = _raw_decl(function, _Shape(returns="response"))
+            schemas = {name: _translate(getattr(raw, name), function) for name in ("parameters", "returns")}
+            described.append(raw._replace(**schemas))
+    return described
 
 
 def _translate(schema: object, function: Json) -> Any:
@@ -229,7 +210,7 @@ def _join(source: Json, beside: Json, within: Json) -> Json:
     """Return the fields beside a function and those within it, unless these contradict each other."""
     for key in beside.keys() & within.keys():
         if beside[key] != within[key]:
-            _refuse(source, f"it says {cut(repr(key))} twice, with two values", fix="Keep one.")
+            _refuse(source, f"it says {cut(repr(key))} twice, with two values", "Keep one.")
     return beside | within
 
 
@@ -237,7 +218,7 @@ def _rest(source: Json, *known: str) -> Json:
     return {key: value for key, value in source.items() if key not in known}
 
 
-def _refuse(source: Json, reason: str, *, fix: str | None = None) -> NoReturn:
+def _refuse(source: Json, reason: str, fix: str | None = None) -> NoReturn:
     name: Any = source.get("name")
     tool = name if isinstance(name, str) else None
     raise InvalidToolDecl(reason, code="unknown_source", tool=tool, fix=fix)
@@ -249,11 +230,7 @@ def is_json_text(source: object) -> TypeGuard[str]:
 
 
 def decode(text: str) -> Any:
-    """Decode JSON text of tools.
-
-    Raises:
-        InvalidToolDecl: `invalid_json`, also for a duplicate key.
-    """
+    """Decode JSON text of tools."""
     try:
         return jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:

@@ -16,13 +16,7 @@ _STYLE = re.compile(
 
 
 class Docs(NamedTuple):
-    """The parts of a docstring.
-
-    Args:
-        description: the text outside the sections.
-        parameters: the description of each parameter that has one.
-        returns: the description of the result; None if there is none.
-    """
+    """The parts of a docstring."""
 
     description: str
     parameters: dict[str, str]

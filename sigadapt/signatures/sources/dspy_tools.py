@@ -2,18 +2,14 @@
 
 DSPy derives `args` from the function and loses details: constraints and descriptions in `Annotated`,
 docstring sections, definitions that types share. So if `args` are those that DSPy derives, `callables.py`
-describes the function instead. If the author gave other `args`, those are used; as in DSPy, an argument
-without a default is then required.
-
-`dspy.Tool.from_mcp_tool` and `from_langchain` forget which arguments are required, but the descriptions that
-they write still say `(Required)`.
-
-A `dspy.Tool` of a ToolDecl, as DSPy's agents make it, says what the ToolDecl says.
+describes the function instead. Other `args` are the author's; as in DSPy, an argument without a default is
+then required. `dspy.Tool.from_mcp_tool` and `from_langchain` forget which arguments are required, but the
+descriptions that they write still say `(Required)`.
 """
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
@@ -28,14 +24,7 @@ _REQUIRED = " (Required)"
 
 
 class DeclaredTool(dspy.Tool):
-    """A `dspy.Tool` of a declaration, which `ToolDecl.to_dspy` makes: its name, its schema and its function.
-
-    Args:
-        raw: what the declaration says.
-
-    Raises:
-        RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
-    """
+    """A `dspy.Tool` of a declaration, which `ToolDecl.to_dspy` makes."""
 
     _raw: RawDecl
 
@@ -71,22 +60,13 @@ class DeclaredTool(dspy.Tool):
         return said(await super().acall(**kwargs))
 
 
-class _Default(NamedTuple):
-    args: _Args
-    desc: str
-
-
 def accepts(source: object) -> TypeGuard[dspy.Tool]:
     """Return whether the source is a `dspy.Tool`."""
     return isinstance(source, dspy.Tool)
 
 
 def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
-    """Describe a `dspy.Tool`. Neither it nor its function is called (nothing is executed).
-
-    Raises:
-        InvalidToolDecl: `underivable`, with all problems of the function's signature.
-    """
+    """Describe a `dspy.Tool`. Neither it nor its function is called (nothing is executed)."""
     tool: Any = source
     func = tool.func
     args: _Args = source.args or {}
@@ -99,15 +79,17 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         own = func.raw
         description = own.description if source.desc == func.__doc__ else source.desc
         return [own._replace(name=own_name, description=description)]
-    default, described = _by_dspy(func), source.arg_desc or {}
-    if args != _describe(default.args, described):
+    (derived, doc), described = _by_dspy(func), source.arg_desc or {}
+    for name in described.keys() & derived.keys():
+        derived = {**derived, name: {**derived[name], "description": described[name]}}
+    if args != derived:
         return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
         raw.parameters["properties"][name]["description"] = described[name]
     description = source.desc
-    if description == default.desc:  # the raw docstring, sections and all
-        description = docstrings.parse(inspect.cleandoc(default.desc)).description
+    if description == doc:  # the raw docstring, sections and all
+        description = docstrings.parse(inspect.cleandoc(doc)).description
     return [raw._replace(name=own_name, description=description)]
 
 
@@ -120,20 +102,14 @@ def _as_written(source: dspy.Tool, args: _Args) -> Json:
     return {"type": "object", "properties": args, "required": required}
 
 
-def _describe(args: _Args, described: dict[str, str]) -> _Args:
-    return {
-        name: {**schema, "description": described[name]} if name in described else schema
-        for name, schema in args.items()
-    }
+_BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
 
 
-_BY_DSPY: DeclaredCache[_Default] = DeclaredCache()
-
-
-def _by_dspy(func: Callable[..., Any]) -> _Default:
+def _by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
+    """Return the arguments and the description that DSPy derives from a function."""
     known = _BY_DSPY.get(func)
     if known is None:
         tool = dspy.Tool(func)
-        known = _Default(tool.args or {}, tool.desc or "")
+        known = tool.args or {}, tool.desc or ""
         _BY_DSPY.put(func, known)
     return known

@@ -1,16 +1,14 @@
 """The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
-`%autoreload` and notebooks change functions in place. While a function's code, docstring, defaults and
-annotations are the objects that they were, its declaration is too. That needs types which cannot change, so
-only a function that mentions Python's own types has a fingerprint. An MCP tool is plain data, and has its
-data for one. Every other source is read each time.
+While a function's code, docstring, defaults and annotations are the objects that they were, its declaration
+is too, if no type in it can change: so only a function that mentions Python's own types has a fingerprint. An
+MCP tool has its data for one. Every other source is read each time.
 """
 
 import builtins
 import re
-import typing
 from operator import is_
-from types import FunctionType, GenericAlias, MethodType, NoneType, UnionType
+from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Generic, Literal, Optional, TypeVar, Union, get_args, get_origin
 
 from sigadapt.schemas.caches import WeakCache
@@ -21,7 +19,6 @@ _V = TypeVar("_V")
 _VALUES = frozenset((str, int, float, bool, bytes, NoneType))
 _TYPES = _VALUES | {list, dict, set, frozenset, tuple, object}
 _FORMS = frozenset((None, Ellipsis, Any, Union, Optional, Literal))
-_GENERICS = (GenericAlias, UnionType, type(typing.List[int]), type(Optional[int]), type(Literal[1]))  # noqa: UP006, UP045
 _NAMES = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"[\w\s\[\],|]*")  # names, brackets and bars alone
 
@@ -35,7 +32,13 @@ class DeclaredCache(Generic[_V]):
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
         known = self._kept.get(source.__func__ if type(source) is MethodType else source)
-        return known[1] if known is not None and _is_same(known[0], _fingerprint(source)) else None
+        if known is None:
+            return None
+        one, other = known[0], _fingerprint(source)
+        if other is None or type(one) is bytes:
+            return known[1] if one == other else None
+        is_same = len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
+        return known[1] if is_same else None
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
@@ -47,12 +50,6 @@ class DeclaredCache(Generic[_V]):
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if other is None or type(one) is bytes:
-        return one == other
-    return len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
 
 
 def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:
@@ -95,9 +92,9 @@ def _is_fixed(function: FunctionType, *, is_bound: bool) -> bool:
 
 
 def _cannot_change(annotation: Any) -> bool:
-    if type(annotation) in _GENERICS:
-        origin, arguments = get_origin(annotation), get_args(annotation)
-        if origin is Literal:
-            return all(type(argument) in _VALUES for argument in arguments)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return all(type(argument) in _VALUES for argument in arguments)
+    if origin is not None:
         return (origin in _TYPES or origin in (Union, UnionType)) and all(map(_cannot_change, arguments))
     return any(annotation is known for known in (*_TYPES, *_FORMS))

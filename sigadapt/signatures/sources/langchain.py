@@ -16,11 +16,7 @@ def accepts(source: object) -> bool:
 
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Describe a LangChain tool. It is never run (nothing is executed).
-
-    Raises:
-        InvalidToolDecl: `underivable`, if its arguments are neither a JSON Schema nor a pydantic 2 model.
-    """
+    """Describe a LangChain tool. It is never run (nothing is executed)."""
     func = getattr(source, "func", None) or getattr(source, "coroutine", None)
     raw = RawDecl(source.name, source.description, extras=getattr(source, "extras", None), func=func)
     if parameters is not None:

@@ -60,8 +60,12 @@ def _is_a(kind: str, value: object) -> bool:
 
 def is_failure(value: object) -> bool:
     """Return whether a value is an MCP result with `isError` set."""
-    failed = getattr(value, "is_error", None) or getattr(value, "isError", None)
-    return is_mcp_result(value) and bool(failed)
+    return is_mcp_result(value) and bool(_first(value, "is_error", "isError"))
+
+
+def structured_of(result: object) -> Any:
+    """Return an MCP result's structured content; None without one."""
+    return _first(result, "structured_content", "structuredContent")
 
 
 _BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
@@ -77,7 +81,7 @@ def block_of(value: Any) -> Json | None:
 
 def plain_content(result: Any) -> Any:
     """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks."""
-    structured = getattr(result, "structured_content", None) or getattr(result, "structuredContent", None)
+    structured = structured_of(result)
     if structured is not None:
         return structured
     blocks: list[Json] = [

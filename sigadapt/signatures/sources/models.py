@@ -22,22 +22,13 @@ def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
 
 
 def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
-    """Describe a pydantic model class as a tool. The declaration's `func` is the class.
-
-    Raises:
-        InvalidToolDecl: `underivable` for a field without a JSON Schema; `invalid_schema` for a model whose
-            schema does not describe an object.
-    """
+    """Describe a pydantic model class as a tool. The declaration's `func` is the class."""
     schema = schema_of_model(source) if parameters is None else parameters
     return [RawDecl(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
 
 
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
-    """Return the JSON Schema of a model, without generated titles and without the model's docstring.
-
-    Raises:
-        InvalidToolDecl: as `describe`.
-    """
+    """Return the JSON Schema of a model, without generated titles and without the model's docstring."""
     try:
         schema = model.model_json_schema(schema_generator=Untitled)
     except UNDERIVABLE as error:
@@ -46,21 +37,15 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
             code="underivable",
             tool=f"{model.__module__}.{model.__qualname__}",
         ) from error
-    without_titles(schema.get("$defs", {}))
-    schema = _with_root_inlined(schema)
+    defs = without_titles(schema.get("$defs", {}))
+    head, _, name = str(schema.get("$ref", "")).rpartition("/")
+    if head == "#/$defs":  # a recursive model, which providers refuse: its schema stands at the root instead
+        schema = {**defs[name], "$defs": defs}
     for key, known in (("description", _doc(model)), ("title", model.__name__)):
         if schema.get(key) == known:
             del schema[key]  # the tool's name and description say it already
     check(schema, tool=model.__name__)
     return schema
-
-
-def _with_root_inlined(schema: Json) -> Json:
-    """Replace a reference at the root by its target: a recursive model has one, and providers refuse it."""
-    head, _, name = str(schema.get("$ref", "")).rpartition("/")
-    if head != "#/$defs":
-        return schema
-    return {**schema["$defs"][name], "$defs": schema["$defs"]}
 
 
 def _doc(model: type[Any]) -> str:

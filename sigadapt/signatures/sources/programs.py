@@ -1,13 +1,11 @@
 """DSPy signatures and modules as tools (agent as tool): inputs are parameters, outputs are the result.
 
-They are never run here (nothing is executed). The details:
-
- a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
- b. A module whose `forward` has named parameters is described by that method, like any function.
- c. Any other module, such as DSPy's own, is described by its signature: its attribute `signature`, or the
-    signature of its only predictor. `func` is the module.
- d. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
-    extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
+a. A signature class is described by its fields. `func` is a `dspy.Predict` of it, for the caller.
+b. A module whose `forward` has named parameters is described by that method, like any function. Any other
+   module, such as DSPy's own, is described by its attribute `signature`, or the signature of its only
+   predictor. `func` is the module.
+c. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
+   extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
 """
 
 import inspect
@@ -23,7 +21,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.sources import callables
-from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, Schemas, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
@@ -35,21 +33,24 @@ def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
 
 
 def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[RawDecl]:
-    """Describe a signature or a module as a tool.
-
-    Raises:
-        InvalidToolDecl: `underivable`, for an input without a JSON Schema, or a module with neither named
-            parameters nor a signature.
-    """
+    """Describe a signature or a module as a tool."""
     if _is_signature(source):
         return [_of_signature(source, parameters)._replace(func=cast("Any", dspy.Predict)(source))]
     module = cast("dspy.Module", source)
-    forward = _forward(module)
-    if forward is None:
-        raw = _of_program(module, parameters)
-    else:
-        [raw] = callables.describe(forward, parameters)
     kind = type(module)
+    if (forward := _forward(module)) is not None:
+        [raw] = callables.describe(forward, parameters)
+    elif (signature := _signature(module)) is not None:
+        raw = _of_signature(signature, parameters)
+    elif parameters is not None:
+        raw = RawDecl(None, parameters=parameters)
+    else:
+        raise InvalidToolDecl(
+            "its forward names no parameters, and it has no signature of its own",
+            code="underivable",
+            tool=kind.__qualname__,
+            fix="Name the parameters of forward, or give its schema: ToolDecl.of(module, parameters=...).",
+        )
     if not _is_dspys(kind):
         own_doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
         raw = raw._replace(name=kind.__name__, description=own_doc or raw.description)
@@ -58,13 +59,13 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
     """Return the annotations of the inputs."""
-    if _is_signature(program):
-        return callables.Types(_types(program.input_fields))
-    forward = _forward(cast("dspy.Module", program))
-    if forward is not None:
-        return callables.types_of(forward)
-    signature = _signature(cast("dspy.Module", program))
-    return callables.Types(_types(signature.input_fields) if signature else {})  # its author gave a schema
+    signature = program
+    if not _is_signature(program):
+        module = cast("dspy.Module", program)
+        if (forward := _forward(module)) is not None:
+            return callables.types_of(forward)
+        signature = _signature(module)
+    return callables.Types(_types(signature.input_fields) if _is_signature(signature) else {})
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
@@ -76,7 +77,7 @@ def _is_dspys(kind: Any) -> bool:
 
 
 def _forward(module: dspy.Module) -> MethodType | None:
-    """Return the module's own `forward` if it has named parameters (b), else None."""
+    """Return the module's own `forward` if it has named parameters, else None."""
     kind = type(module)  # DSPy logs a warning for `module.forward`
     function: Any = getattr(kind, "forward", None) or getattr(kind, "aforward", None)
     if not callable(function) or _is_dspys(function):
@@ -94,20 +95,6 @@ def _signature(module: dspy.Module) -> type[dspy.Signature] | None:
     return predictors[0].signature if len(predictors) == 1 else None
 
 
-def _of_program(module: dspy.Module, parameters: Json | None) -> RawDecl:
-    signature = _signature(module)
-    if signature is not None:
-        return _of_signature(signature, parameters)
-    if parameters is not None:
-        return RawDecl(None, parameters=parameters)
-    raise InvalidToolDecl(
-        "its forward names no parameters, and it has no signature of its own",
-        code="underivable",
-        tool=type(module).__qualname__,
-        fix="Name the parameters of forward, or give its schema: ToolDecl.of(module, parameters=...).",
-    )
-
-
 def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> RawDecl:
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
@@ -115,21 +102,14 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
     where = f"{signature.__module__}.{signature.__qualname__}"
     schemas = schemas_of(_types(signature.input_fields))
     if schemas.problems:
-        reason = "; ".join(f"'{name}' has no JSON Schema ({why})" for name, why in schemas.problems.items())
         fix = "Change its input fields, or give its schema: ToolDecl.of(signature, parameters=...)."
-        raise InvalidToolDecl(reason, code="underivable", tool=where, fix=fix)
+        raise InvalidToolDecl("; ".join(schemas.problems), code="underivable", tool=where, fix=fix)
     for key, part in schemas.properties.items():
         _complete(part, key, signature.input_fields[key])
-    schema = _object(schemas.properties, signature.input_fields) | {"additionalProperties": False}
-    if schemas.defs:
-        schema["$defs"] = schemas.defs
+    required = [name for name, field in signature.input_fields.items() if field.is_required()]
+    schema = schemas.as_object(required, is_open=False)
     check(schema, tool=where)
     return RawDecl(name, signature.instructions, schema, _returns(signature), derived=True)
-
-
-def _object(properties: dict[str, Json], fields: Mapping[str, FieldInfo]) -> Json:
-    required = [name for name in properties if fields[name].is_required()]
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
 def _returns(signature: type[dspy.Signature]) -> Json | None:
@@ -145,8 +125,8 @@ def _returns(signature: type[dspy.Signature]) -> Json | None:
                 return None  # two types with the same name, so `$defs` cannot hold both
         _complete(schema, name, field)
         properties[name] = schema
-    returns = _object(properties, signature.output_fields)
-    return {**returns, "$defs": defs} if defs else returns
+    required = [name for name, field in signature.output_fields.items() if field.is_required()]
+    return Schemas(properties, defs, [], used_pydantic=True).as_object(required, is_open=True)
 
 
 def _types(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:

@@ -8,21 +8,7 @@ from sigadapt.schemas.json_values import Json
 
 
 class RawDecl(NamedTuple):
-    """One tool as its source describes it, unchecked unless `derived`.
-
-    Args:
-        name: the source's value for the name. It may be of any type; `ToolDecl` checks it.
-        description: what the tool is for; None where the source does not say.
-        parameters: the arguments' JSON Schema; None where the source gives none.
-        returns: the result's JSON Schema, where the source gives it.
-        strict: whether the source asks for, or refuses, a provider's strict mode.
-        long_running: whether the source says that a call only starts work whose result comes later.
-        requires_confirmation: whether the source says that a person must agree to each call.
-        extras: what else the source says beside the function, such as `cache_control` or MCP annotations.
-        format: the form of a custom tool's text, as in `ToolDecl`; None for a function.
-        func: the Python object behind the tool, for the caller's own use.
-        derived: whether `parameters` was derived from Python types and has been checked already.
-    """
+    """One tool as its source describes it, unchecked unless `derived`."""
 
     name: object
     description: object = None
@@ -38,11 +24,7 @@ class RawDecl(NamedTuple):
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function behind a tool that is to be run.
-
-        Raises:
-            InvalidToolDecl: `no_function`, if there is none.
-        """
+        """The function behind a tool that is to be run."""
         if self.func is None:
             raise InvalidToolDecl(
                 "it has no function to run",

@@ -1,8 +1,7 @@
 """Declarations as DSPy's agents take them: `dspy.ReActV2(tools=[decl])` makes a `dspy.Tool` of each object.
 
 DSPy reads a function's `__name__`, its `__doc__` and the signature of its `__call__`. A declaration has all
-three, and so stands for its function, with its own name, schema and description. Nothing is run before the
-agent runs the tool (nothing is executed).
+three, and so stands for its function. Nothing is run before the agent runs the tool (nothing is executed).
 """
 
 import asyncio
@@ -35,12 +34,7 @@ class Runnable(Uncallable):
 
     @property
     def raw(self) -> RawDecl:
-        """What the declaration says, with its function.
-
-        Raises:
-            InvalidToolDecl: `no_function`, for a declaration without a function to run; `nobody_to_ask`, for
-                one that requires confirmation and that `ToolDecls.confirmed_by` did not make.
-        """
+        """What the declaration says, with its function."""
         raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
         if not hasattr(raw.function, ASKS_FIRST) and raw.requires_confirmation is not False:
             raise InvalidToolDecl(
@@ -58,11 +52,7 @@ class Runnable(Uncallable):
 
     @property
     def __call__(self) -> Callable[..., Any]:
-        """A function that runs the tool.
-
-        Raises:
-            InvalidToolDecl: as `raw`.
-        """
+        """A function that runs the tool."""
         return function_of(self.raw)
 
 
@@ -93,16 +83,15 @@ class Description:
 
 
 def function_of(raw: RawDecl) -> Callable[..., Any]:
-    """Return a function that runs a tool and returns what an MCP result says, with the tool's arguments.
-
-    Raises:
-        RuntimeError: when it is run and an MCP server says that the tool failed, as DSPy's MCP tools do.
-    """
+    """Return a function that runs a tool and returns what an MCP result says, with the tool's arguments."""
     func = by_name(raw.function)
+
+    async def later(result: Any) -> Any:
+        return said(await result)
 
     def run(**kwargs: Any) -> Any:
         result = func(**kwargs)
-        return _await_result(result) if asyncio.iscoroutine(result) else said(result)
+        return later(result) if asyncio.iscoroutine(result) else said(result)
 
     types = callables.types_of(func).named
     schema: Json = raw.parameters
@@ -141,16 +130,8 @@ def _argument(part: Any, kind: Any) -> Any:
     return Argument
 
 
-async def _await_result(result: Any) -> Any:
-    return said(await result)
-
-
 def said(result: Any) -> Any:
-    """Return what a tool's result says: the content of an MCP result, and any other result as it is.
-
-    Raises:
-        RuntimeError: if an MCP server says that the tool failed.
-    """
+    """Return what a tool's result says: the content of an MCP result, and any other result as it is."""
     if not mcp.is_mcp_result(result):
         return result
     if mcp.is_failure(result):

@@ -12,6 +12,7 @@ DSPy's own types are read in `dspy_media.py`.
 """
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import jiter
@@ -20,7 +21,7 @@ from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
 from sigadapt.schemas.json_values import Json, compact, is_object, is_sequence
-from sigadapt.signatures.sources.mcp import block_of, is_mcp_result
+from sigadapt.signatures.sources.mcp import block_of, is_mcp_result, structured_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, part_of_bytes, saved
 
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -48,7 +49,7 @@ def mcp_content(result: Any) -> list[Part]:
     """Return an MCP result's content: its blocks, and its structured content unless a text repeats it."""
     # Source: the Model Context Protocol, "Tools" (2025-11-25): content blocks and `structuredContent`, of
     # which a server should also send the JSON as a text block.
-    structured = getattr(result, "structured_content", getattr(result, "structuredContent", None))
+    structured = structured_of(result)
     blocks = [block_of(block) for block in result.content]
     parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
     if structured is None:
@@ -56,8 +57,11 @@ def mcp_content(result: Any) -> list[Part]:
     if blocks and any(said in ([*blocks], *blocks) for said in _wrap(structured)):
         return parts  # the blocks themselves, which hold images as images
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    rest = [part for part in parts if part["type"] != "text"] if _repeat(texts, structured) else parts
-    return [{"type": "json", "value": structured}, *rest]
+    said = "\n".join(texts)
+    forms = (said, _parse(said), texts, [_parse(text) for text in texts])
+    if not texts or any(value in forms for value in _wrap(structured)):  # they only repeat it
+        parts = [part for part in parts if part["type"] != "text"]
+    return [{"type": "json", "value": structured}, *parts]
 
 
 def is_content(value: Any) -> bool:
@@ -67,7 +71,15 @@ def is_content(value: Any) -> bool:
 
 def text_of(parts: list[Part]) -> str:
     """Return content as text, with each image, file or audio named in its place."""
-    return "\n".join(text for text, _ in _named(parts))
+    texts: list[str] = []
+    number = 0
+    for part in parts:
+        number += _media(part)
+        if _media(part):
+            texts.append(name_of(part, number))
+        else:
+            texts.append(part["text"] if part["type"] == "text" else compact(part["value"]))
+    return "\n".join(texts)
 
 
 def json_of(parts: list[Part]) -> Any:
@@ -82,16 +94,6 @@ def name_of(part: Part, number: int) -> str:
     """Return how content names one of its images, files or audio, of which this is the `number`th."""
     name = f": {part['name']}" if part.get("name") else ""
     return f"[{part['type']} {number}{name}]"
-
-
-def _named(parts: list[Part]) -> Iterator[tuple[str, Part]]:
-    number = 0
-    for part in parts:
-        number += _media(part)
-        if part["type"] == "text":
-            yield part["text"], part
-        else:
-            yield (name_of(part, number) if _media(part) else compact(part["value"])), part
 
 
 def _media(part: Part) -> bool:
@@ -116,16 +118,16 @@ def _parts(value: Any) -> list[Part]:
     found = [_find_parts(item) for item in items]
     if not any(found):
         items, found = [value], [None]
-    taken = _Taken()
     parts: list[Part] = []
     for item, own in zip(items, found, strict=True):
         if own is not None:
-            taken.count += sum(map(_media, own))
             parts += own
         elif isinstance(item, str):
             parts.append({"type": "text", "text": item})
         else:
-            parts += [{"type": "json", "value": taken.out_of(item)}, *taken.flush()]
+            media: list[Part] = []
+            named = _with_names(item, media, sum(map(_media, parts)))
+            parts += [{"type": "json", "value": named}, *media]
     return parts
 
 
@@ -140,41 +142,28 @@ def _find_parts(item: Any) -> list[Part] | None:
     return None if block is None else list(_of_mcp(block))
 
 
-class _Taken:
-    """The images, files and audio that were taken out of one value, in order."""
+def _with_names(item: Any, media: list[Part], before: int) -> Any:
+    """Return a value as JSON with the name of each image, file or audio in its place, and fill `media`."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._new: list[Part] = []
-
-    def flush(self) -> list[Part]:
-        """Return what was taken since the last time."""
-        new, self._new = self._new, []
-        return new
-
-    def out_of(self, value: Any) -> Any:
-        """Return a value as JSON with the name of each image, file or audio in its place."""
-        before = self.count
-        try:
-            value = self._named(value)
-        except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
-            self.count, self._new = before, []
-        return self._named(utils.serialize_for_json(value))
-
-    def _named(self, value: Any) -> Any:
+    def named(value: Any) -> Any:
         parts = _find_parts(value)
         if parts is not None:
-            return " ".join(self._take(part) if _media(part) else text_of([part]) for part in parts)
+            numbers = count(before + len(media) + 1)
+            media.extend(filter(_media, parts))
+            return " ".join(
+                name_of(part, next(numbers)) if _media(part) else text_of([part]) for part in parts
+            )
         if type(value) in (list, tuple):
-            return [self._named(item) for item in value]
+            return [named(each) for each in value]
         if is_object(value) and type(value) is dict:
-            return {key: self._named(member) for key, member in value.items()}
+            return {key: named(each) for key, each in value.items()}
         return value
 
-    def _take(self, part: Part) -> str:
-        self.count += 1
-        self._new.append(part)
-        return name_of(part, self.count)
+    try:
+        item = named(item)
+    except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
+        media.clear()
+    return named(utils.serialize_for_json(item))
 
 
 def _of_mcp(block: Json) -> Iterator[Part]:
@@ -191,14 +180,6 @@ def _of_mcp(block: Json) -> Iterator[Part]:
         yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
     else:  # a link to a resource, and what comes
         yield {"type": "json", "value": block}
-
-
-def _repeat(texts: list[str], structured: Any) -> bool:
-    """Return whether texts say only what the structured content says, as JSON or as the one value in it."""
-    values = _wrap(structured)
-    whole = ["\n".join(texts), _parse("\n".join(texts))]
-    each = [[*texts], [_parse(text) for text in texts]]
-    return not texts or any(said == value for value in values for said in (*whole, *each))
 
 
 def _wrap(structured: Any) -> list[Any]:

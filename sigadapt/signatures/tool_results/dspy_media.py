@@ -1,10 +1,7 @@
 """DSPy's images, files and audio as parts of content: the one place that knows how DSPy writes them.
 
-DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. In DSPy 3.5 a
-type gives lm15's parts.
-
-A text that is one of DSPy's types as DSPy saves it is read as what it was. A tool may have got such a text
-from anywhere, so it is never read as an image at a URL: some routes would download that.
+DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. A tool may
+have got such a text from anywhere, so it is never read as an image at a URL: some routes would download that.
 """
 
 import base64
@@ -59,17 +56,12 @@ def _of_chat(block: Any) -> Part:
     elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
         part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
     elif kind == "file" and is_object(held):
-        part = _file(held)
+        name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
+        if isinstance(held.get("file_data"), str):
+            part = {**_part_at("file", held["file_data"], name.get("name")), **name}
+        elif isinstance(held.get("file_id"), str):
+            part = {"type": "file", "file_id": held["file_id"], **name}
     return {"type": "json", "value": block} if part is None else part
-
-
-def _file(held: Json) -> Part | None:
-    name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
-    if isinstance(held.get("file_data"), str):
-        return {**_part_at("file", held["file_data"], name.get("name")), **name}
-    return (
-        {"type": "file", "file_id": held["file_id"], **name} if isinstance(held.get("file_id"), str) else None
-    )
 
 
 def _part_at(kind: str, url: str, name: str | None = None) -> Part:

@@ -1,8 +1,7 @@
 """Keep the order of an object's keys beside the object, for storage that keeps JSON by value.
 
-A database such as PostgreSQL (`jsonb`) gives an object back with its keys in another order. A request written
-from it begins with other bytes than the one before, and the provider's prompt cache misses. So what is saved
-holds its JSON text too, and the text gives the order back.
+PostgreSQL's `jsonb` gives an object back with its keys in another order. A request written from it begins
+with other bytes than the one before, and the provider's prompt cache misses. So the JSON text is saved too.
 """
 
 from typing import Any

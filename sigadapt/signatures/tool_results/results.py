@@ -1,8 +1,7 @@
 """ToolResults: the results of a turn's calls, and how a result is written as text or as a JSON object.
 
-As an input field, ToolResults continues the conversation: the next request holds the model's turn again
-(text, calls, reasoning), then one result per call, and nothing after them (the same conversation). Each
-invalid call gets a failed result that says what is wrong with it.
+As an input field it continues the conversation (the same conversation): the next request holds the model's
+turn again, then one result per call. Each invalid call gets a failed result that says what is wrong with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +20,12 @@ from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
-from sigadapt.signatures.tool_results.pairing import complaint, in_order, results_by_id
+from sigadapt.signatures.tool_results.pairing import failed_result, in_order, results_by_id
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
 class Round(OwnErrors):
-    """The calls of one turn and their results: one per call, in the order of the calls.
-
-    Raises:
-        InvalidHistory: as `ToolResults.of`, for saved results that do not pair with the calls.
-    """
+    """The calls of one turn and their results: one per call, in the order of the calls."""
 
     calls: ToolCalls
     results: tuple[ToolResult, ...]
@@ -94,10 +89,8 @@ class ToolResults(Shown, OwnErrors):
         """
         turn = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
         given = results_by_id(turn, values, errors)
-        for call in turn.invalid:  # what is wrong with it, for the model that made it
-            name, reason = call.name or "unnamed", complaint(call)
-            failed = ToolResult(call_id=call.id, name=name, value=reason, is_error=True)
-            given.setdefault(call.id, failed)
+        for call in turn.invalid:
+            given.setdefault(call.id, failed_result(call))
         results = tuple(given[call.id] for call in turn.in_order())
         return cls(rounds=(Round(calls=turn, results=results),))
 

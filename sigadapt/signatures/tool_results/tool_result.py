@@ -53,7 +53,20 @@ class ToolResult(OwnErrors):
     def _as_plain_data(cls, data: Any) -> Any:
         if not is_object(data):
             return data
-        return _with_content({**data, "value": in_order_of(data.get("value"), data.get("text"))})
+        value = without_halves(in_order_of(data.get("value"), data.get("text")))
+        data = {**data, "value": value}
+        if data.get("is_content"):
+            if not is_content(value):
+                raise ValueError("the value of a result is not content, although it says so")
+            return data
+        parts = content_of(value)
+        if parts is not None:
+            data |= {"value": parts, "is_content": True}
+        if is_mcp_result(value):
+            if parts is None:
+                data["value"] = json_of(mcp_content(value))
+            data |= {"is_error": data.get("is_error") or is_failure(value), "is_mcp": True}
+        return data
 
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
@@ -70,18 +83,3 @@ class ToolResult(OwnErrors):
             True
         """
         return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)
-
-
-def _with_content(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a result with its value as plain data if it has images, files or audio."""
-    value = without_halves(data.get("value"))
-    data = {**data, "value": value}
-    if data.get("is_content"):
-        if not is_content(value):
-            raise ValueError("the value of a result is not content, although it says so")
-        return data
-    parts = content_of(value)
-    if not is_mcp_result(value):
-        return data if parts is None else {**data, "value": parts, "is_content": True}
-    said = {"value": json_of(mcp_content(value))} if parts is None else {"value": parts, "is_content": True}
-    return {**data, **said, "is_error": data.get("is_error") or is_failure(value), "is_mcp": True}

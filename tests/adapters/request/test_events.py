@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from internals import Request, Route, Turn, lower, messages_of, plan_of, to_lm15
 from support import LITELLM, NATIVE
@@ -252,7 +252,6 @@ def turns(draw: st.DrawFn) -> list[tuple[ToolResults, list[str]]]:
     return made
 
 
-@settings(deadline=None)
 @given(turns(), st.sampled_from([*NATIVE.values(), *LITELLM.values()]), st.booleans())
 def test_any_ids_go_out_unique_and_come_back_paired(
     rounds: list[tuple[ToolResults, list[str]]], route: Route, as_events: bool

@@ -140,11 +140,11 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=80, stateful_step_count=15, deadline=None)
+TestConversation.settings = settings(max_examples=80, stateful_step_count=15)
 
 
 @given(st.lists(st.sampled_from(["question", "calls", "results", "answer"]), max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_events_can_be_healed(kinds: list[str]) -> None:
     """conversations: A stray result is dropped."""
     events: Rows = []

@@ -221,7 +221,7 @@ def test_any_mixture_leaves_whole_or_is_on_record(column: str):
     with serving(column, heard, *[said_text(COLUMNS[column].form)] * 60) as served:
         calls = turn_of(served)
 
-        @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
         @given(mixtures(), st.booleans())
         def check(mixture: Any, failed: bool) -> None:
             value, said, held = mixture

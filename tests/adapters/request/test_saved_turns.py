@@ -110,7 +110,7 @@ def halved(draw: st.DrawFn) -> ToolResults:
     return ToolResults.of(calls, [draw(values)])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(halved())
 def test_a_turn_with_half_a_pair_is_saved(results: ToolResults):
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
@@ -187,7 +187,7 @@ def test_any_saved_turn_is_read_or_refused(column: str):
     """conversations: A saved turn is read, or refused with the reason."""
     saved = heard(column)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(mutations(saved), st.sampled_from(ROUTES))
     def holds(event: Any, route: Route) -> None:
         try:

@@ -169,7 +169,7 @@ def test_a_call_ends_a_thinking_that_nothing_closes() -> None:
 EXAMPLES = [each.example for each in FORMATS]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.sampled_from([TEXT, *EXAMPLES]), data=st.data())
 def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
     """text-calls: Pieces read like the whole."""

@@ -124,9 +124,7 @@ def test_types_without_a_schema_are_told_by_name():
     derived = annotations.schemas_of(
         {"a": int, "b": Callable[[], int], "c": Leaf, "d": type, "e": ["no type"]}
     )
-    assert list(derived.properties) == ["a", "c"]
-    assert set(derived.problems) == {"b", "d", "e"}
-    assert all(derived.problems.values())
+    assert [problem[:24] for problem in derived.problems] == [f"'{n}' has no JSON Schema (" for n in "bde"]
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), [float("inf")], ValueError("x")])
@@ -209,7 +207,7 @@ def among(types: dict[str, Any], excused: list[Any]) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(calls())
 def test_the_schema_and_pydantic_agree(call: Call):
     """tool-declarations: A function's parameters become a schema."""

@@ -1,0 +1,50 @@
+"""The parts of a request's body, whatever the provider's format: its tools, instructions and messages."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from sigadapt.schemas.json_values import Json, is_array, is_object
+
+TOOLS = ("tools", "toolConfig")
+INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+MESSAGES = ("messages", "input", "contents")
+READING_ORDER = (*TOOLS, *INSTRUCTIONS, *MESSAGES)
+"""The keys in the order in which a provider reads them, whatever the order of the body's keys."""
+
+
+class Part(NamedTuple):
+    """A part of a request: what kind it is, its name, where it stands, and its JSON."""
+
+    kind: Literal["tool", "instructions", "message", "field"]
+    name: str
+    place: str
+    value: Any
+
+
+def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
+    """Yield the parts of some keys of a body; each tool alone, out of the objects that hold several."""
+    for key in keys:
+        value = body.get(key)
+        if key in TOOLS and value is not None:
+            for number, tool in enumerate(_each_tool(value)):
+                yield Part("tool", f"tool {_tool_name(tool)}", f"/{key}/{number}", tool)
+        elif key in MESSAGES and is_array(value):
+            for number, row in enumerate(value):
+                role = row.get("role")
+                kind = "instructions" if role in ("system", "developer") else "message"
+                name = f"message {number + 1}, {role or row.get('type') or '?'}"
+                yield Part(kind, name, f"/{key}/{number}", row)
+        elif key in body:
+            yield Part("instructions" if key in INSTRUCTIONS else "field", key, f"/{key}", value)
+
+
+def _each_tool(value: Any) -> Iterator[Any]:
+    tools: list[Any] = value.get("tools", []) if is_object(value) else value
+    for tool in tools:
+        declared = tool.get("functionDeclarations") or tool.get("function_declarations")
+        yield from declared or [tool]
+
+
+def _tool_name(tool: Json) -> str:
+    inner: Json = tool.get("function") or tool.get("toolSpec") or tool
+    return str(inner.get("name") or inner.get("type") or next(iter(inner), "?"))
