@@ -36,6 +36,8 @@ _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
+# Trying every opener at every character is slow. All begin with one of these.
+_BEGINS = r"(?=[<\[{`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|\{{\s*\"(?:{0})\"|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
@@ -59,7 +61,7 @@ class TextGate:
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
         call = rf"(?P<call>{_CALL}|{tags}|{_FIELD.format(layout.field or '(?!)')})"
-        self._openers = regex.compile(f"{call}|{field}|{grammar.openers}|{_UNKNOWN}")
+        self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers}|{_UNKNOWN})")
         tools = r"[\w.:-]++" if how.get("undeclared") else rf"(?:{_either(schemas)})(?:\.call)?(?![\w.:-])"
         self._bare = regex.compile(_BARE.format(field=field, tools=tools))
         self._pieces = list[str]()
