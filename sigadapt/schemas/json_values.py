@@ -243,20 +243,54 @@ def closest(word: str, known: Iterable[str], *, at_least: float = 0.6) -> str | 
     return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1, cutoff=at_least)), None)
 
 
-def json_like(value: Any, around: tuple[int, ...] = ()) -> str:
-    """Write any value as JSON-like text, even if it is not JSON, and every pair of a `RepeatedKeys`.
+def json_like(value: Any) -> str:
+    """Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
-    A value inside itself is written as `"..."` there, and so is one deeper than any JSON that is read.
+    Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
     """
-    if (id(value) in around or len(around) > ARGUMENT_LEVELS) and isinstance(value, (dict, list)):
-        return '"..."'
-    inside = (*around, id(value))
-    if is_object(value):
-        pairs = value.pairs if isinstance(value, RepeatedKeys) else value.items()
-        return "{" + ",".join([f"{json_like(key)}:{json_like(item, inside)}" for key, item in pairs]) + "}"
-    if is_array(value):
-        return "[" + ",".join([json_like(item, inside) for item in value]) + "]"
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        return hex(value)
-    is_scalar = value is None or isinstance(value, (str, int, float))
-    return json.dumps(value if is_scalar else repr(value), ensure_ascii=False)
+    pieces: list[str] = []
+    pending: list[Any] = [value]
+    around: dict[int, None] = {}
+    while pending:
+        item = pending.pop()
+        if type(item) is _Verbatim:
+            pieces.append(item)
+        elif type(item) is _Closing:
+            pieces.append(item)
+            around.popitem()
+        elif id(item) in around:
+            pieces.append('"..."')
+        elif is_object(item):
+            around[id(item)] = None
+            pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
+            members = [(f"{_scalar(key)}:", child) for key, child in pairs]
+            pending.extend(reversed(_enclose("{", members, "}")))
+        elif is_array(item):
+            around[id(item)] = None
+            pending.extend(reversed(_enclose("[", [("", child) for child in item], "]")))
+        else:
+            pieces.append(_scalar(item))
+    return "".join(pieces)
+
+
+class _Verbatim(str):
+    __slots__ = ()
+
+
+class _Closing(str):
+    __slots__ = ()
+
+
+def _enclose(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
+    parts: list[Any] = [_Verbatim(opening)]
+    for n, (label, child) in enumerate(members):
+        parts += [_Verbatim(("," if n else "") + label), child]
+    return [*parts, _Closing(closing)]
+
+
+def _scalar(item: Any) -> str:
+    if isinstance(item, int) and item.bit_length() > _MOST_BITS:
+        return hex(item)
+    if item is None or isinstance(item, (str, int, float)):
+        return json.dumps(item, ensure_ascii=False)
+    return json.dumps(repr(item), ensure_ascii=False)

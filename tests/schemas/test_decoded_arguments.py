@@ -51,8 +51,7 @@ def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
     around = levels + (leaf == {"b": 1})
     text, args = check_decoded(value)
     as_text = parse_arguments(text)
-    if levels <= ARGUMENT_LEVELS:
-        assert text == '{"a":' * levels + json.dumps(leaf, ensure_ascii=False).replace(" ", "") + "}" * levels
+    assert text == '{"a":' * levels + json.dumps(leaf, ensure_ascii=False).replace(" ", "") + "}" * levels
     if around <= ARGUMENT_LEVELS:
         assert args == value
         assert as_text == value
