@@ -25,7 +25,7 @@ import litellm
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.calling.prompted import sayable
+from sigadapt.adapters.calling.prompted import writers
 
 PAGE = Path(__file__).parent.parent / ".models" / "models.md"
 FIRST = object()
@@ -140,7 +140,7 @@ def ways() -> list[Way]:
                 lambda form=form: _adapter(tool_calling="prompted", call_format=form),
                 ours=True,
             )
-            for form in sayable()
+            for form in writers()
         ],
         Way(
             "sigadapt, prompted, hermes, a call required",

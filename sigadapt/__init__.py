@@ -12,7 +12,7 @@ from sigadapt.adapters.baml_adapter import BAMLAdapter
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.listeners import CallListener, PartialCall
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import (
     Choice,
     choice_from_response,

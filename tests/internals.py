@@ -4,8 +4,7 @@ If a file of the package moves, its line here changes, and no test.
 """
 
 from sigadapt.adapters import plan, text_listeners
-from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.modes import ModeInputs, calling_of, refuses_tools
+from sigadapt.adapters.calling.calling import Calling, calling_of, refuses_tools
 from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
 from sigadapt.adapters.lm.exchange import exchanging
@@ -19,7 +18,7 @@ from sigadapt.adapters.lm.traces import show_to_watchers
 from sigadapt.adapters.lm.transport import executions_of
 from sigadapt.adapters.options import Options, ToolOptions
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.aliases import NewId, aliases, names_in, with_names, with_sendable_ids
+from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
@@ -143,11 +142,9 @@ __all__ = [
     "JsonText",
     "Layout",
     "Lowered",
-    "ModeInputs",
     "Model",
     "NativeRows",
     "NativeTool",
-    "NewId",
     "Options",
     "RawCall",
     "RawDecl",

@@ -7,9 +7,9 @@ it is sent (fail before the call). `_send_and_read` sends it and reads each cand
 Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with the request that it answers).
 `finish` turns each Candidate into output values.
 
-All of them return generators, which yield what takes time: a Prepared, which is then sent, an async hook, or
-a text that a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one
-without and one with `await`.
+All of them return generators, which yield what takes time: a request to send, an async hook, or a text that
+a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one without and one
+with `await`.
 
 One candidate's answer has a type at each step:
 
@@ -27,15 +27,14 @@ from typing import Any, NamedTuple, TypeAlias
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
-from sigadapt.adapters.calling.modes import ModeInputs, calling_of, prompted_after, refuses_tools
-from sigadapt.adapters.hooks import HookContext, after_choice, before_request, on_error
+from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
-from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
 from sigadapt.adapters.lm.traces import report, watches
+from sigadapt.adapters.lm.transport import answers
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.outputs import (
     Parse,
@@ -49,12 +48,16 @@ from sigadapt.adapters.outputs import (
 )
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import ids_in
-from sigadapt.adapters.request.canonical import Request, build_request
-from sigadapt.adapters.request.continuation import asking_again
-from sigadapt.adapters.request.declared import declare
-from sigadapt.adapters.request.lowering import Change, Lowered, lower
+from sigadapt.adapters.request.canonical import Change, Request, build_request
+from sigadapt.adapters.request.continuation import (
+    asking_again,
+    can_go_on,
+    change_of_pause,
+    whole_turn,
+    with_paused_turn,
+)
+from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
-from sigadapt.adapters.request.pauses import can_go_on, change_of_pause, whole_turn, with_paused_turn
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
@@ -69,6 +72,7 @@ from sigadapt.adapters.response.typed_calls import (
 )
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import has_listeners
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.schemas.json_values import Json
@@ -76,6 +80,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
 
 Outputs: TypeAlias = list[dict[str, Any]]
@@ -109,26 +114,23 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 
 
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
-    """Make the Request of a call, without sending it.
-
-    Raises:
-        SigadaptError: for an error in the model's settings, the declarations, the options or the history.
-    """
+    """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
     others = tuple(name for name in plan.outputs if name != plan.calls)
     layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(ModeInputs(call.lm, call.settings, layout, call.facts), options)
+    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
-        decls = yield from declare(plan, call.signature, call.inputs, call.settings)
+        decls = yield from _declare(call, decls)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
-    if options.replay_reasoning and route.dialect == CHAT.name:
-        field = options.reasoning_field(model)
+    replayed = options.replay_reasoning
+    if replayed and route.dialect == CHAT.name:
+        field = replayed if isinstance(replayed, str) else replayed.get(model)
         if field:
             route = route._replace(replays_reasoning=field, reasoning_of_others=True)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
@@ -137,8 +139,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
     messages = adapter.format(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
-    unsent = Lowered(request, {}, ())
-    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, unsent, repairs)
+    written = Lowered(request)
+    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, written, repairs)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -150,6 +152,25 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     return prepared
 
 
+def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
+    """Return the declarations of a call, for which toolsets may have to be awaited."""
+    plan, given = call.plan, call.inputs.get(call.plan.tools)
+    if decls is None:
+        if given is None and plan.tools_required:
+            fix = f"Pass {plan.tools}=[...]."
+            raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
+        context = RequestContext(call.signature, call.inputs, call.settings)
+        decls = yield from resolving(() if given is None else given, context)
+    if not decls.tools and plan.calls_required:
+        raise InvalidToolDecl(
+            f"{plan.calls!r} requires a call, but no tool is declared",
+            code="missing_tools",
+            field=plan.tools,
+            fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",
+        )
+    return decls
+
+
 def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     """Send the request and return every candidate's answer, as the hooks changed it."""
     options = prepared.call.adapter.options
@@ -158,13 +179,14 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
     candidates: list[Candidate] = []
     try:
         try:
-            answers = yield prepared  # this sends it
+            answered = yield from prepared.answers()
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
-            prepared = prepared.as_prompted(error)
-            answers = yield prepared
-        for number, answer in enumerate(answers):
+            prompted = prompted_after(prepared.calling, prepared.call.lm, error)
+            prepared = prepared.with_request(prepared.request, prompted)
+            answered = yield from prepared.answers()
+        for number, answer in enumerate(answered):
             sent = prepared.for_candidate(number)
             answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
             choice = sent.read_choice(answer.reading, answer.response)
@@ -173,14 +195,15 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
             candidates.append(candidate)
     except Exception as error:
-        replacement = (yield from on_error(options.hooks, error, prepared.context)) if options.hooks else None
+        replacement = yield from first_choice(options.hooks, "on_error", error, prepared.context)
         if replacement is None:
             raise
         candidates = [Candidate(prepared.checked(replacement), prepared)]
     if options.hooks:
         for number, candidate in enumerate(candidates):
-            choice = yield from after_choice(options.hooks, candidate.choice, candidate.prepared.context)
-            candidates[number] = candidate._replace(choice=prepared.checked(choice, candidate.choice))
+            given, context = candidate.choice, candidate.prepared.context
+            choice = (yield from first_choice(options.hooks, "after_choice", given, context)) or given
+            candidates[number] = candidate._replace(choice=prepared.checked(choice, given))
     return candidates
 
 
@@ -190,8 +213,11 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
         resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        (latest,) = yield resumed.with_change(change_of_pause(prepared.request, count))
-        answer = latest.of_whole_turn(whole_turn(answer.reading, latest.reading))
+        changes = (*resumed.lowered.changes, change_of_pause(prepared.request, count))
+        resumed = resumed._replace(lowered=resumed.lowered._replace(changes=changes))
+        before = answer.reading
+        (answer,) = yield from resumed.answers()
+        answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
     return answer
 
 
@@ -205,9 +231,13 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         calls = choice.tool_calls
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
-        prepared = prepared.with_reask(calls)
+        again = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
+        prepared = again._replace(
+            answered={*prepared.answered, *(call.id for call in calls.in_order())},
+            accepted={*prepared.accepted, *map(identity, calls)},
+        )
         try:
-            (answer,) = yield prepared
+            (answer,) = yield from prepared.answers()
             answer = yield from _rest_of_turn(prepared, answer)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             failure = error
@@ -224,14 +254,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
 
 
 def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]]:
-    """Turn one candidate's Choice into output values.
-
-    Raises:
-        UnusableAnswer: for a turn that ended without an answer.
-        ToolCallParseError: for bad calls that are neither kept nor handed on (one bad call).
-        MissingToolCalls: if the signature requires a call and there is none (required is required).
-        dspy.utils.exceptions.AdapterParseError: for text that does not hold the outputs.
-    """
+    """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
     call = prepared.call
     outputs = _outputs(prepared, candidate, call.adapter.options.hooks)
     if not watches(call.adapter):
@@ -257,7 +280,7 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
         native_types = call.adapter.native_response_types
         return values | native_values(plan, native_types, candidate.response, choice.reasoning)
     except Exception as error:
-        replacement = (yield from on_error(hooks, error, candidate.prepared.context)) if hooks else None
+        replacement = yield from first_choice(hooks, "on_error", error, candidate.prepared.context)
         if replacement is None:
             raise
         replaced = Candidate(prepared.checked(replacement), candidate.prepared)
@@ -265,53 +288,30 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
 
 
 class Candidate(NamedTuple):
-    """One candidate's answer.
-
-    Args:
-        choice: its Choice.
-        prepared: the request that it answers, which may be that of a reask.
-        response: the Response that it was read from; None if a hook made the Choice.
-        failure: the error that ended asking again, if one did.
-    """
+    """One candidate's answer, and the request that it answers, which may be that of a reask."""
 
     choice: Choice
     prepared: "Prepared"
-    response: Any = None
-    failure: Exception | None = None
+    response: Any = None  # None if a hook made the Choice
+    failure: Exception | None = None  # the error that ended asking again, if one did
 
 
 class Prepared(NamedTuple):
-    """A Request that is ready to be sent, and everything that is needed to read its Response.
-
-    Args:
-        call: the adapter call that it is made for.
-        plan: the signature's Plan, without the fields that the provider fills natively.
-        decls: the declared tools.
-        route: the Route of its requests.
-        controls: how they are sent.
-        streamed_field: the calls field, if a listener may be waiting for its calls; else None.
-        calling: how it offers tools.
-        request: the canonical Request, as the hooks changed it.
-        lowered: the same Request, made fit for its route.
-        repairs: what was healed in its history (`request/orphans.py`).
-        replacement: a hook's Choice that replaces the model's answer; None if no hook gave one.
-        answered: ids of the bad and good calls of earlier answers, which this answer's calls must not reuse.
-        accepted: the `identity` of each good call of those answers, which no listener gets again.
-    """
+    """A Request that is ready to be sent, and everything that is needed to read its Response."""
 
     call: AdapterCall
-    plan: Plan
+    plan: Plan  # without the fields that the provider fills natively
     decls: ToolDecls
     route: Route
     controls: Controls
-    streamed_field: str | None
+    streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
     calling: Calling
-    request: Request
-    lowered: Lowered
+    request: Request  # the canonical Request, as the hooks changed it
+    lowered: Lowered  # the same, made fit for the route
     repairs: tuple[Change, ...] = ()
-    replacement: Choice | None = None
-    answered: Collection[str] = ()
-    accepted: Collection[str] = ()
+    replacement: Choice | None = None  # a hook's, in the place of the model's answer
+    answered: Collection[str] = ()  # ids of the calls of earlier answers, which this one must not reuse
+    accepted: Collection[str] = ()  # the `identity` of each good one of these, which no listener gets again
 
     @property
     def context(self) -> HookContext:
@@ -331,21 +331,6 @@ class Prepared(NamedTuple):
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         return self._replace(request=request, calling=calling, lowered=sent)
-
-    def with_change(self, change: Change) -> "Prepared":
-        """Return this with one more change on its record."""
-        lowered = self.lowered
-        return self._replace(lowered=lowered._replace(changes=(*lowered.changes, change)))
-
-    def with_reask(self, calls: ToolCalls) -> "Prepared":
-        """Return the request that asks again after an answer with bad calls (one bad call)."""
-        again = self.with_request(asking_again(self.request, calls), self.calling)
-        answered = {*self.answered, *(call.id for call in calls.in_order())}
-        return again._replace(answered=answered, accepted={*self.accepted, *map(identity, calls)})
-
-    def as_prompted(self, error: BaseException) -> "Prepared":
-        """Return the same request as a prompt, after an endpoint refused tools."""
-        return self.with_request(self.request, prompted_after(self.calling, self.call.lm, error))
 
     def for_candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -428,10 +413,6 @@ class Prepared(NamedTuple):
         calls = [call for call in choice.tool_calls if identity(call) not in self.accepted]
         return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": calls}))
 
-    def now(self) -> list[Answer]:
+    def answers(self) -> Steps[list[Answer]]:
         """Send the request and return one Answer per candidate."""
-        return transport.send(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
-
-    async def later(self) -> list[Answer]:
-        """Send the request as `now` does, but await the answers."""
-        return await transport.asend(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
+        return answers(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)

@@ -12,16 +12,14 @@ DSPy's own callbacks are called as usual.
 """
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, cast
 
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import is_sequence
+from sigadapt.schemas.json_values import is_mapping, is_sequence
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -46,11 +44,7 @@ class HookContext(NamedTuple):
 
 
 def check_hooks(hooks: Any) -> None:
-    """Refuse `hooks` if it is not a list, or if an entry has none of a hook's methods.
-
-    Raises:
-        InvalidOption: with what was given and what to pass.
-    """
+    """Refuse `hooks` if it is not a list, or if an entry has none of a hook's methods."""
     if not is_sequence(hooks):
         raise InvalidOption(
             f"expected a list of hooks, got {hooks!r}", field="hooks", fix="Pass hooks=[hook]."
@@ -74,29 +68,23 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
         answer = yield from _ask(hook, "before_request", request, context)
         if isinstance(answer, Choice):
             return answer
-        if _is_request(answer):
-            request = answer
+        if is_mapping(answer) and "messages" in answer and "model" in answer:
+            request = cast("Request", answer)
         elif answer is not None:
             kind = type(answer).__name__
             raise InvalidOption(f"before_request returned a {kind}, not a Request or a Choice", field="hooks")
     return request
 
 
-def after_choice(hooks: Any, choice: Choice, context: HookContext) -> Steps[Choice]:
-    """Call `after_choice` of each hook; return the first Choice that one returns, else the given one."""
+def first_choice(hooks: Any, method: str, subject: Any, context: HookContext) -> Steps[Choice | None]:
+    """Call `after_choice` or `on_error` of each hook; return the first Choice that one returns, else None."""
     for hook in hooks:
-        answer = yield from _ask(hook, "after_choice", choice, context)
+        answer = yield from _ask(hook, method, subject, context)
+        if isinstance(answer, Choice):
+            return answer
         if answer is not None:
-            return _checked_choice(answer, "after_choice")
-    return choice
-
-
-def on_error(hooks: Any, error: Exception, context: HookContext) -> Steps[Choice | None]:
-    """Call `on_error` of each hook; return the first Choice that one returns, else None."""
-    for hook in hooks:
-        answer = yield from _ask(hook, "on_error", error, context)
-        if answer is not None:
-            return _checked_choice(answer, "on_error")
+            kind = type(answer).__name__
+            raise InvalidOption(f"{method} returned a {kind}, not a Choice", field="hooks")
     return None
 
 
@@ -109,13 +97,3 @@ def _ask(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
         reason, fix = f"the hook's {method} is async, but the call is sync", "Use the module's acall."
         answer = yield Await(answer, lambda: InvalidOption(reason, field="hooks", fix=fix))
     return answer
-
-
-def _is_request(answer: Any) -> TypeGuard[Request]:
-    return isinstance(answer, Mapping) and "messages" in answer and "model" in answer
-
-
-def _checked_choice(answer: Any, method: str) -> Choice:
-    if isinstance(answer, Choice):
-        return answer
-    raise InvalidOption(f"{method} returned a {type(answer).__name__}, not a Choice", field="hooks")

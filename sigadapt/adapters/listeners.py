@@ -22,8 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.response.choice import Answer, Choice
-from sigadapt.adapters.text_listeners import TextSubscription, holds_more, text_of_chunk, with_text
-from sigadapt.dspy_boundary.internals import StreamListener, StreamResponse, own_listeners
+from sigadapt.adapters.text_listeners import (
+    TextSubscription,
+    holds_more,
+    response_to,
+    text_of_chunk,
+    with_text,
+)
+from sigadapt.dspy_boundary.internals import StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold
@@ -93,26 +99,18 @@ class CallListener(StreamListener):
 
 
 class CallSubscription:
-    """The listeners to the calls of one model call, and the calls that they have got so far.
-
-    Args:
-        field: the calls field.
-        read_choice: turns a Reading into the Choice that the prediction has.
-        aliases: the alias of each declared name that has one.
-        texts: the listeners to plain text; None if there is no such output.
-        gate: holds back text that may be a call; None if calls are not read from text.
-    """
+    """The listeners to the calls of one model call, and the calls that they have got so far."""
 
     def __init__(
         self,
         field: str,
         read_choice: Callable[[Reading, Any], Choice],
         aliases: Mapping[str, str],
-        texts: TextSubscription | None = None,
-        gate: "TextGate | None" = None,
+        texts: TextSubscription | None,
+        gate: "TextGate | None",
     ) -> None:
-        self._texts = texts
-        self._gate = gate
+        self._texts = texts  # None if there is no plain text output
+        self._gate = gate  # None if calls are not read from text
         self._latest: Any = None
         self._read_choice = read_choice
         self._declared = {alias: name for name, alias in aliases.items()}
@@ -137,21 +135,18 @@ class CallSubscription:
         if text and self._gate is not None:
             self._latest = chunk
             text = self._gate.take(text)
-            shown = with_text(chunk, text) if text or holds_more(chunk) else None
-            if shown is None:
+            if not text and not holds_more(chunk):
                 return
+            shown = with_text(chunk, text)
         yield from self._with_text(shown, text)
         for fragment in fragments:
             yield from self._on_fragment(fragment)
 
     def _with_text(self, chunk: Any, text: str) -> Iterator[Any]:
         """Yield a chunk and what the listeners to plain text get of it."""
-        if self._texts is None:
+        if self._texts is None or not self._texts.takes_all:
             yield chunk
-            return
-        if not self._texts.takes_all:
-            yield chunk
-        if text:
+        if self._texts is not None and text:
             yield from self._texts.on_text(text)
 
     def _on_fragment(self, fragment: Json) -> Iterator[Any]:
@@ -162,7 +157,7 @@ class CallSubscription:
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
             chunk = PartialCall(index, call.id, name, call.arguments)
-            yield from (_response(each, chunk, is_last=False) for each in self._for_partial)
+            yield from (response_to(each, chunk, is_last=False, ends=False) for each in self._for_partial)
         newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
             if done is not newest:
@@ -209,10 +204,4 @@ class CallSubscription:
         else:
             chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
         for listener in self._listeners:
-            # As DSPy's text listeners do. `streamify` can then leave the prediction out of the stream.
-            listener.stream_start = listener.stream_end = True
-            yield _response(listener, chunk, is_last=is_last)
-
-
-def _response(listener: Any, chunk: Any, *, is_last: bool) -> Any:
-    return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)
+            yield response_to(listener, chunk, is_last=is_last)

@@ -1,7 +1,6 @@
 """The options that sigadapt's adapters add to DSPy's, checked when the adapter is made.
 
-`ToolOptions` types them for an adapter's `**options`, `Options` has the defaults and checks the values, and
-the docstring of `ChatAdapter` says what each is for.
+`ToolOptions` types them for an adapter's `**options`. The docstring of `ChatAdapter` says what each is for.
 """
 
 import inspect
@@ -89,14 +88,8 @@ class Options:
             _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
-            raise InvalidOption(
-                f"expected an int of 1 or more, or None, got {most!r}", field="max_tool_bytes"
-            )
-
-    def reasoning_field(self, model: str) -> str:
-        """Return the field in which reasoning goes back to a model's server; empty if none was asked for."""
-        asked = self.replay_reasoning
-        return (asked.get(model) if isinstance(asked, Mapping) else asked) or ""
+            reason = f"expected an int of 1 or more, or None, got {most!r}"
+            raise InvalidOption(reason, field="max_tool_bytes")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
         return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})
@@ -105,9 +98,8 @@ class Options:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (
-            {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)},
-        )
+        held = {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)}
+        return _unpickle, (held,)
 
 
 def _pickle(name: str, value: object) -> bytes:
@@ -145,11 +137,7 @@ def lists_options(init: _Init) -> _Init:
 
 
 def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse a keyword that the adapter does not have, and suggest the closest one that it has.
-
-    Raises:
-        InvalidOption: for the first unknown keyword.
-    """
+    """Refuse a keyword that the adapter does not have, and suggest the closest one that it has."""
     for name in [name for name in given if name not in known]:
         if name == "lm_kwargs":  # DSPy called the class as if it were an adapter
             reason, fix = "the adapter is a class, not an instance", f"Give an instance: {adapter}()."

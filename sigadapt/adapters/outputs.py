@@ -41,11 +41,7 @@ def settle_bad_calls(
     signature: type[Signature],
     failure: Exception | None = None,
 ) -> Choice:
-    """Keep, hand on or refuse bad calls of a Choice, as the options and the calls field say.
-
-    Raises:
-        ToolCallParseError: it describes the first bad calls and holds the Choice.
-    """
+    """Keep, hand on or refuse bad calls of a Choice, as the options and the calls field say."""
     calls = choice.tool_calls
     if calls is None or not calls.invalid:
         return choice
@@ -69,22 +65,31 @@ def settle_bad_calls(
     ) from failure
 
 
-# How a turn can end that is no answer, whatever it holds.
-_NO_ANSWER: dict[str | None, tuple[AnswerCode, str]] = {
-    "refusal": ("refused", "the model refused"),
-    "error": ("failed", "the provider could not finish the answer"),
-    "pause": ("paused", "the turn is paused, and the provider expects it back"),
+class _End(NamedTuple):
+    """How a turn can end that is no answer, or whose calls are good, but whose text is part of one."""
+
+    code: AnswerCode
+    what: str
+    fix: str | None = None
+
+
+_NO_ANSWER: dict[str | None, _End] = {
+    "refusal": _End("refused", "the model refused"),
+    "error": _End("failed", "the provider could not finish the answer"),
+    "pause": _End(
+        "paused",
+        "the turn is paused, and the provider expects it back",
+        "Raise max_pauses. LiteLLM loses the blocks that have to go back: use the native engine.",
+    ),
 }
-# How a turn can end whose calls are good, but whose text is a part of an answer.
-_PARTIAL: dict[str | None, tuple[AnswerCode, str]] = {
-    "length": ("cut_off", "the answer was cut off"),
-    "content_filter": ("filtered", "the provider filtered the answer"),
-    **dict.fromkeys(UNENDED, ("cut_off", "the provider has not finished the answer")),
+_LESS = "Raise max_tokens, or ask for less."
+_PARTIAL: dict[str | None, _End] = {
+    "length": _End("cut_off", "the answer was cut off", _LESS),
+    "content_filter": _End("filtered", "the provider filtered the answer"),
+    **dict.fromkeys(UNENDED, _End("cut_off", "the provider has not finished the answer", _LESS)),
 }
-_FIXES: dict[AnswerCode, str] = {
-    "cut_off": "Raise max_tokens, or ask for less.",
-    "paused": "Raise max_pauses. LiteLLM loses the blocks that have to go back: use the native engine.",
-}
+_ALL_REASONING = _End("empty", "the answer is empty; all of it is in the reasoning")
+_EMPTY = _End("empty", "the answer is empty")
 
 
 def is_no_answer(choice: Choice) -> bool:
@@ -93,24 +98,18 @@ def is_no_answer(choice: Choice) -> bool:
 
 
 def refuse_no_answer(choice: Choice, plan: Plan) -> None:
-    """Refuse a turn that was refused, failed or is paused, with its calls as bad ones.
-
-    Raises:
-        UnusableAnswer: it holds the Choice.
-    """
+    """Refuse a turn that was refused, failed or is paused, with its calls as bad ones."""
     if not is_no_answer(choice):
         return
-    code, what = _NO_ANSWER[choice.finish_reason]
-    calls = choice.tool_calls
+    end, calls = _NO_ANSWER[choice.finish_reason], choice.tool_calls
     if calls:
-        flaw = Flaw("truncated", f"{what} after this call")
-        bad = [
-            call if isinstance(call, InvalidToolCall) else refused(call, flaw) for call in calls.in_order()
-        ]
-        choice = replace(
-            choice, tool_calls=calls.model_copy(update={"tool_calls": [], "invalid": tuple(bad)})
+        flaw = Flaw("truncated", f"{end.what} after this call")
+        bad = (
+            each if isinstance(each, InvalidToolCall) else refused(each, flaw) for each in calls.in_order()
         )
-    raise _unusable(choice, plan, code, what)
+        all_bad = calls.model_copy(update={"tool_calls": [], "invalid": tuple(bad)})
+        choice = replace(choice, tool_calls=all_bad)
+    raise _unusable(choice, plan, end)
 
 
 def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
@@ -118,17 +117,17 @@ def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
     if choice.finish_reason in _PARTIAL:
         if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
-            raise _unusable(choice, plan, *_PARTIAL[choice.finish_reason])
+            raise _unusable(choice, plan, _PARTIAL[choice.finish_reason])
     elif not choice.text and choice.reasoning:
-        raise _unusable(choice, plan, "empty", "the answer is empty; all of it is in the reasoning")
+        raise _unusable(choice, plan, _ALL_REASONING)
     elif not choice.text and choice.finish_reason not in (None, "stop", "tool_calls"):
-        raise _unusable(choice, plan, "empty", "the answer is empty")
+        raise _unusable(choice, plan, _EMPTY)
 
 
-def _unusable(choice: Choice, plan: Plan, code: AnswerCode, what: str) -> UnusableAnswer:
+def _unusable(choice: Choice, plan: Plan, end: _End) -> UnusableAnswer:
     words = dict.fromkeys(filter(None, (choice.finish_message, choice.text)))
-    parts = [f"{what} (finish reason {choice.finish_reason!r})", *map(cut, words)]
-    return UnusableAnswer(": ".join(parts), code=code, choice=choice, field=plan.calls, fix=_FIXES.get(code))
+    parts = [f"{end.what} (finish reason {choice.finish_reason!r})", *map(cut, words)]
+    return UnusableAnswer(": ".join(parts), code=end.code, choice=choice, field=plan.calls, fix=end.fix)
 
 
 class Parse(NamedTuple):
@@ -148,11 +147,7 @@ class Parse(NamedTuple):
 
 
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
-    """Refuse an answer without a call to a tool choice that forced one.
-
-    Raises:
-        MissingToolCalls: with the text of the answer.
-    """
+    """Refuse an answer without a call to a tool choice that forced one."""
     # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required). A turn that a limit
     # ended is told as that.
     if choice.tool_calls is None and not plan.defers_bad_calls and choice.finish_reason not in _PARTIAL:
@@ -191,15 +186,8 @@ def outputs_of(
     choice: Choice,
     hint: Callable[[str], str],
 ) -> Steps[dict[str, Any]]:
-    """Return the values of all output fields by name, in the signature's order.
-
-    Raises:
-        MissingToolCalls: if the calls field is required and there is no call (required is required).
-        UnusableAnswer: if a turn without calls was cut off, filtered or left empty.
-        AdapterParseError: if a turn without calls has text that does not hold the other outputs.
-    """
-    # It is a generator, which yields a `Parse` if there is text to parse. `hint` returns what would read a
-    # call in a text in which none was looked for.
+    """Return the values of all output fields by name, in the signature's order."""
+    # `hint` returns what would read a call in a text in which none was looked for.
     calls: Any = choice.tool_calls
     if calls is None:
         _refuse_partial(adapter, plan, choice)
@@ -270,9 +258,5 @@ def sole_text_field(rest: type[Signature]) -> str | None:
 
 
 def _parse_error(adapter: OutputFormat, signature: Any, text: str, message: str) -> AdapterParseError:
-    return AdapterParseError(
-        adapter_name=type(adapter).__name__,
-        signature=signature,
-        lm_response=text,
-        message=message,
-    )
+    name = type(adapter).__name__
+    return AdapterParseError(adapter_name=name, signature=signature, lm_response=text, message=message)

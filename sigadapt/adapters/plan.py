@@ -28,68 +28,37 @@ _CALLS = (ToolCalls, dspy.ToolCalls)
 
 
 class HistoryFields(NamedTuple):
-    """The names of the fields that earlier turns are in; None for a field that the signature lacks.
-
-    Args:
-        history: the `dspy.History` field.
-        results: the ToolResults field, which holds the results of the last turn.
-        calls: the calls field, by whose name events and examples hold the calls of their turn.
-    """
+    """The names of the fields that earlier turns are in; None for a field that the signature lacks."""
 
     history: str | None
-    results: str | None
-    calls: str | None
+    results: str | None  # the ToolResults field, which holds the results of the last turn
+    calls: str | None  # the calls field, by whose name events and examples hold the calls of their turn
 
 
 class Plan(NamedTuple):
-    """What the flow needs to know about a signature with tool fields.
+    """What the flow needs to know about a signature with tool fields."""
 
-    Args:
-        tools: the input field that holds the declarations.
-        tools_required: whether that field must have a value.
-        calls: the output field that receives the calls.
-        calls_required: whether an answer without a call is an error (required is required).
-        defers_bad_calls: whether bad calls are left to the loop that the field belongs to (one bad call).
-        empty_calls: whether the field takes DSPy's calls and not None, so that no call in a text is an empty
-            ToolCalls, as in DSPy's text mode.
-        missing_calls: returns the value of a calls field without a call, if that is a default or DSPy's None;
-            None if it is an empty ToolCalls.
-        history_fields: the fields that earlier turns are in.
-        outputs: the names of all output fields, in order.
-        texts: the names of the output fields that the model writes as text.
-        has_defaults: whether any of them has a default, for a text that does not hold it.
-        typed: name and type of each output field of a DSPy type, which the provider may fill natively.
-        rest: the signature without its tool fields, for the prompt and for parsing text.
-    """
-
-    tools: str
+    tools: str  # the input field that holds the declarations
     tools_required: bool
-    calls: str
+    calls: str  # the output field that receives the calls
     calls_required: bool
-    defers_bad_calls: bool
-    empty_calls: bool
-    missing_calls: Callable[[], Any] | None
+    defers_bad_calls: bool  # whether bad calls are left to the loop that the field belongs to (one bad call)
+    empty_calls: bool  # whether no call in a text is an empty ToolCalls, as in DSPy's text mode
+    missing_calls: Callable[[], Any] | None  # the value without a call, if it is a default or DSPy's None
     history_fields: HistoryFields
     outputs: tuple[str, ...]
-    texts: tuple[str, ...]
-    has_defaults: bool
-    typed: tuple[tuple[str, Any], ...]
-    rest: type[Signature]
+    texts: tuple[str, ...]  # the output fields that the model writes as text
+    has_defaults: bool  # whether any of these has a default
+    typed: tuple[tuple[str, Any], ...]  # output fields of a DSPy type, which the provider may fill natively
+    rest: type[Signature]  # the signature without its tool fields, for the prompt and for parsing text
 
 
 class Rest:
-    """What is worked out once for a signature without its tool fields (`Plan.rest`).
-
-    Nothing in it refers to that signature, which would otherwise never be deleted.
-
-    Args:
-        history_fields: its fields of earlier turns; None for a signature that is not the rest of a Plan.
-        notes: what the author says of the tool fields, which it lacks.
-    """
+    """What is worked out once for a `Plan.rest`, without referring to it, or it would never be deleted."""
 
     def __init__(self, history_fields: HistoryFields | None = None, notes: str = "") -> None:
-        self.history_fields = history_fields
-        self.notes = notes
+        self.history_fields = history_fields  # None for a signature that is not the rest of a Plan
+        self.notes = notes  # what the author says of the tool fields, which it lacks
         self.prompts: dict[tuple[Any, ...], Any] = {}
         """What adapters say of it, by the methods that say it (`request/prompt.py`)."""
         self._values: dict[str, Any] = {}
@@ -108,12 +77,7 @@ _RESTS: WeakCache[Rest] = WeakCache()
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
-    """Return the signature's Plan; None for a signature without tool fields (opt-in).
-
-    Raises:
-        InvalidSignature: for a calls field without a tools field, a ToolDecls field without a calls field, or
-            two of either. The message names the fields and the fix.
-    """
+    """Return the signature's Plan; None for a signature without tool fields (opt-in)."""
     fields: dict[str, Any] = signature.model_fields
     follows_from: tuple[Any, ...] = (
         signature.__doc__,
@@ -158,6 +122,10 @@ def _compile(signature: type[Signature]) -> Plan | None:
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = _is_optional(field)
+
+    def missing_calls() -> Any:
+        return None if field.is_required() else field.get_default(call_default_factory=True)
+
     rest, notes = signature, list[str]()
     for name in filter(None, (tools[0], *history_fields)):
         rest = rest.delete(name)
@@ -174,7 +142,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
-        missing_calls=(lambda: _default_of(field)) if lenient or not field.is_required() else None,
+        missing_calls=missing_calls if lenient or not field.is_required() else None,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
         texts=tuple(rest.output_fields),
@@ -188,24 +156,17 @@ def _compile(signature: type[Signature]) -> Plan | None:
     )
 
 
-def _default_of(field: FieldInfo) -> Any:
-    return None if field.is_required() else field.get_default(call_default_factory=True)
-
-
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
-    """Return the one input field of a kind; None if there is none.
-
-    Raises:
-        InvalidSignature: if there are several.
-    """
+    """Return the one input field of a kind; None if there is none."""
     names = [name for name, field in signature.input_fields.items() if _is_one_of(field, (kind,))]
-    if len(names) > 1:
-        raise InvalidSignature(
-            f"{signature.__name__} has {len(names)} {kind.__name__} fields: {', '.join(names)}",
-            field=names[1],
-            fix=f"Keep one {kind.__name__} field.",
-        )
+    _refuse_several(signature.__name__, names, kind.__name__)
     return names[0] if names else None
+
+
+def _refuse_several(signature: str, names: list[str], what: str, why: str = "") -> None:
+    if len(names) > 1:
+        reason = f"{signature} has {len(names)} {what} fields: {', '.join(names)}"
+        raise InvalidSignature(reason, field=names[1], fix=f"Keep one {what} field{why}.")
 
 
 _INSTEAD: tuple[tuple[Any, str], ...] = (
@@ -216,11 +177,7 @@ _INSTEAD: tuple[tuple[Any, str], ...] = (
 
 
 def _refuse_misplaced(signature: type[Signature]) -> None:
-    """Refuse fields of single tools and calls, and tools that the model should write.
-
-    Raises:
-        InvalidSignature: naming the field and what to write.
-    """
+    """Refuse fields of single tools and calls, and tools that the model should write."""
     for name, field in signature.model_fields.items():
         for kind, instead in _INSTEAD:
             if _is_one_of(field, (kind,)):
@@ -249,15 +206,8 @@ def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
             field=tools[0],
             fix="Add an output field `calls: sigadapt.ToolCalls` (or `ToolCalls | None`).",
         )
-    for names, what in ((tools, "tools"), (calls, "calls")):
-        if len(names) > 1:
-            raise InvalidSignature(
-                f"{signature} has {len(names)} {what} fields: {', '.join(names)}",
-                field=names[1],
-                fix=f"Keep one {what} field; one ToolDecls holds any number of tools."
-                if what == "tools"
-                else "Keep one calls field; one ToolCalls holds any number of calls.",
-            )
+    _refuse_several(signature, tools, "tools", "; one ToolDecls holds any number of tools")
+    _refuse_several(signature, calls, "calls", "; one ToolCalls holds any number of calls")
 
 
 def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:

@@ -21,20 +21,14 @@ _ENDS = {CHAT_MARKER: CHAT_MARKER.format("completed"), "<{}>": "</{}>"}
 
 
 class TextSubscription:
-    """The listeners to the plain text of one model call.
-
-    Args:
-        field: the one text output.
-        marker: the text that marks a field in an answer, with `{}` for its name; empty if nothing marks one.
-    """
+    """The listeners to the plain text of one model call, for the one text output and its marker."""
 
     def __init__(self, field: str, marker: str) -> None:
         self._listeners: list[Any] = list(listeners_of(field)) if marker else []
         self._named, end = marker.format(field), _ENDS.get(marker)
         self._start = marker.format(field) if end else "{"
         self._markers = (self._start, end.format(field)) if end else ()
-        self._held = self._line = ""
-        """What is held; and the first character of what was sent of this line."""
+        self._held = self._line = ""  # what is held; and the first character of what was sent of this line
         self._is_plain: bool | None = None
         self._are_alone = len(self._listeners) == len(all_listeners())
 
@@ -88,10 +82,14 @@ class TextSubscription:
         if not text and not is_last:
             return
         for listener in self._listeners:
-            # DSPy's own part of the listener then ignores the text, and the prediction may be left out.
-            listener.stream_start = listener.stream_end = True
-            name = listener.signature_field_name
-            yield StreamResponse(listener.predict_name, name, text, is_last_chunk=is_last)
+            yield response_to(listener, text, is_last=is_last)
+
+
+def response_to(listener: Any, chunk: Any, *, is_last: bool, ends: bool = True) -> Any:
+    """Return what a listener gets, and end DSPy's own part of it: then the prediction may be left out."""
+    if ends:
+        listener.stream_start = listener.stream_end = True
+    return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)
 
 
 def _overlap(text: str, marker: str) -> int:

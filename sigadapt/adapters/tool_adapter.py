@@ -4,13 +4,11 @@ A signature without tool fields is handed to DSPy's adapter unchanged (opt-in). 
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
-import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from dspy import Adapter, BaseLM
-from dspy.adapters.types.base_type import Type
 from dspy.signatures.signature import Signature
 from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
@@ -20,7 +18,7 @@ from sigadapt.adapters.calling.prompted import check_call_format
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
-from sigadapt.adapters.output_format import CHAT_MARKER
+from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
@@ -45,34 +43,16 @@ class _Prompt:
         return messages_of(cast("ToolAdapter", self), signature, demos, inputs)
 
 
-class ToolAdapter:
+class ToolAdapter(OutputFormat):
     """The tool-calling half of an adapter; the other half is the DSPy adapter that follows it as a base."""
 
-    options: Options
     callbacks: list[Any]
-    native_response_types: list[type[Type]]
     use_json_adapter_fallback: bool
-    field_marker: ClassVar[str]
-    """The text that marks an output field in an answer, with `{}` for the field's name."""
-
     fills_tool_fields: ClassVar[bool] = True
     """Tells `ToolDecls.description` that this is not DSPy's own adapter."""
 
-    parses_beside_calls: ClassVar[bool] = True
-    """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
-
     fallback: "ClassVar[type[ToolAdapter] | None]" = None
     """The adapter that asks again if a text does not parse; `json_adapter.py` sets it."""
-
-    if TYPE_CHECKING:  # methods of the DSPy half
-        format_demos: Callable[..., list[dict[str, Any]]]
-        format_field_description: Callable[..., str]
-        format_field_structure: Callable[..., str]
-        format_task_description: Callable[..., str]
-        format_user_message_content: Callable[..., str]
-        format_assistant_message_content: Callable[..., str]
-        user_message_output_requirements: Callable[..., str]
-        parse: Callable[..., dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Replaces DSPy's own, which wraps inherited methods a second time, so that callbacks fire twice.
@@ -147,18 +127,14 @@ class ToolAdapter:
         return await run_flow(lm, lm_kwargs, call)
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
-        """Return whether this call asks DSPy what its model can do, which costs async calls a thread.
-
-        Raises:
-            InvalidOption: `missing_extra`, before DSPy asks LiteLLM where that is not installed.
-        """
+        """Return whether this call asks DSPy what its model can do, which costs async calls a thread."""
         asks = (
             self.options.tool_calling not in ("native", "prompted")
             and "calls functions" not in call.facts.known
         )
         if not asks and call.plan.texts:
             asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
-        if asks:
+        if asks:  # it refuses a model before DSPy asks LiteLLM where that is not installed
             route_of(call.lm, call.settings, facts=call.facts)
         return asks
 
@@ -206,9 +182,6 @@ class ToolAdapter:
             demos: few-shot examples.
             inputs: the input fields' values.
 
-        Returns:
-            OpenAI chat messages.
-
         Raises:
             InvalidHistory: for a call without a result or a result without a call.
         """
@@ -222,10 +195,7 @@ class ToolAdapter:
         return _Prompt.format(cast("Any", self), rest, demos, inputs)
 
     def text_description(self, rest: type[Signature]) -> str:
-        """Return the system text of a signature with text outputs.
-
-        The words are DSPy's, except that they ask for the text's form "tool calls aside".
-        """
+        """Return the system text: DSPy's words, but they ask for the text's form "tool calls aside"."""
         if not in_own_words(self):
             return describe(rest, _aside(form_of(self, rest)))
         return (
@@ -238,37 +208,11 @@ class ToolAdapter:
         """Return what each question says about the text's form; empty if the adapter uses DSPy's words."""
         return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
 
-    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
-        """Return the response format to ask for; None for an adapter whose text is not JSON."""
-        return None
-
-    async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
-        """Parse a text; adapters that have to wait for a model override this."""
-        return self.parse(rest, text)
-
-    def holds_fields(self, rest: type[Signature], text: str) -> bool:
-        """Return whether a text marks any of the output fields in this adapter's form."""
-        markers = tuple(map(self.field_marker.format, rest.output_fields))
-        if self.field_marker == CHAT_MARKER:  # DSPy's parser takes it for one only where a line begins
-            return any(line.strip().startswith(markers) for line in text.splitlines())
-        return any(marker in text for marker in markers)
-
-    def is_complete(self, rest: type[Signature], text: str) -> bool:
-        """Return whether a text shows that nothing of it is missing; by default, no text does."""
-        return False
-
-    def plain(self, text: str) -> str:
-        """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
-        return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
-
 
 def wrapper_of(method: Any) -> Callable[..., Any] | None:
     """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it."""
     # Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
     return getattr(method, "_self_wrapper", None)
-
-
-_END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")
 
 
 def _aside(words: str) -> str:

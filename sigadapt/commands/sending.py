@@ -12,7 +12,7 @@ import dspy
 
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.commands.arguments import sentence
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.native_tools import NativeTool

@@ -126,7 +126,7 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
     # https://openrouter.ai/docs/api/reference/errors-and-debugging
-    beside = an_object(choice.get("provider_specific_fields"))
+    beside = an_object(choice["provider_specific_fields"]) if "provider_specific_fields" in choice else {}
     error = choice.get("error") or beside.get("error")
     native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
     if error:
@@ -183,7 +183,7 @@ def reasoning_in(state: Json) -> Json | None:
 def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
-    return more_than(call, _CALL_FIELDS)
+    return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS)
 
 
 def _part_thinking(part: Json) -> Any:

@@ -91,14 +91,6 @@ class FreeText(str):
         return cls(sent) if isinstance(sent, str) else cls(json_like(sent))
 
 
-class Loss(NamedTuple):
-    """A part of the tools that a provider does not take."""
-
-    where: str  # a JSON Pointer into the list of tools
-    what: Literal["lowered", "dropped"]  # `lowered` if the tool still arrives
-    why: str
-
-
 class Result(NamedTuple):
     """A result as a route takes it."""
 

@@ -67,8 +67,8 @@ _HEAD = {"id", "type", "index"}
 def chat_call(call: Json) -> RawCall:
     """Return the id, name and arguments of a call of a chat message."""
     usual = usual_call(call)
-    function = usual.get("function")
-    if not is_object(function):
+    function: Any = usual.get("function")
+    if function.__class__ is not dict and not is_object(function):
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
     name, arguments = function.get("name"), function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
@@ -80,7 +80,7 @@ def usual_call(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    if is_object(function) or is_object(call.get("custom")):
+    if function.__class__ is dict or is_object(function) or is_object(call.get("custom")):
         return call
     found = calls_of(function) if function else [call]
     inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}

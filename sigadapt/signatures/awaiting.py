@@ -49,7 +49,7 @@ def run(steps: Steps[_T]) -> _T:
             raise step.refused()
         try:
             resume, value = steps.send, step.now()
-        except Exception as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
+        except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
             resume, value = steps.throw, error
 
 
@@ -64,5 +64,5 @@ async def arun(steps: Steps[_T]) -> _T:
             return done.value
         try:
             resume, value = steps.send, await step.later()
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001  (a cancelled call leaves the contexts of its steps)
             resume, value = steps.throw, error

@@ -4,11 +4,11 @@ It accepts functions, dicts, MCP tools and so on, and makes a ToolDecl of each (
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 from weakref import ref
 
 import dspy
@@ -50,6 +50,7 @@ else:
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _STRICT = ("strict",)  # what a tool that is not a function counts as
+_T = TypeVar("_T")
 
 
 class Unresolved(SeveralTools):
@@ -109,15 +110,28 @@ class CanonicalTools(list[Json]):
     def __init__(self, tools: Iterable[Json]) -> None:
         super().__init__(tools)
         self.kept: dict[Any, Any] = {}
-        """What was made of these tools alone, by who made it and for which route."""
+        """What `made_once` made of these tools alone, by a key that says what and for which route."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether every tool is a function with name, description and parameters, so every wire takes it."""
-        return all(len(tool) == 2 and "strict" not in tool.get("function", _STRICT) for tool in self)
+        """Whether every tool is plain."""
+        return all(map(is_plain, self))
+
+
+def is_plain(tool: Json) -> bool:
+    """Return whether a tool is a function with name, description and parameters, which every wire takes."""
+    return len(tool) == 2 and "strict" not in tool.get("function", _STRICT)
+
+
+def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:
+    """Return what is made of tools alone, made once for the canonical tools of a ToolDecls."""
+    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):

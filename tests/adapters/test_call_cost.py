@@ -326,7 +326,7 @@ def test_what_dspy_knows_of_a_model_is_asked_once(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(routes, "select_backend", counted)
     assert [routes.route_of(lm, {}).dialect for _ in range(3)] == ["openai-chat"] * 3
-    assert [routes.calls_functions(lm, {}) for _ in range(3)] == [True] * 3
+    assert [routes.calls_functions(lm, routes.facts_of(lm, {})) for _ in range(3)] == [True] * 3
     assert len(asked) == 1
     assert routes.route_of(lm, {"custom_llm_provider": "anthropic"}).client == "litellm"
     lm.model = "anthropic/claude-sonnet-4-6"
@@ -345,9 +345,9 @@ def test_a_model_that_may_answer_as_it_likes_is_asked_each_time() -> None:
             return self.known
 
     lm: Any = Changing("openai/x")
-    assert routes.calls_functions(lm, {}) is False
+    assert routes.calls_functions(lm, routes.facts_of(lm, {})) is False
     lm.known = True
-    assert routes.calls_functions(lm, {}) is True
+    assert routes.calls_functions(lm, routes.facts_of(lm, {})) is True
 
 
 @pytest.mark.parametrize(

@@ -1,49 +1,50 @@
 """Calling: how one request offers tools to the model, and where the answer holds the calls.
 
-    request_to_send     canonical Request -> the Request to send, with a record of the changes
-    reading_with_calls  Reading of the answer -> the Reading that has the calls
+Native calling changes neither the Request nor the Reading. Prompted calling writes tools, calls and results
+into the messages, and reads calls from the answer's text. `auto` decides for each language model:
 
-Native calling changes neither. Prompted calling writes tools, calls and results into the messages, and reads
-calls from the answer's text.
+ a. prompted, for a text-completion model, for a model known to have no function calling, for an engine that
+    does not say it has, and where DSPy's own switch `use_native_function_calling=False` says so;
+ b. native, where DSPy knows that the model supports function calling;
+ c. native first, if DSPy does not know the model. If the endpoint refuses tools, the same request is sent
+    once more as a prompt, and the model is prompted from then on.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dspy import BaseLM
+
 from sigadapt.adapters.calling.prompted import prompted_request
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.lm.routes import (
+    ModelFacts,
+    calls_functions,
+    is_completion,
+    is_known_without_functions,
+    model_of,
+)
+from sigadapt.adapters.options import Options
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.text_choice import with_calls_of_text
+from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
+from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.layout import NO_LAYOUT, Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """One way of calling tools.
+    """One way of calling tools."""
 
-    Args:
-        mode: `native`, or `prompted` for tools and calls in the messages' text.
-        call_format: the name of the text format in which prompted calls are asked for.
-        recovers: whether calls are read from the text of a native answer that has none.
-        is_tentative: whether nobody knows that the endpoint takes tools; a refusal then changes the mode.
-        layout: how the adapter marks output fields in a text, the calls field among them.
-        because: why a tentative mode was changed, for the record; an empty text if it was not.
-        reads_text: whether calls may be read from an answer's text; it follows from the mode.
-    """
-
-    mode: str = "native"
-    call_format: str = "hermes"
-    recovers: bool = False
-    is_tentative: bool = False
+    mode: str = "native"  # or `prompted`, for tools and calls in the messages' text
+    call_format: str = "hermes"  # the text format of prompted calls
+    reads_text: bool = False  # whether calls may be read from an answer's text
+    is_tentative: bool = False  # whether a refusal of tools changes the mode, `because` of it
     layout: Layout = NO_LAYOUT
     because: str = ""
-    reads_text: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reads_text", self.mode == "prompted" or self.recovers)
 
     @property
     def reads(self) -> dict[str, Any]:
@@ -68,17 +69,67 @@ class Calling:
         """Return the Reading with the calls that its text holds, and whether they came from the text."""
         if reading.calls:
             return reading, False
-        if not reading.text:
-            # A server whose parser missed the end of a thought leaves the answer in its thinking.
-            thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
-            if not ended:
-                return reading, False
-            left = with_calls_of_text(
-                reading._replace(text=answer, reasoning=thought), schemas(), **self.reads
-            )
-            return (left, True) if left.calls else (reading, False)
-        found = with_calls_of_text(reading, schemas(), **self.reads)
-        return found, bool(found.calls)
+        if reading.text:
+            found = with_calls_of_text(reading, schemas(), **self.reads)
+            return found, bool(found.calls)
+        # A server whose parser missed the end of a thought leaves the answer in its thinking.
+        thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
+        if not ended:
+            return reading, False
+        found = with_calls_of_text(reading._replace(text=answer, reasoning=thought), schemas(), **self.reads)
+        return (found, True) if found.calls else (reading, False)
 
 
 NATIVE = Calling()
+_RECOVERING = Calling(reads_text=True)
+_REFUSED: WeakCache[str] = WeakCache()  # by language model: its name when its endpoint refused tools
+
+_TOOLS = r"(?:tools?|tool use|tool calling|tool calls|function calling|functions)"
+_REFUSALS = (
+    r"--enable-auto-tool-choice"  # vLLM
+    r"|tools param requires --jinja|unsupported param: tools"  # llama.cpp
+    r"|no endpoints found that support tool use"  # OpenRouter
+    # Ollama, TGI, Bedrock, gateways. `tool_choice`, parallel calls and streaming are other matters.
+    rf"|(?:not|n't) support (?:native )?{_TOOLS}(?! use| call| in streaming)(?![\w-])"
+    r"|not support parameters: \[[^\]]*'tools'"  # LiteLLM, of a model of its table
+    rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)"
+)
+_STATUSES = frozenset((400, 404, 405, 422, 500, 501))
+
+
+def calling_of(
+    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
+) -> Calling:
+    """Return the way in which one call offers tools."""
+    asked, completes = options.tool_calling, is_completion(lm)
+    asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
+    if asked == "native" and completes:
+        raise InvalidOption(
+            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
+            field="tool_calling",
+            fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
+        )
+    if asked == "native" or (asked == "auto" and not completes and calls_functions(lm, facts)):
+        return _RECOVERING if options.recover else NATIVE
+    prompted = Calling("prompted", options.call_format, reads_text=True, layout=layout)
+    if asked == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
+        return prompted
+    is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
+    if is_own or is_known_without_functions(lm, settings, facts):
+        return prompted
+    return replace(prompted, mode="native", reads_text=options.recover, is_tentative=True)
+
+
+def refuses_tools(error: BaseException) -> bool:
+    """Return whether an endpoint's error says that it takes no tools at all."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    says_so = re.search(_REFUSALS, str(error), re.IGNORECASE) is not None
+    return says_so and (status is None or status in _STATUSES)
+
+
+def prompted_after(calling: Calling, lm: BaseLM, error: BaseException) -> Calling:
+    """Return the calling to go on with after an endpoint refused tools, and remember it for the model."""
+    reason = str(error).splitlines()[0][:200]
+    _REFUSED.put(lm, model_of(lm))
+    because = f"the endpoint refused tools ({reason}); the prompt describes them, now and in later calls"
+    return replace(calling, mode="prompted", reads_text=True, is_tentative=False, because=because)

@@ -1,10 +1,9 @@
 """Tools that a conversation adds or takes away: declared where they change, so that the prompt's cache stays.
 
-The tools are the first part of the prompt that a provider caches, so a changed list makes all of it new. Some
-providers take a change as a row of the conversation instead. A turn remembers the tools that it was asked
-with (`Turn.offered`): as JSON, or by the hash of the JSON that an earlier turn has. If the tools are others
-now, the request keeps those of the conversation's beginning, and a row with the key `late` stands wherever
-they changed: before the turn that was first asked with the new ones, or at the end.
+A changed list of tools makes the cached beginning of a prompt new, and some providers take a change as a row
+of the conversation instead. A turn remembers the tools that it was asked with (`Turn.offered`): as JSON, or
+by the hash of the JSON that an earlier turn has. If the tools are others now, the request keeps those of the
+conversation's beginning, and a row with the key `late` stands wherever they changed.
 """
 
 import hashlib
@@ -13,13 +12,12 @@ from typing import Any
 
 import orjson
 
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import SigadaptError
 from sigadapt.providers.provider import Route
-from sigadapt.providers.wire.values import named_part
+from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls
+from sigadapt.signatures.tool_decls import ToolDecls, made_once
 
 _ANEW = "the tools changed in this conversation; they are sent anew, and the provider's cache begins anew"
 
@@ -48,9 +46,7 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
     steps = {**names, end: now}
     placed = _place({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
     taken = _changes_taken(request, route)
-    if placed is None or not all(
-        _is_taken(rows[:place], row["late"], taken) for place, row in placed[1].items()
-    ):
+    if placed is None or not all(_is_taken(rows, *change, taken) for change in placed[1].items()):
         return request, (Change("/tools", "lowered", _ANEW),)
     union, changes = placed
     messages: list[dict[str, Any]] = []
@@ -58,14 +54,13 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
         messages += [changes[place]] if place in changes else []
         messages += [row] if row is not None else []
     why = f"the tools changed; the provider is told where, at {len(changes)} places, and its cache stays"
-    changed: Request = {**request, "messages": messages, "tools": union}
-    return changed, (Change("/tools", "lowered", why),)
+    return {**request, "messages": messages, "tools": union}, (Change("/tools", "lowered", why),)
 
 
-def _is_taken(before: Sequence[Json], late: Json, taken: frozenset[str]) -> bool:
+def _is_taken(rows: Sequence[Json], place: int, change: Json, taken: frozenset[str]) -> bool:
     """Return whether a model takes a change: providers take one only behind a question or behind results."""
-    kinds = {kind for kind in ("added", "removed") if late[kind]}
-    return kinds <= taken and bool(before) and before[-1]["role"] in ("user", "tool")
+    kinds = {kind for kind in ("added", "removed") if change["late"][kind]}
+    return kinds <= taken and place > 0 and rows[place - 1]["role"] in ("user", "tool")
 
 
 def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
@@ -103,7 +98,7 @@ def _declare(text: str) -> list[Json]:
 
 def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
     """Return tools by their names; none if one of them has no name."""
-    named = {str(named_part(tool).get("name") or tool.get("name")): tool for tool in tools}
+    named = {str(name_in(tool)): tool for tool in tools}
     return named if "None" not in named and len(named) == len(tools) else {}
 
 
@@ -118,11 +113,12 @@ def _offers(request: Request) -> dict[int, str]:
 
 def _identity(tools: Sequence[Json]) -> tuple[str, str]:
     """Return tools as JSON, and its hash."""
-    kept = tools.kept if type(tools) is CanonicalTools else {}
-    if "offered" not in kept:
+
+    def make() -> tuple[str, str]:
         text = compact(list(tools))
-        kept["offered"] = text, _hash(text)
-    return kept["offered"]
+        return text, _hash(text)
+
+    return made_once(tools, "offered", make)
 
 
 def _identity_of(offered: str) -> tuple[str, str]:

@@ -1,8 +1,7 @@
 """Write the tools, calls and results of a Request as text, for models that are not sent tools natively.
 
-The system text gets the tools and the form in which to call them. An assistant turn says its calls in that
-form, behind its text. The results of a turn are one user message. The form is a row of
-`text/`.
+The system text gets the tools and the form in which to call them, a row of `text/`. An assistant turn says
+its calls in that form, behind its text. The results of a turn are one user message.
 """
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
@@ -12,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Change
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.states import state_of
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.providers.result_blocks import chat_block
@@ -41,6 +39,7 @@ _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "requi
 # could close its own tags, or hold a call that is read back as the model's.
 _MARKUP = re.compile(r"<(?=[/!|｜\w])|\[(?=\[ ##|/?[A-Z_]{3,}\])")
 _EXAMPLE = [("tool_name", {"argument": "value"})]
+_ASKED = {"required": "You must call at least one tool now.", "none": "Do not call any tool now."}
 
 
 def writers() -> "dict[str, Writer]":
@@ -51,11 +50,7 @@ def writers() -> "dict[str, Writer]":
 
 
 def check_call_format(name: object) -> None:
-    """Refuse a name that is none of `writers`.
-
-    Raises:
-        InvalidOption: with the names there are.
-    """
+    """Refuse a name that is none of `writers`."""
     if name != DEFAULT_CALL_FORMAT and name not in writers():
         near = closest(name, writers()) if isinstance(name, str) else None
         fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
@@ -104,16 +99,12 @@ def _changes(request: Request) -> Iterator[Change]:
             kind = tool.get("type") or next(iter(tool), "?")
             why = f"a prompt offers functions alone, not {kind!r}"
             yield Change(f"/tools/{number}", "dropped", why)
-    if "tool_choice" in request:
-        yield Change("/tool_choice", "lowered", "the prompt asks for it; the provider does not enforce it")
-    if "parallel_tool_calls" in request:
-        yield Change(
-            "/parallel_tool_calls", "lowered", "the prompt asks for it; the provider does not enforce it"
-        )
+    for setting in ("tool_choice", "parallel_tool_calls"):
+        if setting in request:
+            yield Change(f"/{setting}", "lowered", "the prompt asks for it; the provider does not enforce it")
     if "response_format" in request:
-        yield Change(
-            "/response_format", "dropped", "calls in the text are not JSON; the prompt describes the form"
-        )
+        why = "calls in the text are not JSON; the prompt describes the form"
+        yield Change("/response_format", "dropped", why)
     for number, row in enumerate(request["messages"]):
         if row.get("tool_calls") and state_of(row) is not None:
             why = "provider state belongs to native calls; a prompt has text and calls alone"
@@ -121,9 +112,6 @@ def _changes(request: Request) -> Iterator[Change]:
         if row["role"] == "tool" and any(_media(row)):
             why = "a result in a prompt is text; images, files and audio follow the results"
             yield Change(f"/messages/{number}/content", "lowered", why)
-
-
-# The words
 
 
 def _instructions(request: Request, call_format: str) -> str:
@@ -139,26 +127,18 @@ def _instructions(request: Request, call_format: str) -> str:
 
 
 def _choice(choice: str | dict[str, Any] | None) -> str:
-    if choice is None or choice == "auto":
-        return ""
-    if choice == "required":
-        return "You must call at least one tool now."
-    if choice == "none":
-        return "Do not call any tool now."
-    named: Json = choice if isinstance(choice, dict) else {}
-    if "allowed_tools" in named:
-        names = ", ".join(repr(named_part(tool)["name"]) for tool in named["allowed_tools"]["tools"])
+    if choice is None or isinstance(choice, str):
+        return _ASKED.get(choice or "auto", "")
+    if "allowed_tools" in choice:
+        names = ", ".join(repr(named_part(tool)["name"]) for tool in choice["allowed_tools"]["tools"])
         return f"You must call at least one of these tools now, and no other: {names}."
-    if not named_part(named):
+    if not named_part(choice):
         raise InvalidOption(
             f"a prompt cannot make the model use {choice!r}, which only the provider can run",
             field="tool_choice",
             fix="Use tool_calling='native', or name one of the declared tools.",
         )
-    return f"You must call the tool {named_part(named)['name']!r} now, and no other."
-
-
-# The conversation
+    return f"You must call the tool {named_part(choice)['name']!r} now, and no other."
 
 
 def _rows(rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json]) -> Iterator[Json]:
@@ -172,18 +152,15 @@ def _rows(rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json]) -
 
 
 def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Json:
-    calls = [_named_call(call) for call in row["tool_calls"]]
+    calls: list[tuple[str, Json]] = []
+    for part in map(named_part, row["tool_calls"]):
+        if "input" in part:
+            calls.append((part["name"], {"input": part["input"]}))
+        else:
+            args = parse_arguments(part["arguments"])
+            calls.append((part["name"], args if isinstance(args, dict) else {}))  # else its result quotes it
     markup = writers()[call_format](calls, schemas)
     return {"role": "assistant", "content": f"{row['content']}\n{markup}" if row.get("content") else markup}
-
-
-def _named_call(call: Json) -> tuple[str, Json]:
-    """Return a call's name and arguments; those of a bad call are quoted in its result."""
-    part = named_part(call)
-    if "input" in part:
-        return part["name"], {"input": part["input"]}
-    args = parse_arguments(part["arguments"])
-    return part["name"], args if isinstance(args, dict) else {}
 
 
 def _results(rows: list[Json]) -> Json:
@@ -205,11 +182,7 @@ def _results(rows: list[Json]) -> Json:
 
 
 def _media(row: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the name of each image, file or audio of a result, and its block of a user message.
-
-    Raises:
-        InvalidHistory: `unsendable_content`, for what no such block can hold.
-    """
+    """Yield the name of each image, file or audio of a result, and its block of a user message."""
     result = row.get("result")
     number = 0
     for part in result.value if result is not None and result.is_content else ():

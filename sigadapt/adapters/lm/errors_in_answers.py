@@ -1,9 +1,8 @@
 """Errors that a provider reports inside of an answer with HTTP status 200 become DSPy's own errors.
 
-lm15 takes the error bodies of Anthropic and Google for empty answers, and a rate limit in a body for any
-error of the server. Nothing was said in such a body, so the engine raises: DSPy asks again as after any other
-error of this kind, and keeps nothing in its cache. A rate limit that ends half an answer is raised behind
-DSPy's retries, because what came has been paid.
+lm15 takes the error bodies of Anthropic and Google for empty answers. The engine raises such an error, so
+DSPy asks again and caches nothing. A rate limit that ends half an answer is raised behind DSPy's
+retries, because what came has been paid.
 """
 
 from typing import Any
@@ -19,12 +18,7 @@ from sigadapt.schemas.json_values import Json
 
 
 def refuse_error(body: Json, provider: Provider, raised: Exception | None = None) -> None:
-    """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much.
-
-    Raises:
-        lm15.RateLimitError: for a rate limit.
-        lm15.ServerError: for another error in a body that has not even the form of an answer.
-    """
+    """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much."""
     error = error_without_answer(body, provider)
     if is_rate_limit(error):
         raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
@@ -33,18 +27,13 @@ def refuse_error(body: Json, provider: Provider, raised: Exception | None = None
 
 
 def error_event(error: Any) -> lm15.StreamErrorEvent:
-    """Return the event that ends a stream with an error in the place of an answer."""
-    code = "rate_limit" if is_rate_limit(error) else "server"
-    detail = lm15.ErrorDetail(code=code, message=error_message(error), provider_code=_code_of(error))
+    """Return the event that ends a stream with a rate limit in the place of an answer."""
+    detail = lm15.ErrorDetail(code="rate_limit", message=error_message(error), provider_code=_code_of(error))
     return lm15.StreamErrorEvent(error=detail)
 
 
 def refuse_rate_limited(answer: Answer, model: str) -> None:
-    """Refuse an answer that a rate limit ended.
-
-    Raises:
-        dspy.LMRateLimitError: from an UnusableAnswer, whose `choice` holds what came.
-    """
+    """Refuse an answer that a rate limit ended."""
     reading = answer.reading
     if not is_rate_limit(reading.error):
         return
@@ -55,11 +44,7 @@ def refuse_rate_limited(answer: Answer, model: str) -> None:
 
 
 def refuse_rate_limit_behind(error: Exception) -> None:
-    """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503.
-
-    Raises:
-        lm15.RateLimitError: if one of the error's causes is a rate limit.
-    """
+    """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503."""
     cause: Any = error
     seen: list[Any] = []
     while cause is not None and cause not in seen:

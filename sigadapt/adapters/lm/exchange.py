@@ -1,21 +1,17 @@
 """One request and its answer on a native route, between lm15 and the provider, with nothing lost.
 
 lm15's types hold less than a provider sends and takes. DSPy selects and keeps its engine, with its
-connections, retries and prices. For one request, an engine of ours stands before it and changes three
-things:
+connections, retries and prices. For one request, an engine of ours stands before it and changes three things:
 
- a. Parts of the request that lm15's types cannot express are put into its body as native rows
-    (`native_rows.py`).
- b. The answer's body is read before lm15 judges it. lm15 refuses a whole body because of one call without a
-    name or with a NaN. Such a body is kept as text on the Response, and `response/choice.py` reads it.
+ a. What lm15's types cannot express is put into the body that it writes (`native_rows.py`).
+ b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
+    and `response/choice.py` reads it. Streams are recorded (`streams/stream_recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
-
-Streams are recorded (`streams/stream_recorder.py`).
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any
@@ -35,14 +31,14 @@ from sigadapt.dspy_boundary.internals import (
     with_methods,
     written_target,
 )
-from sigadapt.providers import PROVIDERS, provider_named
+from sigadapt.providers import provider_named
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json
 
 
 def exchanging(
-    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows | None, *, is_async: bool
+    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
     provider = provider_named(route.dialect)
@@ -57,24 +53,12 @@ def exchanging(
     return with_engines_from(lm, engine_of)
 
 
-def provider_in(text: str) -> Provider | None:
-    """Return the provider whose format a body has; None if the text is not a body of any."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return next((each for each in PROVIDERS if each.is_body(body)), None) if is_object(body) else None
-
-
 def response_with_raw_body(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response]
 ) -> lm15.Response | None:
     """If lm15 rejects a body that does contain an answer, return a Response that carries the body as text."""
-    try:
-        body = json.loads(text)
-        if not is_object(body) or not any(not reading.is_empty for reading in provider.read(body)):
-            return None
-    except (ValueError, RecursionError, lm15.LM15Error):
+    body = json_in(text)
+    if all(reading.is_empty for reading in provider.read(body)):
         return None
     try:
         response = parse(provider.without_calls(body))
@@ -87,16 +71,29 @@ def response_with_raw_body(
     return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
 
 
+def json_in(text: bytes | str) -> Json:
+    """Return the object in a body; an empty one if it holds none."""
+    try:
+        return an_object(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def is_empty(response: lm15.Response) -> bool:
+    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
+    return not any(part.type != "text" or part.text for part in response.message.parts)
+
+
 class _OneRequestEngine:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
-    def __init__(self, engine: Any, provider: Provider, native: NativeRows | None) -> None:
+    def __init__(self, engine: Any, provider: Provider, native: NativeRows) -> None:
         self._engine = engine
         self._provider = provider
         self._native = native
-        self._target: tuple[Any, lm15.Request] | None = None
+        self._target: Sequence[Any] = ()
         self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
-        if native is not None:
+        if native.rows or native.fields:
             self._methods["_emit"] = self._emit
 
     def __getattr__(self, name: str) -> Any:
@@ -105,33 +102,28 @@ class _OneRequestEngine:
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
         try:
-            written = written_target(self._engine, self._place(request), self._methods)
+            placed = self._native.placed_in(request) if self._native.rows else request
+            written = written_target(self._engine, placed, self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
             written = None  # `complete` raises it, where DSPy expects it
         if written is None:
             return self._engine.plan(request)
-        provider, routed, changes = written
-        self._target = provider, routed
+        *self._target, changes = written
         return changes
 
-    def _place(self, request: lm15.Request) -> lm15.Request:
-        return request if self._native is None else self._native.placed_in(request)
-
-    def _take_plan(self) -> tuple[Any, lm15.Request] | None:
+    def _take_plan(self) -> Sequence[Any]:
         """Return the provider that has the request written already; only the first attempt sends it."""
-        target, self._target = self._target, None
+        target, self._target = self._target, ()
         return target
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        provider, routed = target_of(self._engine, self._place(request), streaming=streaming)
+        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=streaming)
         return with_methods(provider, self._methods), routed
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
-        if self._native is None:
-            return emit(payload=payload, **rest)
         headers = dict(rest.pop("headers", None) or {})
         for name, value in self._native.headers.items():
             headers[name] = f"{headers[name]},{value}" if name in headers else value
@@ -146,26 +138,13 @@ class _OneRequestEngine:
         except Exception as error:
             text = http.body.decode("utf-8", "surrogateescape")
             kept = response_with_raw_body(self._provider, text, of_body)
-            if kept is None:
-                refuse_error(json_in(http.body), self._provider, error)
-                raise
-            return kept
+            if kept is not None:
+                return kept
+            refuse_error(json_in(http.body), self._provider, error)
+            raise
         if is_empty(response):
             refuse_error(json_in(http.body), self._provider)
         return response
-
-
-def is_empty(response: lm15.Response) -> bool:
-    """Return whether lm15 found nothing in an answer, or an error in the place of one."""
-    return not any(part.type != "text" or part.text for part in response.message.parts)
-
-
-def json_in(text: bytes | str) -> Json:
-    """Return the object in a body; an empty one if it holds none."""
-    try:
-        return an_object(orjson.loads(text))
-    except ValueError:
-        return {}
 
 
 class _SyncEngine(_OneRequestEngine):
@@ -174,14 +153,14 @@ class _SyncEngine(_OneRequestEngine):
         provider, routed = self._take_plan() or self._resolve(request, streaming=False)
         if not request.config.stop:
             return provider.complete(routed)
-        recorder = Recorder(self._provider, request.model)
-        return recorder.whole(recorder.attached_to(provider).complete(routed))
+        recorder = Recorder(self._provider, provider, request.model)
+        return recorder.whole(recorder.asked.complete(routed))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = self._resolve(request, streaming=True)
-        recorder = Recorder(self._provider, request.model)
-        with closing(recorder.attached_to(provider).stream(routed)) as events:
+        recorder = Recorder(self._provider, provider, request.model)
+        with closing(recorder.asked.stream(routed)) as events:
             for event in events:
                 yield recorder.with_events(event)
         yield from recorder.rest()
@@ -192,18 +171,18 @@ class _AsyncEngine(_OneRequestEngine):
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        target = self._take_plan() or await asyncio.to_thread(self._resolve, request, streaming=False)
-        provider, routed = target
+        planned = self._take_plan()
+        provider, routed = planned or await asyncio.to_thread(self._resolve, request, streaming=False)
         if not request.config.stop:
             return await provider.complete(routed)
-        recorder = Recorder(self._provider, request.model)
-        return recorder.whole(await recorder.attached_to(provider).complete(routed))
+        recorder = Recorder(self._provider, provider, request.model)
+        return recorder.whole(await recorder.asked.complete(routed))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(self._resolve, request, streaming=True)
-        recorder = Recorder(self._provider, request.model)
-        async with aclosing(recorder.attached_to(provider).stream(routed)) as events:
+        recorder = Recorder(self._provider, provider, request.model)
+        async with aclosing(recorder.asked.stream(routed)) as events:
             async for event in events:
                 yield recorder.with_events(event)
         for event in recorder.rest():

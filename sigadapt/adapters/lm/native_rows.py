@@ -1,10 +1,8 @@
 """Native rows: what of a request leaves as JSON that the provider's own file wrote, and how it gets there.
 
-lm15's types cannot express a whole turn of a model: the blocks of other tools, their order, a result that is
-an object. So lm15 gets a placeholder instead of each such message, one short text, and the provider's rows
-replace the row that lm15 wrote for it. lm15 still writes everything else, and its indices of messages do not
-change. DSPy never sees a placeholder: its history, its callbacks, its cache and an engine of the user's own
-get lm15's parts.
+lm15's types cannot express a whole turn of a model, so it gets a placeholder instead of each such message,
+one short text, and the provider's rows replace the row that lm15 wrote for it. DSPy never sees a placeholder:
+its history, its callbacks, its cache and an engine of the user's own get lm15's parts.
 """
 
 import hashlib
@@ -19,7 +17,7 @@ from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import CHAT, provider_named, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
-from sigadapt.providers.wire.values import named_part, objects
+from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
@@ -28,32 +26,20 @@ _MARK = "sigadapt:"
 
 
 class NativeRows(NamedTuple):
-    """The rows that replace what lm15 would write.
-
-    Args:
-        provider: whose form they have.
-        rows: for each message of the request its rows; None for one that lm15 writes.
-        beside: fields of the body that the rows need, unless lm15 wrote them.
-        fields: fields of the body that replace lm15's.
-        headers: headers that the rows need.
-    """
+    """What replaces parts of the body that lm15 writes."""
 
     provider: Provider
-    rows: tuple[list[Json] | None, ...] = ()
-    beside: Json | None = None
-    fields: Json | None = None
+    rows: tuple[list[Json] | None, ...] = ()  # of each message; None for one that lm15 writes
+    fields: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self.fields) or any(rows is not None for rows in self.rows)
 
     def fingerprint(self) -> str:
         """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
-        return _digest([self.rows, self.beside, self.fields])
+        return _digest([self.rows, self.fields])
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
-        if not any(rows is not None for rows in self.rows):
+        if not self.rows:
             return request
         messages = [
             message if rows is None else lm15.Message.assistant(_placeholder(rows))
@@ -67,7 +53,7 @@ class NativeRows(NamedTuple):
         if waiting:
             key = next(key for key in _LISTS if key in body)
             body = {**body, key: list(self._rows(body[key], waiting))}
-        return self.provider.with_fields({**(self.beside or {}), **body}, self.fields or {})
+        return self.provider.with_fields(body, dict(self.fields))
 
     def _rows(self, written: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
         for row in written:
@@ -79,27 +65,22 @@ class NativeRows(NamedTuple):
                 yield from (self.provider.row_for(row, last) for last in rows[-1:])
 
 
-def native_rows(
-    groups: list[list[Json]], route: Route, fields: Json | None, tools: Iterable[Json] | None = ()
-) -> NativeRows:
-    """Return the native rows of a request, whose messages are given in groups as lm15 has them.
-
-    `tools` are all tools of a conversation that changes them.
-    """
+def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json]) -> NativeRows:
+    """Return the native rows of a request; `tools` are all tools of a conversation that changes them."""
     wire = provider_of(route.dialect)
     if route.client == "engine" or wire is None:
         return NativeRows(CHAT)
     provider = CHAT if route.as_chat else wire
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
-    beside: Json = {}
-    by_name = {name_of_tool(tool): tool for tool in tools or ()}
+    needed: Json = {}
+    by_name = {name_in(tool): tool for tool in tools}
     for group in groups:
         message = group[0]
         if message["role"] == "tool":
             rows.append(_sendable(provider.results([_result(row, route) for row in group], turn, route)))
         elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
-            turn, beside = _turn(provider, message, route)
+            turn, needed = _turn(provider, message, route)
             rows.append(_sendable(turn))
         elif "late" in message:
             added = [by_name[each["name"]] for each in message["late"]["added"]]
@@ -107,13 +88,8 @@ def native_rows(
             rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
         else:
             rows.append(None)
-    native = NativeRows(provider, tuple(rows) if any(rows) else (), beside, fields)
+    native = NativeRows(provider, tuple(rows) if any(rows) else (), {**needed, **fields})
     return native._replace(headers=provider.headers_of_late_tools) if by_name else native
-
-
-def name_of_tool(tool: Json) -> Any:
-    """Return the name of a tool of a canonical Request."""
-    return (named_part(tool) or tool).get("name")
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:

@@ -1,7 +1,6 @@
 """Output fields of DSPy's types that a provider fills natively: reasoning, citations, and users' own.
 
-Such a field is neither described in the prompt nor parsed from the text. DSPy's hooks of its types turn the
-feature on in the settings, and read the value from the Response.
+DSPy's hooks of its types turn the feature on in the settings, and read the value from the Response.
 """
 
 from typing import Any, NamedTuple

@@ -3,15 +3,12 @@
 DSPy works out the route and the abilities on every call. Here they are kept weakly for each model, until
 something that they depend on changes: the model's name, type or engine, its connection settings, or one of
 the environment variables that change a provider's server or its key.
-
-`lm.kwargs` mixes what belongs in a Request with how it is sent, and DSPy does not merge them into a typed
-request. `controls_of` does.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import dspy
@@ -28,12 +25,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class ModelFacts:
-    """What is known of a language model with the settings of a call, worked out when it is needed.
-
-    Args:
-        follows_from: what they follow from.
-        known: the facts that are known already.
-    """
+    """What is known of a language model with the settings of a call, worked out when it is needed."""
 
     def __init__(self, follows_from: tuple[Any, ...], **known: Any) -> None:
         self.follows_from = follows_from
@@ -46,8 +38,7 @@ class ModelFacts:
         return self.known[what]
 
 
-_FACTS: WeakCache[ModelFacts] = WeakCache()
-"""The facts of a language model."""
+_FACTS: WeakCache[ModelFacts] = WeakCache()  # the facts of a language model
 
 
 def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
@@ -57,7 +48,11 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
         return ModelFacts((), route=OWN_ENGINE)
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return ModelFacts(())
-    follows_from = _follows_from(lm, engine, settings)
+    own: Any = lm
+    prefix = own.model.partition("/")[0].upper()
+    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
+    clients = [repr(held[key]) for held in (own.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
+    follows_from: tuple[Any, ...] = (own.model, own.model_type, engine, *elsewhere, *clients)
     facts = _FACTS.get(lm)
     if facts is None or facts.follows_from != follows_from:
         facts = ModelFacts(follows_from)
@@ -71,35 +66,15 @@ def route_of(
     generation: Mapping[str, Any] = NOTHING,
     facts: ModelFacts | None = None,
 ) -> Route:
-    """Return the Route of a language model, from the table of providers.
-
-    Raises:
-        InvalidOption: `missing_extra`, for a route over LiteLLM where that is not installed.
-    """
+    """Return the Route of a language model, from the table of providers."""
     facts = facts or facts_of(lm, settings)
     route: Route = facts.cached("route", lambda: _route_of(lm, settings))
-    if (
-        generation
-        and route.client == "lm15"
-        and cast("Any", lm).engine == "auto"
-        and litellm_only(generation)
-    ):
-        return facts.cached("over litellm", lambda: _instead(lm, settings, route))
+    may_change = generation and route.client == "lm15" and getattr(lm, "engine", None) == "auto"
+    if may_change and litellm_only(generation):
+        # DSPy takes the route over LiteLLM for every provider but one that the user declared.
+        is_declared = facts.cached("declared", lambda: select_backend(lm, settings).resolution.declared)
+        return route if is_declared else _over_litellm(lm)._replace(endpoint=route.endpoint)
     return route
-
-
-def _instead(lm: BaseLM, settings: Mapping[str, Any], native: Route) -> Route:
-    """Return the route over LiteLLM, which DSPy takes for every provider but one that the user declared."""
-    if select_backend(lm, settings).resolution.declared:
-        return native
-    return _over_litellm(lm)._replace(endpoint=native.endpoint)
-
-
-def calls_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None) -> bool:
-    """Return whether DSPy knows that a language model supports function calling."""
-    # Takes the same arguments as `route_of`.
-    facts = facts or facts_of(lm, settings)
-    return facts.cached("calls functions", lambda: lm.supports_function_calling)
 
 
 def is_completion(lm: BaseLM) -> bool:
@@ -107,9 +82,12 @@ def is_completion(lm: BaseLM) -> bool:
     return lm.model_type == "text"
 
 
-def is_known_without_functions(
-    lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts | None = None
-) -> bool:
+def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:
+    """Return whether DSPy knows that a language model supports function calling."""
+    return facts.cached("calls functions", lambda: lm.supports_function_calling)
+
+
+def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts) -> bool:
     """Return whether DSPy's catalogue says that a model has no function calling; False if it says nothing."""
 
     def look_up() -> bool:
@@ -118,14 +96,7 @@ def is_known_without_functions(
             return False
         return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
-    return (facts or facts_of(lm, settings)).cached("without functions", look_up)
-
-
-def _follows_from(lm: Any, engine: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-    prefix = lm.model.partition("/")[0].upper()
-    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
-    clients = [repr(held[key]) for held in (lm.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
-    return lm.model, lm.model_type, engine, *elsewhere, *clients
+    return facts.cached("without functions", look_up)
 
 
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
@@ -133,8 +104,7 @@ def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     prefix = model_of(lm).partition("/")[0]
     given = [held.get(key) for held in (settings, lm.kwargs) for key in ("api_base", "base_url")]
     known = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
-    address = next(filter(None, [*given, *known]), "")
-    host = urlsplit(str(address)).hostname  # without the port, which a local server changes
+    host = urlsplit(str(next(filter(None, [*given, *known]), ""))).hostname  # local servers change the port
     return f"{prefix}@{host}" if host else prefix
 
 
@@ -165,27 +135,18 @@ def _wants_reasoning(compat: Any) -> bool:
 
 
 def _over_litellm(lm: BaseLM) -> Route:
-    _require_litellm(model_of(lm))
+    if find_spec("litellm") is None:
+        raise InvalidOption(
+            f"{model_of(lm)} needs LiteLLM, which is not installed",
+            code="missing_extra",
+            field="engine",
+            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
+        )
     prefix = model_of(lm).partition("/")[0]
     over = [route for route in ROUTES if route.client == "litellm"]
     if lm.model_type == "responses":
         return next(route for route in over if route.model_type == "responses")
     return next((route for route in over if prefix in route.prefixes), over[0])
-
-
-def _require_litellm(model: str) -> None:
-    """Refuse a model that is asked over LiteLLM where LiteLLM is not installed (fail before the call).
-
-    Raises:
-        InvalidOption: `missing_extra`, with the extra that installs it.
-    """
-    if find_spec("litellm") is None:
-        raise InvalidOption(
-            f"{model} needs LiteLLM, which is not installed",
-            code="missing_extra",
-            field="engine",
-            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
-        )
 
 
 def _first(**fields: str) -> Any:
@@ -197,21 +158,13 @@ _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_ca
 
 
 class Controls(NamedTuple):
-    """How a Request is sent; these settings are not part of it.
+    """How a Request is sent; these settings are not part of it."""
 
-    Args:
-        client: connection settings given for this call only.
-        candidates: how many answers to ask for.
-        cache: whether DSPy may answer from its cache; None uses the language model's setting.
-        rollout_id: a part of DSPy's cache key, so that equal calls can have different answers.
-        prompt_cache: a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts.
-    """
-
-    client: dict[str, Any]
+    client: dict[str, Any]  # connection settings given for this call only
     candidates: int
-    cache: bool | None
-    rollout_id: Any
-    prompt_cache: Any
+    cache: bool | None  # whether DSPy may answer from its cache; None uses the language model's setting
+    rollout_id: Any  # a part of DSPy's cache key, so that equal calls can have different answers
+    prompt_cache: Any  # a `dspy.lm15.CacheConfig`, DSPy's setting for the provider's cache of prompts
 
     def candidate(self, number: int) -> "Controls":
         """Return one candidate's controls; with its own rollout_id, so that it has its own cache entry."""
@@ -223,11 +176,7 @@ class Controls(NamedTuple):
 
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
-    """Split a call's settings into controls and generation settings.
-
-    Raises:
-        InvalidOption: for an `n` that is not a positive integer.
-    """
+    """Split a call's settings into controls and generation settings."""
     merged = {**lm.kwargs, **settings}
     candidates = merged.get("n") or merged.get("num_generations") or 1
     if type(candidates) is not int or candidates < 1:

@@ -1,18 +1,17 @@
 """Turn a canonical Request into an `lm15.Request`, which dspy.LM takes. Sends nothing.
 
-Tools and texts stay unchanged. The Route says what the provider needs beyond lm15's own translation. Earlier
-turns of the model and the results of their calls leave as native rows (`native_rows.py`). Their parts in
-lm15's types are for DSPy's history and cache, and for an engine that the user made.
+Earlier turns and results leave as native rows (`native_rows.py`). Their parts in lm15's types are for DSPy's
+history and cache, and for an engine that the user made.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.native_rows import NativeRows, name_of_tool, native_rows
+from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
@@ -20,59 +19,40 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
-from sigadapt.providers.wire.values import named_part
+from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
 
-class Lm15Request(NamedTuple):
-    """A Request in lm15's types, and the rows that replace those lm15 would write."""
-
-    request: lm15.Request
-    native: NativeRows
-
-
-def to_lm15(request: Request, route: Route, settings: Mapping[str, Json] | None = None) -> Lm15Request:
-    """Return the canonical Request in lm15's types, and its turns and results as native rows.
-
-    Raises:
-        InvalidOption: for a generation setting that lm15 has no place for.
-    """
-    system, messages = _split_system(request["messages"])
-    changes: list[Json] = [row["late"] for row in messages if "late" in row]
-    tools = _tools(_without_late(request.get("tools") or (), changes), route)
+def to_lm15(
+    request: Request, route: Route, settings: Mapping[str, Json] | None = None
+) -> tuple[lm15.Request, NativeRows]:
+    """Return the canonical Request in lm15's types, and the rows and fields that replace what lm15 writes."""
+    messages, system = request["messages"], None
+    if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
+        system, messages = messages[0]["content"] or None, messages[1:]
+    late = [row["late"] for row in messages if "late" in row]
+    tools: Sequence[Json] = request.get("tools") or ()
+    if late:  # rows of the conversation add the others
+        root = {each["name"] for each in late[0]["root"]}
+        tools = [tool for tool in tools if name_in(tool) in root]
+    typed, own = _tools(tools, route) if tools else ((), None)
     alone, config = _config(request, route)
+    if own is not None:
+        config = replace(config, extensions={**(config.extensions or {}), "tools": own})
+    chosen = _choice_fields(request, route) or {}
+    needed = {key: {**chosen.get(key, {}), **setting} for key, setting in (settings or {}).items()}
     groups = list(_groups(messages))
-    typed = lm15.Request(
+    written = lm15.Request(
         model=request["model"],
         system=system,
         messages=tuple(_message(group, route) for group in groups),
-        tools=tools.typed,
-        config=_with(config, {} if tools.native is None else {"tools": tools.native}),
+        tools=typed,
+        config=config,
     )
-    chosen = _choice_fields(request, route) or {}
-    needed = {key: {**chosen.get(key, {}), **setting} for key, setting in (settings or {}).items()}
     fields = {**chosen, **needed, **alone}
-    native = native_rows(groups, route, fields or None, request.get("tools") if changes else ())
-    return Lm15Request(typed, native)
-
-
-def _without_late(tools: Sequence[Json], changes: Sequence[Json]) -> Sequence[Json]:
-    """Return the tools of the conversation's beginning; rows of it add the others."""
-    root = {each["name"] for each in changes[0]["root"]} if changes else set[str]()
-    return [tool for tool in tools if name_of_tool(tool) in root] if changes else tools
-
-
-def _with(config: lm15.Config, native: dict[str, Any]) -> lm15.Config:
-    """Return the config with native parts of the body, as `extensions`."""
-    return replace(config, extensions={**(config.extensions or {}), **native}) if native else config
-
-
-def _split_system(rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
-    if rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
-        return rows[0]["content"] or None, rows[1:]
-    return None, rows
+    return written, native_rows(groups, route, fields, request.get("tools", ()) if late else ())
 
 
 def _groups(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -132,57 +112,35 @@ def _content_part(part: Json) -> Any:
     )
 
 
-class _Tools(NamedTuple):
-    """Tools in lm15's types (`typed`), and as the provider's own JSON if these types cannot hold them."""
-
-    typed: tuple[lm15.FunctionTool, ...]
-    native: list[dict[str, Any]] | None
-
-
-_NO_TOOLS = _Tools((), None)
-
-
-def _tools(tools: Sequence[dict[str, Any]], route: Route) -> _Tools:
-    if not tools:
-        return _NO_TOOLS
-    if type(tools) is not CanonicalTools:
-        return _made_tools(list(tools), route)
+def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
+    """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
     key = route.client, route.dialect
-    known = tools.kept.get(key)
-    if known is None:
-        known = tools.kept[key] = _made_tools(list(tools), route)
-    return known
-
-
-def _made_tools(tools: list[dict[str, Any]], route: Route) -> _Tools:
-    functions = [tool["function"] for tool in tools if "function" in tool]
-    typed = tuple(
-        lm15.FunctionTool(
-            name=function["name"], description=function.get("description"), parameters=function["parameters"]
+    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in kept:
+        functions = [tool["function"] for tool in tools if "function" in tool]
+        typed = tuple(
+            lm15.FunctionTool(
+                name=each["name"], description=each.get("description"), parameters=each["parameters"]
+            )
+            for each in functions
         )
-        for function in functions
-    )
-    have_places = all(len(tool) == 2 and "strict" not in tool.get("function", ("strict",)) for tool in tools)
-    if have_places and not route.native_tools:
-        return _Tools(typed, None)
-    provider = None if route.as_chat else provider_of(route.dialect)
-    return _Tools(typed, provider.tools(tools) if provider else tools)
+        own = None
+        if route.native_tools or not all(map(is_plain, tools)):
+            provider = None if route.as_chat else provider_of(route.dialect)
+            own = provider.tools(list(tools)) if provider else list(tools)
+        kept[key] = typed, own
+    return kept[key]
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
-
-
-_WITHOUT_CONFIG = frozenset({"model", "messages", "tools"})
 _DEFAULT = lm15.Config()
 
 
 def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config]:
     """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
-    if request.keys() <= _WITHOUT_CONFIG:
-        return {}, _DEFAULT
     generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
     alone = litellm_only(generation) if generation and route.client == "litellm" else {}
-    held = {key: value for key, value in generation.items() if key not in alone} if alone else generation
+    held = {key: value for key, value in generation.items() if key not in alone}
     config = _generation_config(held) if held else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)
@@ -218,14 +176,13 @@ def _is_of_functions(choice: dict[str, Any]) -> bool:
 
 
 def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
-    if choice is None:
-        return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
+    mode: Any = "auto"
+    names: tuple[str, ...] = ()
     if isinstance(choice, str):
-        return lm15.ToolChoice(mode=cast("Any", choice), parallel=None if choice == "none" else parallel)
-    if not _is_of_functions(choice):
-        return None if parallel is None else lm15.ToolChoice(mode="auto", parallel=parallel)
-    if choice["type"] == "function":
-        return lm15.ToolChoice(mode="required", allowed=(choice["function"]["name"],), parallel=parallel)
-    allowed = choice["allowed_tools"]
-    names = tuple(tool["function"]["name"] for tool in allowed["tools"])
-    return lm15.ToolChoice(mode=allowed["mode"], allowed=names, parallel=parallel)
+        mode, parallel = choice, None if choice == "none" else parallel
+    elif choice is not None and _is_of_functions(choice):
+        allowed: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
+        mode, names = allowed["mode"], tuple(map(name_in, allowed["tools"]))
+    elif parallel is None:
+        return None
+    return lm15.ToolChoice(mode=mode, allowed=names, parallel=parallel)

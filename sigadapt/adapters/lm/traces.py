@@ -21,6 +21,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import islice
 from typing import Any, cast
 
 import dspy
@@ -31,7 +32,7 @@ from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import readings_of
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import CutOff, Reading
+from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.values import named_part
 from sigadapt.signatures.awaiting import Steps
 
@@ -74,8 +75,7 @@ class _Shown(callback.BaseCallback):
         span = _span()
         if span is not None:
             settings = {key: value for key, value in instance.kwargs.items() if key not in CLIENT_KEYS}
-            settings |= inputs["kwargs"]
-            span.set_attributes(_input_attributes(messages, settings, changes))
+            span.set_attributes(dict(_input_attributes(messages, settings | inputs["kwargs"], changes)))
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         """Put the answer on the span."""
@@ -95,25 +95,23 @@ def _span() -> Any:
     return span if "llm.model_name" in (getattr(span, "attributes", None) or ()) else None
 
 
-def _input_attributes(messages: list[Any], settings: Mapping[str, Any], changes: list[Any]) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
-        "llm.invocation_parameters": _json(settings),
-        "input.value": _json({"messages": messages, **settings}),
-    }
+def _input_attributes(
+    messages: list[Any], settings: Mapping[str, Any], changes: list[Any]
+) -> Iterator[tuple[str, Any]]:
+    yield "llm.invocation_parameters", _json(settings)
+    yield "input.value", _json({"messages": messages, **settings})
     for number, message in enumerate(messages):
-        attributes.update(_message_attributes(f"llm.input_messages.{number}", message))
+        yield from _message_attributes(f"llm.input_messages.{number}", message)
     for number, tool in enumerate(settings.get("tools") or ()):
-        attributes[f"llm.tools.{number}.tool.json_schema"] = _json(tool)
+        yield f"llm.tools.{number}.tool.json_schema", _json(tool)
     if changes:
-        attributes["sigadapt.changes"] = _json(changes)
-    return attributes
+        yield "sigadapt.changes", _json(changes)
 
 
 def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield f"{at}.message.role", message["role"]
-    content = message.get("content")
-    if content is not None:
-        yield f"{at}.message.content", content if isinstance(content, str) else _json(content)
+    if message.get("content") is not None:
+        yield f"{at}.message.content", _text(message["content"])
     for name in ("tool_call_id", "name"):
         if message.get(name):
             yield f"{at}.message.{name}", message[name]
@@ -123,22 +121,22 @@ def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[s
         function = named_part(call)
         yield f"{part}.id", str(call.get("id"))
         yield f"{part}.function.name", str(function.get("name"))
-        yield f"{part}.function.arguments", str(function.get("arguments", function.get("input")))
+        yield f"{part}.function.arguments", _text(function.get("arguments", function.get("input")))
 
 
 def _output_attributes(reading: Reading) -> Iterator[tuple[str, Any]]:
-    at = "llm.output_messages.0.message"
-    yield f"{at}.role", "assistant"
-    if reading.text:
-        yield f"{at}.content", reading.text
-    for number, (call_id, name, sent) in enumerate(reading.calls):
-        part = f"{at}.tool_calls.{number}.tool_call"
-        arguments = sent.sent if isinstance(sent, CutOff) else sent
-        yield f"{part}.id", str(call_id)
-        yield f"{part}.function.name", str(name)
-        yield f"{part}.function.arguments", arguments if isinstance(arguments, str) else _json(arguments)
+    calls = [
+        {"id": call_id, "function": {"name": name, "arguments": getattr(sent, "sent", sent)}}
+        for call_id, name, sent in reading.calls
+    ]
+    message = {"role": "assistant", "content": reading.text or None, "tool_calls": calls}
+    yield from _message_attributes("llm.output_messages.0", message)
     if reading.finish:
         yield "llm.finish_reason", reading.finish
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
@@ -188,17 +186,13 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
     body: dict[str, Any] = dict(sent.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
-    for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
-        if entry.get("request") is not request:
-            continue
+    own = (entry for entry in history[: -_MOST_LOOKED_AT - 1 : -1] if entry.get("request") is request)
+    for entry in islice(own, count):
         if sent.changes:
             entry["changes"] = sent.changes
         entry["kwargs"] = body | entry["kwargs"]
         if any(row["role"] == "tool" for row in rows):
             entry["messages"] = chat_messages(rows)
-        count -= 1
-        if count == 0:
-            return
 
 
 def chat_messages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

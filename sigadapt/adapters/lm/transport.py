@@ -4,12 +4,14 @@ It calls `lm(dspy.lm15.Request)`, because `lm(messages=..., tools=...)` is depre
 parts of the answer. A typed request has one candidate, so n candidates are n requests.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.completions import completion_prompt, completion_settings
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
@@ -24,115 +26,107 @@ from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.provider import Route
+from sigadapt.signatures.awaiting import Steps
+
+_NOT_PASSED = frozenset(("model", "messages", "n"))  # to a text-completion model
 
 
-class _Ready(NamedTuple):
-    lm: BaseLM
-    request: lm15.Request
-    sent: Lowered
-    executions: list[tuple[dict[str, Any], Subscribe]]
-    route: Route
-    native: NativeRows
-    has_rows: bool
+class _Ask(NamedTuple):
+    """A step that asks for one candidate: with an lm15 Request, or the prompt of a text-completion model."""
 
-    def model(self, *, is_async: bool) -> Any:
-        """Return the model to call for one attempt, with an engine that loses nothing."""
-        if self.route.client == "engine":
-            return self.lm
-        if self.route.client == "lm15":
-            native = self.native if self.has_rows else None
-            return exchanging(self.lm, self.request, self.route, native, is_async=is_async)
-        wire = provider_named(self.route.dialect)
-        form = CHAT if self.route.as_chat else wire
-        limit = "max_tokens" if "max_tokens" in self.sent.request else "max_completion_tokens"
-        added = LitellmAdditions(form, self.native, wire, limit)
-        return over_litellm(self.lm, self.request, added, is_async=is_async)
+    model: Callable[..., Any]
+    sent: Any
+    keywords: dict[str, Any]
+
+    def now(self) -> Any:
+        return self.model(is_async=False)(self.sent, **self.keywords)
+
+    async def later(self) -> Any:
+        return await self.model(is_async=True).acall(self.sent, **self.keywords)
 
 
-def send(
+class _Show(NamedTuple):
+    """A step that sends an item to DSPy's stream."""
+
+    stream: Any
+    item: Any
+
+    def now(self) -> None:
+        sync_send_to_stream(self.stream, self.item)
+
+    async def later(self) -> None:
+        await self.stream.send(self.item)
+
+
+def answers(
     lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[Answer]:
-    """Send a Request through the language model, once per candidate.
-
-    Raises:
-        InvalidOption: for a generation setting that lm15 has no place for, with lm15's reason.
-        dspy.utils.exceptions.LMError: if the language model raises it.
-    """
-    if lm.model_type == "text":
-        prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
-        model: Any = lm
-        return [Answer(model(prompt, **settings, **each)[0]) for each in executions_of(controls)]
-    ready = _ready(lm, sent, route, controls, subscribe)
-    sent_as = ready.request.model
-    answers = [_unless_limited(_ask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(lm, ready.request, sent, len(answers))
-    return answers
-
-
-async def asend(
-    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
-) -> list[Answer]:
-    """Send a Request as `send` does, but await the answers."""
-    if lm.model_type == "text":
-        prompt, settings = completion_prompt(sent.request), completion_settings(sent.request)
-        model: Any = lm
-        return [
-            Answer((await model.acall(prompt, **settings, **each))[0]) for each in executions_of(controls)
-        ]
-    ready = _ready(lm, sent, route, controls, subscribe)
-    sent_as = ready.request.model
-    answers = [_unless_limited(await _aask(ready, *each), sent_as) for each in ready.executions]
-    complete_history(lm, ready.request, sent, len(answers))
-    return answers
-
-
-def _unless_limited(answer: Answer, model: str) -> Answer:
-    """Return an answer, unless a rate limit ended it."""
-    if answer.reading.finish == "error":
-        refuse_rate_limited(answer, model)
-    return answer
-
-
-def _ask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
-    stream, lm = stream_now(), ready.model(is_async=False)
-    if stream is None:
-        with show_to_watchers(ready.lm, ready.sent):
-            return Answer(lm(ready.request, **keywords), ready.route.endpoint)
-    tap = CallTap(stream, subscribe())
-    with streaming_to(tap), with_partial_marked(tap.calls), show_to_watchers(ready.lm, ready.sent):
-        answer = Answer(lm(ready.request, **keywords), ready.route.endpoint)
-    for item in tap.rest(answer):
-        sync_send_to_stream(stream, item)
-    return answer
-
-
-async def _aask(ready: _Ready, keywords: dict[str, Any], subscribe: Subscribe) -> Answer:
-    stream, lm = stream_now(), ready.model(is_async=True)
-    if stream is None:
-        with show_to_watchers(ready.lm, ready.sent):
-            return Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
-    tap = CallTap(stream, subscribe())
-    with streaming_to(tap), with_partial_marked(tap.calls), show_to_watchers(ready.lm, ready.sent):
-        answer = Answer(await lm.acall(ready.request, **keywords), ready.route.endpoint)
-    for item in tap.rest(answer):
-        await stream.send(item)
-    return answer
-
-
-def _ready(lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe) -> _Ready:
-    """Return the model to call, the request in lm15's types, and the keywords of each candidate."""
-    typed, native = to_lm15(sent.request, route, sent.settings)
-    has_rows = bool(native)
+) -> Steps[list[Answer]]:
+    """Send a Request through the language model, and return the Answer of each candidate."""
+    if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
+        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
+        settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        given: list[Answer] = []
+        for keywords in executions_of(controls):
+            (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
+            given.append(Answer(text))
+        return given
+    request, native = to_lm15(sent.request, route, sent.settings)
     if controls.prompt_cache is not None:
-        typed = replace(typed, config=replace(typed.config, cache=controls.prompt_cache))
+        request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
     if controls.client:
-        lm = _copy(lm, controls.client)
-    if has_rows:
-        # DSPy's cache key is made of the request, which lacks these.
+        lm, history = lm.copy(**controls.client), lm.history
+        lm.history = history
+    if native.rows or native.fields:  # DSPy's cache key is made of the request, which lacks these
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
-    listeners = [subscribe, *[nobody] * (controls.candidates - 1)]
-    executions = list(zip(executions_of(controls), listeners, strict=True))
-    return _Ready(lm, typed, sent, executions, route, native, has_rows)
+    model = partial(_model, lm, request, sent, route, native)
+    given = []
+    for keywords in executions_of(controls):
+        asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
+        answer = yield from _answer(*asking, route.endpoint, nobody if given else subscribe)
+        if answer.reading.finish == "error":
+            refuse_rate_limited(answer, request.model)
+        given.append(answer)
+    complete_history(lm, request, sent, len(given))
+    return given
+
+
+def _answer(
+    shown: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe
+) -> Steps[Answer]:
+    stream = stream_now()
+    if stream is None:
+        with shown:
+            return Answer((yield ask), endpoint)
+    tap = CallTap(stream, subscribe())
+    with streaming_to(tap), with_partial_marked(tap.calls), shown:
+        answer = Answer((yield ask), endpoint)
+    for item in tap.rest(answer):
+        yield _Show(stream, item)
+    return answer
+
+
+def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
+    return lm
+
+
+def _model(
+    lm: BaseLM, request: lm15.Request, sent: Lowered, route: Route, native: NativeRows, *, is_async: bool
+) -> BaseLM:
+    """Return the model to call for one attempt, with an engine that loses nothing."""
+    if route.client == "engine":
+        return lm
+    if route.client == "lm15":
+        return exchanging(lm, request, route, native, is_async=is_async)
+    wire = provider_named(route.dialect)
+    limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
+    added = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
+    return over_litellm(lm, request, added, is_async=is_async)
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part["text"] for part in content if "text" in part)
 
 
 def executions_of(controls: Controls) -> list[dict[str, Any]]:
@@ -142,10 +136,3 @@ def executions_of(controls: Controls) -> list[dict[str, Any]]:
         return [common]
     rollouts = [controls.candidate(number).rollout_id for number in range(controls.candidates)]
     return [common if rollout is None else {**common, "rollout_id": rollout} for rollout in rollouts]
-
-
-def _copy(lm: BaseLM, changes: dict[str, Any]) -> BaseLM:
-    """Return a copy of the model that shares its history."""
-    copied = lm.copy(**changes)
-    copied.history = lm.history
-    return copied

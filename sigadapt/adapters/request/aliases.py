@@ -1,24 +1,21 @@
 """Aliases for tool names and call ids that a provider would refuse (names travel).
 
 An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
-process. It ends in eight digits of the name's hash, so that two names do not share an alias. If another
-declared name equals the alias, the alias gets more digits. `response/typed_calls.py` restores the names.
-
-An id stays with the first call that has it. A call of a later turn with the same id is sent under an alias,
-made from the id and its number of uses. Its result and its place in the turn's state follow (results pair by
-id).
+process. It ends in digits of the name's hash, so that two names do not share one. An id stays with the first
+call that has it; a call of a later turn with the same id is sent under an alias, and its result and its place
+in the turn's state follow (results pair by id).
 """
 
 import hashlib
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.provider import SIGNED_ID
-from sigadapt.providers.wire.values import named_part
-from sigadapt.schemas.json_values import is_unicode
+from sigadapt.providers.wire.values import name_in, named_part
+from sigadapt.schemas.json_values import cut, is_unicode
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
@@ -52,10 +49,7 @@ def names_in(request: Request) -> list[str]:
     # The tool choice can only name declared tools.
     names = [part["name"] for tool in request.get("tools", ()) if (part := named_part(tool))]
     for row in request["messages"]:
-        if row["role"] == "tool":
-            names.append(row["name"])
-        elif row.get("tool_calls"):
-            names += [named_part(call)["name"] for call in row["tool_calls"]]
+        names += [row["name"]] if row["role"] == "tool" else map(name_in, row.get("tool_calls") or ())
     return names
 
 
@@ -72,17 +66,14 @@ def with_names(request: Request, table: dict[str, str]) -> Request:
     def name(place: dict[str, Any]) -> dict[str, Any]:
         return {**place, "name": table.get(place["name"], place["name"])}
 
-    rows: list[dict[str, Any]] = []
-    for row in request["messages"]:
+    def message(row: dict[str, Any]) -> dict[str, Any]:
         if row["role"] == "tool":
-            rows.append(name(row))
-        elif "late" in row:
-            rows.append({**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}})
-        elif row.get("tool_calls"):
-            rows.append({**row, "tool_calls": [*map(part, row["tool_calls"])]})
-        else:
-            rows.append(row)
-    changed: Request = {**request, "messages": rows}
+            return name(row)
+        if "late" in row:
+            return {**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}}
+        return {**row, "tool_calls": [*map(part, row["tool_calls"])]} if row.get("tool_calls") else row
+
+    changed: Request = {**request, "messages": [*map(message, request["messages"])]}
     if "tools" in request:
         changed["tools"] = [*map(part, request["tools"])]
     choice = request.get("tool_choice")
@@ -98,59 +89,40 @@ def ids_in(request: Request) -> list[str]:
     return [call["id"] for row in request["messages"] for call in row.get("tool_calls") or ()]
 
 
-class NewId(NamedTuple):
-    """A call's id that goes out as another.
-
-    Args:
-        message: the place of its message in the request.
-        call: its place among the message's calls.
-        given: the id.
-        sent: what goes out in its place.
-        repeated: whether an earlier call has the id too; else the provider would refuse it.
-    """
-
-    message: int
-    call: int
-    given: str
-    sent: str
-    repeated: bool
-
-
 def with_sendable_ids(
     request: Request, pattern: str, longest: int, known: Collection[str] = ()
-) -> tuple[Request, list[NewId]]:
-    """Give every call of a request an id of its own that the provider takes, also in results and state.
-
-    `known` are ids that it gave out itself.
-    """
+) -> tuple[Request, list[Change]]:
+    """Give every call an id of its own that the provider takes; it gave out the `known` ones itself."""
     given = ids_in(request)
     misfits = aliases([each for each in given if each not in known], pattern, longest)
     if not misfits and len(set(given)) == len(given):
         return request, []
     taken = {*given, *misfits.values()}
     uses: Counter[str] = Counter()
-    messages: list[dict[str, Any]] = []
-    found: list[NewId] = []
+    rows = list(request["messages"])
+    changes: list[Change] = []
     turn: dict[str, deque[str]] = {}
-    for number, row in enumerate(request["messages"]):
-        if row.get("tool_calls"):
-            sent: list[str] = []
-            for place, call in enumerate(row["tool_calls"]):
-                own: str = call["id"]
-                uses[own] += 1
-                new = misfits.get(own, own) if uses[own] == 1 else _alias(own, longest, taken, uses[own])
-                taken.add(new)
-                sent.append(new)
-                if new != own:
-                    found.append(NewId(number, place, own, new, uses[own] > 1))
-            turn = _by_given_id(row["tool_calls"], sent)
-            messages.append(_with_ids(row, sent))
-        elif row["role"] == "tool":
-            messages.append({**row, "tool_call_id": _next_id(turn, row["tool_call_id"])})
-        else:
-            messages.append(row)
-    changed: Request = {**request, "messages": messages}
-    return changed, found
+    for number, row in enumerate(rows):
+        if row["role"] == "tool":
+            rows[number] = {**row, "tool_call_id": _next_id(turn, row["tool_call_id"])}
+            continue
+        calls: list[dict[str, Any]] = row.get("tool_calls") or []
+        sent: list[str] = []
+        for place, call in enumerate(calls):
+            own: str = call["id"]
+            uses[own] += 1
+            new = misfits.get(own, own) if uses[own] == 1 else _alias(own, longest, taken, uses[own])
+            taken.add(new)
+            sent.append(new)
+            if new != own:
+                reason = "a provider's signature is in" if SIGNED_ID in own else "the provider would refuse"
+                reason = "an earlier call has" if uses[own] > 1 else reason
+                why = f"{reason} the id {cut(repr(own))}; it is sent as {new!r}"
+                changes.append(Change(f"/messages/{number}/tool_calls/{place}/id", "renamed", why))
+        if sent:
+            turn = _by_given_id(calls, sent)
+            rows[number] = _with_ids(row, sent)
+    return {**request, "messages": rows}, changes
 
 
 def _by_given_id(calls: Iterable[dict[str, Any]], sent: Iterable[str]) -> dict[str, deque[str]]:

@@ -23,12 +23,13 @@ The folder `lm/` turns a Request into the provider's own format.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_mapping
+from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -45,6 +46,29 @@ class Request(_Always, total=False):
     parallel_tool_calls: bool
 
 
+class Change(NamedTuple):
+    """One difference between the canonical Request and what the provider gets.
+
+    Args:
+        where: a JSON Pointer into the canonical Request.
+        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
+        why: the reason, and what is sent instead.
+    """
+
+    where: str
+    what: Literal["renamed", "lowered", "dropped", "healed"]
+    why: str
+
+    def _rendered(self) -> Rendered:
+        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
+
+    def _repr_html_(self) -> str:
+        return self._rendered().html()
+
+    def __rich__(self) -> Any:
+        return self._rendered().rich()
+
+
 def build_request(
     model: str,
     messages: list[dict[str, Any]],
@@ -52,12 +76,7 @@ def build_request(
     options: Options,
     generation: Mapping[str, Any],
 ) -> Request:
-    """Make a canonical Request of messages, declarations and generation settings.
-
-    Raises:
-        InvalidOption: for a tool choice that is none, that names an undeclared tool, or that is `required`
-            without tools (fail before the call).
-    """
+    """Make a canonical Request of messages, declarations and generation settings, with a checked choice."""
     if generation.get("tools"):
         raise InvalidOption(
             "a request's tools are those of the signature's tools field",
@@ -72,8 +91,7 @@ def build_request(
         parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
-        hooks = options.hooks
-        is_changeable = bool(hooks) and any(hasattr(hook, "before_request") for hook in hooks)
+        is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:

@@ -1,28 +1,63 @@
-"""Make the Request that asks again after bad calls, in the same conversation (one bad call).
+"""Make the Requests that go on with the same conversation: after bad calls, and after a pause."""
 
-The assistant turn is sent back unchanged. Each bad call gets a failed result with the code, the path and the
-reason of its error. Each good call is kept, and its result says not to repeat it. Arguments that are not an
-object cannot be sent back, because lm15 and some providers accept only objects: such a call is sent back
-without arguments, and its result quotes them.
-"""
-
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
-from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.pairing import complaint
+from sigadapt.providers import provider_of
+from sigadapt.providers.provider import Reading, Route
+from sigadapt.providers.wire.values import in_paragraphs, joined
+from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _ACCEPTED = "This call is accepted. Do not repeat it."
 
 
 def asking_again(request: Request, calls: ToolCalls) -> Request:
-    """Return the Request that asks again after an answer with bad calls."""
+    """Return the Request that asks again after an answer with bad calls (one bad call)."""
+    # The turn is sent back unchanged. Arguments that are no object, which lm15 and some providers refuse, are
+    # quoted in the call's failed result.
     results = [
         ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)
         if isinstance(call, ToolCall)
-        else ToolResult(call_id=call.id, name=call.name or "", value=complaint(call), is_error=True)
+        else failed_result(call)
         for call in calls.in_order()
     ]
     turn = assistant_message(calls.in_order(), calls.turn, calls.text)
-    again: Request = {**request, "messages": [*request["messages"], turn, *map(result_message, results)]}
-    return again
+    return {**request, "messages": [*request["messages"], turn, *map(result_message, results)]}
+
+
+# Anthropic pauses a long turn of its own tools with the stop reason `pause_turn`, and goes on with it when it
+# gets the turn back as it came, with the same tools.
+# Source: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause_turn
+
+
+def can_go_on(reading: Reading, route: Route) -> bool:
+    """Return whether all of a paused turn is at hand to be sent back."""
+    state = reading.state
+    is_whole = state is not None and state["dialect"] == route.dialect and not route.as_chat
+    return is_whole and not reading.calls
+
+
+def with_paused_turn(request: Request, reading: Reading) -> Request:
+    """Return the request with the paused turn behind it."""
+    turn = Turn(text=reading.text, reasoning=reading.reasoning, state=reading.state)
+    return {**request, "messages": [*request["messages"], assistant_message((), turn, turn.text)]}
+
+
+def change_of_pause(request: Request, count: int) -> Change:
+    """Return the record of a turn's pause, the first or a later one, in a request that had not seen it."""
+    why = f"the provider paused its turn; it is sent back as it came ({count})"
+    return Change(f"/messages/{len(request['messages'])}", "lowered", why)
+
+
+def whole_turn(before: Reading, latest: Reading) -> Reading:
+    """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
+    paused = before.state or {}
+    provider = provider_of(paused["dialect"])
+    plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
+    resumed = latest.state or {"blocks": plain}
+    return latest._replace(
+        text=in_paragraphs([before.text, None, latest.text]),
+        reasoning=joined([before.reasoning, latest.reasoning]),
+        state={**paused, **resumed, "blocks": [*paused["blocks"], *resumed["blocks"]]},
+    )

@@ -1,93 +1,53 @@
 """Make a canonical Request fit for its route, and record every change (nothing silent).
 
-A `Route` (`providers/provider.py`) says what does not reach the provider. Such a part is renamed, lowered
-(the same intent by other means) or dropped, or the call is refused if the program depends on it. Hooks get
-the record, and the language model's history entry keeps it.
+What does not reach the provider is renamed, lowered (the same intent by other means) or dropped, or the call
+is refused if the program depends on it. Hooks get the record, and the model's history entry keeps it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.result_content import has_content, with_content
-from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, unsearched
+from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.result_content import with_content
+from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, without_searches
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, provider_of
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import ANY, SIGNED_ID, Route
-from sigadapt.providers.wire.values import named_part
+from sigadapt.providers.provider import ANY, Route
+from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
-from sigadapt.schemas.strict import strict_tool
-from sigadapt.signatures.rendering import Rendered
 from sigadapt.signatures.tool_decls import CanonicalTools
 
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
 
-class Change(NamedTuple):
-    """One difference between the canonical Request and what the provider gets.
-
-    Args:
-        where: a JSON Pointer into the canonical Request.
-        what: `renamed`, `lowered` (the same intent by other means), `dropped`, or `healed` (`orphans.py`).
-        why: the reason, and what is sent instead.
-    """
-
-    where: str
-    what: Literal["renamed", "lowered", "dropped", "healed"]
-    why: str
-
-    def _rendered(self) -> Rendered:
-        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html()
-
-    def __rich__(self) -> Any:
-        return self._rendered().rich()
-
-
 class Lowered(NamedTuple):
-    """A Request made fit for a route.
-
-    Args:
-        request: the changed Request.
-        names: the aliases of its tools, by declared name.
-        changes: what was changed.
-        settings: the fields of the body that its tools need together.
-    """
+    """A Request made fit for a route."""
 
     request: Request
-    names: dict[str, str]
-    changes: tuple[Change, ...]
-    settings: Mapping[str, Json] | None = None
+    names: Mapping[str, str] = {}  # the aliases of its tools, by declared name
+    changes: tuple[Change, ...] = ()
+    settings: Mapping[str, Json] = {}  # the fields of the body that its tools need together
 
 
 def lower(request: Request, route: Route) -> Lowered:
-    """Return a Request made fit for a route, with a record of the changes.
-
-    Raises:
-        InvalidOption: for a forced tool choice without tools, or while thinking is on if the provider refuses
-            this.
-        InvalidToolDecl: `not_portable`, for a schema that cannot be sent on this route.
-        InvalidHistory: `unreadable_state`, for saved provider state that is none; `unsendable_content`, for a
-            result with something that the route cannot send.
-    """
+    """Return a Request made fit for a route, or raise the reason why it cannot be sent there."""
     if _goes_as_it_is(request, route):
-        return Lowered(request, {}, ())
+        return Lowered(request)
     changes: list[Change] = []
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
     tools = request.get("tools")
     plain = not tools or (route.root_pattern == ANY and getattr(tools, "is_plain", False))
     if not plain:
-        request = _sendable(request, route, changes)
-        request = _strict(request, route, changes)
+        tools, lost = sendable(tools or (), route)
+        changes += lost
+        request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.name_pattern, route.longest_name)
     if table or any(row["role"] in ("assistant", "tool") for row in request["messages"]):
@@ -103,19 +63,15 @@ def lower(request: Request, route: Route) -> Lowered:
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
         own = {each for state in gateways for each in state["ids"]}
-        request, ids = with_sendable_ids(with_names(request, table), route.id_pattern, route.longest_id, own)
-        for new in ids:
-            reason = "a provider's signature is in" if SIGNED_ID in new.given else "the provider would refuse"
-            reason = "an earlier call has" if new.repeated else reason
-            why = f"{reason} the id {cut(repr(new.given))}; it is sent as {new.sent!r}"
-            changes.append(Change(f"/messages/{new.message}/tool_calls/{new.call}/id", "renamed", why))
-        if has_content(request):
-            request, moved = with_content(request, route)
-            changes += (Change(where, "lowered", why) for where, why in moved)
+        request, renamed = with_sendable_ids(
+            with_names(request, table), route.id_pattern, route.longest_id, own
+        )
+        request, moved = with_content(request, route)
+        changes += (*renamed, *moved)
         if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:
-        request = _without_searches(request, route, changes)
+        request = without_searches(request, route, changes)
     wire = provider_of(route.dialect) if route.client == "lm15" else None
     needed = wire.settings_for(dict(request)) if wire is not None else {}
     if needed:
@@ -149,13 +105,11 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     """Return whether tools are plain functions with names that the route takes."""
     key = route.name_pattern, route.longest_name, route.root_pattern
-    known = tools.kept.get(key)
-    if known is None:
-        request: Request = {"model": "", "messages": [], "tools": tools}
-        known = tools.is_plain and not aliases(names_in(request), route.name_pattern, route.longest_name)
-        known = known and not any(lost_at_root(tool, route) for tool in tools)
-        tools.kept[key] = known
-    return known
+    if key not in tools.kept:
+        names = names_in({"model": "", "messages": [], "tools": tools})
+        fit = tools.is_plain and not aliases(names, route.name_pattern, route.longest_name)
+        tools.kept[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
+    return tools.kept[key]
 
 
 def _without(request: Request, *keys: str) -> Request:
@@ -193,7 +147,11 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
         changes.append(Change("/tools", "lowered", "this route has no tool choice; no tools are sent"))
         return _without(request, "tools", "tool_choice", "parallel_tool_calls")
     if form == "validated":
-        return _without_validation(request, route, changes)
+        why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
+        changes.append(Change("/tool_choice", "lowered", why))
+        tools = choice["allowed_tools"]["tools"]
+        several = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+        return _choice({**request, "tool_choice": several if tools else "auto"}, route, changes)
     if not isinstance(choice, str) and form != "own":
         request = _chosen_only(request, choice, changes)
         if "required" in route.tool_choices:
@@ -203,87 +161,26 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
     return _without(request, "tool_choice")
 
 
-def _without_validation(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Lower a choice whose calls the provider would check: sigadapt checks them."""
-    choice: Any = request.get("tool_choice")
-    why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
-    changes.append(Change("/tool_choice", "lowered", why))
-    tools = choice["allowed_tools"]["tools"]
-    several = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
-    lowered_choice: Request = {**request, "tool_choice": several if tools else "auto"}
-    return _choice(lowered_choice, route, changes)
-
-
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
     allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    chosen, every = (
-        [(each.get("type"), named_part(each).get("name") or each.get("name")) for each in entries]
-        for entries in (allowed["tools"], request.get("tools", ()))
-    )
-    tools = [tool for tool, own in zip(request.get("tools", ()), every, strict=True) if own in chosen]
+    chosen = [(each.get("type"), name_in(each)) for each in allowed["tools"]]
+    tools = [tool for tool in request.get("tools", ()) if (tool.get("type"), name_in(tool)) in chosen]
     why = "this route has no such choice; only the chosen tools are sent"
     changes.append(Change("/tools", "lowered", why))
-    narrowed: Request = {**request, "tools": tools, "tool_choice": allowed["mode"]}
-    return narrowed
+    return {**request, "tools": tools, "tool_choice": allowed["mode"]}
 
 
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
     if "parallel_tool_calls" in request and not route.parallel:
-        changes.append(
-            Change("/parallel_tool_calls", "dropped", "this route has no such setting; the model decides")
-        )
+        why = "this route has no such setting; the model decides"
+        changes.append(Change("/parallel_tool_calls", "dropped", why))
         request = _without(request, "parallel_tool_calls")
     if "response_format" in request and request.get("tools") and not route.formats_beside_tools:
         why = "this provider refuses a response format beside tools; the prompt describes the format"
         changes.append(Change("/response_format", "dropped", why))
         request = _without(request, "response_format")
     return request
-
-
-def _strict(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Give strict tools a schema that strict mode accepts; drop the flag if the route cannot send it."""
-    tools = request.get("tools")
-    if not tools or not any("strict" in tool.get("function", ()) for tool in tools):
-        return request
-    fitted: list[dict[str, Any]] = []
-    for number, tool in enumerate(tools):
-        function = tool.get("function", {})
-        if "strict" not in function or (route.strict and not function["strict"]):
-            fitted.append(tool)
-        elif route.strict:
-            strict = strict_tool(tool, route.strict_rules)
-            fitted.append(strict.tool)
-            if strict.closed:
-                places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
-                why = f"strict mode takes closed objects only; sent as closed: {places}"
-                changes.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
-        else:
-            why = "this route cannot send a strict flag; the calls are still checked"
-            changes.append(Change(f"/tools/{number}/function/strict", "dropped", why))
-            function = {key: value for key, value in function.items() if key != "strict"}
-            fitted.append({**tool, "function": function})
-    changed: Request = {**request, "tools": fitted}
-    return changed
-
-
-def _sendable(request: Request, route: Route, changes: list[Change]) -> Request:
-    sent, losses = sendable(request.get("tools", ()), route)
-    changes += [Change(f"/tools{loss.where}", loss.what, loss.why) for loss in losses]
-    changed: Request = {**request, "tools": sent}
-    return changed
-
-
-def _without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
-    tools = request.get("tools", [])
-    dropped = set(unsearched(tools, route))
-    if not dropped:
-        return request
-    why = "this route has no search for tools; all tools are sent at once"
-    changes += [Change(f"/tools/{number}", "dropped", why) for number in sorted(dropped)]
-    kept: Request = {**request, "tools": [tool for n, tool in enumerate(tools) if n not in dropped]}
-    return kept
 
 
 def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -294,20 +191,16 @@ def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Requ
     made_custom = ("custom" in call for row in request["messages"] for call in row.get("tool_calls") or ())
     if not customs and not any(made_custom):
         return request
-    messages: list[dict[str, Any]] = []
-    for number, row in enumerate(request["messages"]):
-        made = row.get("tool_calls")
-        if made:
-            calls = [_custom_call(call, customs, route) for call in made]
-            for place, call in enumerate(calls):
-                if call is not made[place] and "function" in call:
-                    why = "this route has no custom tools; the text is sent as the argument 'input'"
-                    changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
-            messages.append({**row, "tool_calls": calls})
-        else:
-            messages.append(row)
-    changed: Request = {**request, "messages": messages}
-    return changed
+    rows = list(request["messages"])
+    for number, row in enumerate(rows):
+        made = row.get("tool_calls") or ()
+        calls = [_custom_call(call, customs, route) for call in made]
+        for place, call in enumerate(calls):
+            if call is not made[place] and "function" in call:
+                why = "this route has no custom tools; the text is sent as the argument 'input'"
+                changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
+        rows[number] = {**row, "tool_calls": calls} if calls else row
+    return {**request, "messages": rows}
 
 
 def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[str, Any]:
@@ -334,14 +227,11 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
     changes += (Change(f"/messages/{number}/content", "lowered", why) for number in halved)
     asked = {number for number in halved if rows[number]["role"] in ("system", "user")}
-    if not asked:
-        return request
     sent = [
         {**row, "content": as_unicode(row["content"])} if number in asked else row
         for number, row in enumerate(rows)
     ]
-    changed: Request = {**request, "messages": sent}
-    return changed
+    return {**request, "messages": sent} if asked else request
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
@@ -401,5 +291,4 @@ def _sign(request: Request, route: Route, changes: list[Change]) -> Request:
             sent[number] = {**row, "stand_in": fields}
             why = f"the turn has no state of this provider, which asks for {fields} in its place"
             changes.append(Change(f"/messages/{number}/tool_calls/0", "lowered", why))
-    changed: Request = {**request, "messages": sent}
-    return changed
+    return {**request, "messages": sent}

@@ -1,8 +1,4 @@
-"""Make the messages of a Request: instructions, examples, earlier turns and the question.
-
-The messages do not describe the tool fields, because the Request has the tools and calls in places of their
-own. `prompt.py` makes the words that stay the same from call to call.
-"""
+"""Make the messages of a Request: instructions, examples, earlier turns and the question, without tools."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +21,6 @@ from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
-_NO_ROUNDS: tuple[list[dict[str, Any]], list[list[Round]]] = [], [[]]
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 
 Message = dict[str, Any]
@@ -37,23 +32,20 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 def messages_of(
     adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
-    """Return all messages of one call, in the canonical Request's form.
-
-    Raises:
-        InvalidHistory: for a call without a result, a result without a call, and a history that does not
-            begin with a question (fail before the call).
-    """
+    """Return all messages of one call, in the canonical Request's form."""
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
     if demos:
         messages += _demos(adapter, rest, demos, prompt.history_fields)
     has_turns = prompt.history_fields.history or prompt.history_fields.results
-    events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else _NO_ROUNDS
+    events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else ([], [list[Round]()])
     begin = len(messages)
     for number, event in enumerate(events):
         _refuse_strange(event, rest, prompt.history_fields)
-        messages += _event(adapter, rest, prompt, event, rounds[number:])
+        if _asks(prompt, event):
+            messages.append({"role": "user", "content": question(adapter, rest, prompt, event)})
+        messages += _event(adapter, rest, event, rounds[number:])
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
@@ -78,13 +70,7 @@ def messages_of(
 
 
 def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:
-    """Refuse an event that is a chat message, misspells a field, or has calls that are not ToolCalls.
-
-    DSPy would leave out what it says.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, with the key.
-    """
+    """Refuse an event of which DSPy would leave out what it says."""
     fields = rest.model_fields
     calls = event.get(history_fields.calls) if history_fields.calls else None
     # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
@@ -129,11 +115,7 @@ _MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)", To
 
 
 def read(kind: type[_M], value: Any, field: str | None) -> _M:
-    """Return a saved value as what it is.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, where it is nothing of the kind.
-    """
+    """Return a saved value as what it is."""
     try:
         return kind.model_validate(value)
     except (pydantic.ValidationError, TypeError, RecursionError) as error:
@@ -158,18 +140,16 @@ def _demos(
     for number, (demo, calls, rounds) in enumerate(calling):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
-        asked = adapter.format_user_message_content(rest, dict(demo), prefix)
-        yield {"role": "user", "content": asked}
+        yield {"role": "user", "content": adapter.format_user_message_content(rest, dict(demo), prefix)}
         ids = (f"demo_{number}_{place}" for place in count())
-        last = [] if calls is None else answering(calls, rounds)
+        last = None if calls is None else _of_own(calls, answering(calls, rounds))
         for before in rounds:
             yield from _round(_example(before.calls, before.results, ids), before.calls.text)
         if calls is None:
             yield from _text_of(adapter, rest, demo)
-            continue
-        answered = _of_own(calls, last)
-        text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, demo)
-        yield from _round(_example(calls, answered.results if answered else (), ids), text)
+        else:
+            own = _example(calls, last.results if last else (), ids)
+            yield from _round(own, _text_beside(adapter, rest, demo, calls))
 
 
 def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
@@ -186,25 +166,19 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: OutputFormat,
-    rest: type[Signature],
-    prompt: Prompt,
-    event: dict[str, Any],
-    rounds: list[list[Round]],
+    adapter: OutputFormat, rest: type[Signature], event: dict[str, Any], rounds: list[list[Round]]
 ) -> Iterator[Message]:
-    """Yield the messages of one history event: the question, its rounds, what the model said and called."""
+    """Yield the messages of a history event after its question: its rounds, its text and its calls."""
     # `rounds` starts with those that this event brings; those of each later event follow.
-    if _asks(prompt, event):
-        yield {"role": "user", "content": question(adapter, rest, prompt, event)}
     calls = calls_in(event)
     last = [] if calls is None else answering(calls, rounds[0])
     for before in rounds[0]:
         yield from _round(before, before.calls.text)
     if calls is None:
         yield from _text_of(adapter, rest, event)
-        return
-    text = calls.text if calls.turn != Turn() else _outputs_text(adapter, rest, event)
-    yield from _round(_of_own(calls, last) or _of_later(calls, rounds), text)
+    else:
+        own = _of_own(calls, last) or _of_later(calls, rounds)
+        yield from _round(own, _text_beside(adapter, rest, event, calls))
 
 
 def _text_of(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
@@ -322,13 +296,15 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
             yield result_message(result)
 
 
-def _outputs_text(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> str | None:
-    held = [name for name in rest.output_fields if event.get(name) is not None]
-    if not held:
-        return None
-    for name in rest.output_fields:
-        if name not in held:
-            rest = rest.delete(name)
+def _text_beside(
+    adapter: OutputFormat, rest: type[Signature], event: dict[str, Any], calls: ToolCalls
+) -> str | None:
+    """Return the text beside an event's calls: the model's own, or the outputs that the event holds."""
+    missing = [name for name in rest.output_fields if event.get(name) is None]
+    if calls.turn != Turn() or len(missing) == len(rest.output_fields):
+        return calls.text
+    for name in missing:
+        rest = rest.delete(name)
     return adapter.format_assistant_message_content(rest, event)
 
 

@@ -13,58 +13,40 @@ The given history and results are not changed.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.lowering import Change
-from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, rounds_in
+from sigadapt.adapters.request.canonical import Change
+from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 Event = dict[str, Any]
-_HEALED = "sigadapt_results"
-"""The key under which a healed event holds its rounds."""
+_HEALED = "sigadapt_results"  # the key under which a healed event holds its rounds
 
 _UNFINISHED = "(This turn was not finished.)"
 
 
-class Healed(NamedTuple):
-    """The inputs of a call with a whole conversation, and what was changed to make it whole."""
-
-    inputs: dict[str, Any]
-    changes: tuple[Change, ...]
-
-
-def heal(plan: Plan, inputs: Mapping[str, Any]) -> Healed:
-    """Return the inputs with orphans healed.
-
-    Raises:
-        InvalidHistory: `unreadable_history`, for a history or results that cannot be read at all.
-    """
-    healing = _Healing(plan.rest)
-    given = inputs.get(plan.history_fields.history) if plan.history_fields.history else None
-    results = inputs.get(plan.history_fields.results) if plan.history_fields.results else None
-    history = (
-        read(dspy.History, given, plan.history_fields.history)
-        if given is not None
-        else dspy.History(messages=[])
-    )
+def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the inputs with orphans healed, and what was changed."""
+    healing, fields = _Healing(plan.rest), plan.history_fields
+    history = inputs.get(fields.history) if fields.history else None
+    results = inputs.get(fields.results) if fields.results else None
+    given = read(dspy.History, history, fields.history).messages if history is not None else []
     asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
-    events, brought = healing.conversation(
-        [dict(event) for event in history.messages], healing.rounds_of(results), asks=asks
-    )
-    fields: dict[str, Any] = {}
-    if given is not None:
-        fields[str(plan.history_fields.history)] = dspy.History(messages=events)
+    events, brought = healing.conversation([*map(dict, given)], healing.rounds_of(results), asks=asks)
+    healed = dict(inputs)
+    if history is not None:
+        healed[str(fields.history)] = dspy.History(messages=events)
     if results is not None:
-        fields[str(plan.history_fields.results)] = ToolResults(rounds=tuple(brought)) if brought else None
-    return Healed({**inputs, **fields}, tuple(healing.changes))
+        healed[str(fields.results)] = ToolResults(rounds=tuple(brought)) if brought else None
+    return healed, tuple(healing.changes)
 
 
 class _Healing:
@@ -132,7 +114,7 @@ class _Healing:
             if isinstance(value, ToolResults) or is_saved(value):
                 del event[key]
                 return self.rounds_of(value)
-        return rounds_in(event, None)
+        return []
 
     def _last_rounds(self, calls: ToolCalls, rounds: list[Round]) -> list[Round]:
         """Take the rounds of an event's calls off its rounds, as one; or make one of DSPy's results."""
@@ -191,7 +173,9 @@ class _Healing:
             self._record(f"the result of call {_show(result.call_id)} is dropped: {reason}")
         for call in calls.in_order():
             if call.id not in by_id:
-                by_id[call.id] = _failure(call)
+                by_id[call.id] = (
+                    ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
+                )
                 self._record(f"call {_show(call.id)} of {_show(call.name)} gets a failed result: it had none")
         return Round(calls=calls, results=tuple(by_id[call.id] for call in calls.in_order()))
 
@@ -205,12 +189,6 @@ class _Healing:
 
     def _record(self, why: str) -> None:
         self.changes.append(Change("/messages", "healed", why))
-
-
-def _failure(call: ToolCall | InvalidToolCall) -> ToolResult:
-    if isinstance(call, ToolCall):
-        return ToolResult.unanswered(call)
-    return failed_result(call)
 
 
 def _show(text: str | None) -> str:

@@ -1,7 +1,6 @@
 """Make the words of a Request that stay the same from call to call, once per signature and adapter.
 
-The system text holds the instructions, then descriptions, constraints and the form of the outputs, each once.
-A text field without a description is not listed. The words are DSPy's. If an adapter has words of its own for
+The words are DSPy's; a text field without a description is not listed. If an adapter has words of its own for
 fields or forms, all of them are used, in the places where DSPy's adapters put them, and are asked for on
 every call. docs/prompt.md compares what other phrasings cost.
 """
@@ -37,23 +36,14 @@ _TEXTS = {str}
 
 
 class Prompt(NamedTuple):
-    """What an adapter says about one signature, whatever the inputs are.
-
-    Args:
-        system: the system text; empty if there is nothing to say.
-        reminds: whether each question ends with a reminder of the text's form.
-        inputs: the names of the input fields.
-        history_fields: the fields that hold earlier turns.
-        templated: whether the adapter is known to put texts into a question unchanged.
-        templates: questions with `%s` in the place of each value, by the names of the given inputs.
-    """
+    """What an adapter says about one signature, whatever the inputs are."""
 
     system: str
-    reminds: bool
+    reminds: bool  # whether each question ends with a reminder of the text's form
     inputs: tuple[str, ...]
     history_fields: HistoryFields
-    templated: bool
-    templates: dict[tuple[str, ...], str]
+    templated: bool  # whether the adapter is known to put texts into a question unchanged
+    templates: dict[tuple[str, ...], str]  # questions with `%s` for each value, by the names of the inputs
 
 
 def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
@@ -84,9 +74,9 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
         text = (template % values).strip()
     else:
         text = adapter.format_user_message_content(rest, dict(inputs))
-    return (
-        f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip() if prompt.reminds else text
-    )
+    if not prompt.reminds:
+        return text
+    return f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip()
 
 
 def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
@@ -110,15 +100,15 @@ def without_optional_texts(rest: type[Signature]) -> type[Signature]:
     """Return the signature as shown to the model: `str | None` becomes `str`."""
     # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
     # Whether there is a text at all is for the calls to say, not for the model.
-    return rest_of(rest).once("told", lambda: _with_plain_texts(rest)) or rest
 
+    def make() -> type[Signature] | None:
+        shown = rest
+        for name, field in rest.fields.items():
+            kind: Any = field.annotation
+            shown = shown.with_updated_fields(name, type_=str) if kind == str | None else shown
+        return None if shown is rest else shown  # not the same signature, which would keep itself alive
 
-def _with_plain_texts(rest: type[Signature]) -> type[Signature] | None:
-    kinds: dict[str, Any] = {name: field.annotation for name, field in rest.fields.items()}
-    optional = [name for name, kind in kinds.items() if kind == str | None]
-    for name in optional:
-        rest = rest.with_updated_fields(name, type_=str)
-    return rest if optional else None  # not the same signature, which would keep itself alive
+    return rest_of(rest).once("told", make) or rest
 
 
 def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
@@ -130,14 +120,13 @@ def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
 
 def _are_the_users(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
     """Return whether any of the methods is the user's, not DSPy's or sigadapt's."""
-    known = [getattr(adapter, name) for name in methods if hasattr(adapter, name)]
-    return any(_package_of(method) not in ("dspy", "sigadapt") for method in known)
-
-
-def _package_of(method: Any) -> str:
-    """The package that a method is written in; what `functools.wraps` says of it is another's."""
-    function = getattr(method, "__func__", method)
-    return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
+    for method in [getattr(adapter, name) for name in methods if hasattr(adapter, name)]:
+        function = getattr(method, "__func__", method)
+        # The package that it is written in; what `functools.wraps` says of it is another's.
+        module = str(getattr(function, "__globals__", {}).get("__name__", ""))
+        if module.partition(".")[0] not in ("dspy", "sigadapt"):
+            return True
+    return False
 
 
 def in_own_words(adapter: OutputFormat) -> bool:
@@ -159,12 +148,9 @@ def describe(rest: type[Signature], form: str = "", task: str | None = None) -> 
 
 def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
     """Return DSPy's list of the fields that have more than a name and the type str, if there are any."""
-    telling = {name: field for name, field in fields.items() if _line(name, field) != f"1. `{name}` (str):"}
+    told = {name: utils.get_field_description_string({name: field}) for name, field in fields.items()}
+    telling = {name: field for name, field in fields.items() if told[name] != f"1. `{name}` (str):"}
     return utils.get_field_description_string(telling) if telling else ""
-
-
-def _line(name: str, field: FieldInfo) -> str:
-    return utils.get_field_description_string({name: field})
 
 
 def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:

@@ -8,9 +8,9 @@
 All but the first are recorded.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
@@ -18,46 +18,19 @@ from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.tool_results.content import MEDIA, Part, name_of, text_of
 
 
-class Placed(NamedTuple):
-    """A Request whose results have what they hold in its places.
-
-    Args:
-        request: the Request. A tool message with content has two more keys: `blocks` with the blocks inside
-            the result (None for text alone), and `after` with the blocks that follow the turn's results.
-        changes: where something is sent in another place or form, and why.
-    """
-
-    request: Request
-    changes: list[tuple[str, str]]
-
-
-def has_content(request: Request) -> bool:
-    """Return whether any result holds an image, a file or audio."""
-    for row in request["messages"]:
-        if row["role"] == "tool" and row.get("result") is not None and row["result"].is_content:
-            return True
-    return False
-
-
-def with_content(request: Request, route: Route) -> Placed:
-    """Put what the results hold into its places.
-
-    Raises:
-        InvalidHistory: `unsendable_content`, with the tool and what its result holds.
-    """
-    messages: list[dict[str, Any]] = []
-    changes: list[tuple[str, str]] = []
+def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]:
+    """Put what the results hold into its places; return also where it is sent otherwise, and why."""
+    rows = list(request["messages"])
+    changes: list[Change] = []
     place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
-    for number, row in enumerate(request["messages"]):
+    for number, row in enumerate(rows):
         place = place + 1 if row["role"] == "tool" else 0
         below = below if place > 1 else 0
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
-            changes += ((f"/messages/{number}/content", why) for why in placing.changes)
-            below, row = placing.below, placing.row()  # noqa: PLW2901
-        messages.append(row)
-    placed: Request = {**request, "messages": messages}
-    return Placed(placed, changes)
+            changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
+            below, rows[number] = placing.below, placing.row()
+    return {**request, "messages": rows}, changes
 
 
 def _parts_of(row: dict[str, Any]) -> list[Part]:
@@ -85,15 +58,9 @@ class _Placing:
 
     def row(self) -> dict[str, Any]:
         """Return the tool message."""
-        text = text_of(self._parts)
         result = self._row["result"].model_copy(update={"value": self._parts})
-        return {
-            **self._row,
-            "content": text,
-            "result": result,
-            "blocks": self._blocks(),
-            "after": self._after,
-        }
+        placed = {"result": result, "blocks": self._blocks(), "after": self._after}
+        return {**self._row, "content": text_of(self._parts), **placed}
 
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
@@ -111,9 +78,8 @@ class _Placing:
             self.changes.append(f"this route has no place for this file in {where}; its text is sent")
             return [{"type": "text", "text": f"{named['text']}\n{text}"}]
         self._follow(part, named["text"])
-        self.changes.append(
-            f"this route has no place for {part['type']} data in {where}; it follows the results"
-        )
+        why = f"this route has no place for {part['type']} data in {where}; it follows the results"
+        self.changes.append(why)
         if self._route.results_as_objects and is_named:
             return []
         return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
@@ -121,7 +87,14 @@ class _Placing:
     def _follow(self, part: Part, name: str) -> None:
         block = self._route.in_questions(part, self._model)
         if block is None:
-            raise self._refusal(part)
+            kind = cut(part.get("mime_type") or next(k for k in ("url", "file_id", "data") if k in part))
+            raise InvalidHistory(
+                f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data "
+                f"({kind}), which cannot be sent on this route",
+                code="unsendable_content",
+                tool=self._row["name"],
+                fix="Give the result as text, or use a model that accepts it.",
+            )
         self.below += 1
         result = f"result {self._place} ({self._row['name']})"
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
@@ -139,13 +112,3 @@ class _Placing:
             parts = [marked, *parts[first is not None :]]
         blocks = (self._route.in_results(part, self._model) for part in parts)
         return [block for block in blocks if block is not None]
-
-    def _refusal(self, part: Part) -> InvalidHistory:
-        kind = cut(part.get("mime_type") or next(key for key in ("url", "file_id", "data") if key in part))
-        return InvalidHistory(
-            f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data ({kind}), "
-            "which cannot be sent on this route",
-            code="unsendable_content",
-            tool=self._row["name"],
-            fix="Give the result as text, or use a model that accepts it.",
-        )

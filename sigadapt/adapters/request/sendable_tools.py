@@ -7,21 +7,22 @@ reach its provider. Rules:
  a. A field of that list stays as its author wrote it. Any other field is dropped, and recorded.
  b. The JSON Schema of a result has another name on each wire. It gets the name that this wire has for it.
  c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
- be called
-    with JSON, which is not what its author's grammar says.
+    be called with JSON, which is not what its author's grammar says.
  d. Keywords at the root of a schema that the client leaves out are recorded.
  e. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
     tools are sent at once, and the search is dropped.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.provider import ANY, Loss, Route
-from sigadapt.schemas.json_values import Json, pointer
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.providers.provider import ANY, Route
+from sigadapt.schemas.json_values import Json, listed, pointer
+from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _ITSELF = frozenset({"type", "function", "custom"})
 _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchema", "response_json_schema"})
@@ -33,37 +34,35 @@ _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without i
 _AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
 
-class Sendable(NamedTuple):
-    """Tools made fit for a route, as many as were declared, and what was changed."""
+def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Change]]:
+    """Return the tools, as many as were declared, with the fields that a route takes, and what is lost."""
 
-    tools: CanonicalTools
-    losses: tuple[Loss, ...]
+    def make() -> tuple[CanonicalTools, Sequence[Change]]:
+        lost: list[Change] = []
+        fit = [_sendable(tool, number, route, lost) for number, tool in enumerate(tools)]
+        return CanonicalTools(_strict(tool, number, route, lost) for number, tool in enumerate(fit)), lost
 
-
-def sendable(tools: Sequence[Json], route: Route) -> Sendable:
-    """Return the tools with the fields that a route takes, and a record of the others.
-
-    Raises:
-        InvalidToolDecl: `not_portable`, for a custom tool on a route without custom tools.
-    """
-    by_route = tools.kept if isinstance(tools, CanonicalTools) else {}
-    if route not in by_route:
-        losses: list[Loss] = []
-        fit = CanonicalTools(_sendable(tool, number, route, losses) for number, tool in enumerate(tools))
-        by_route[route] = Sendable(fit, tuple(losses))
-    return by_route[route]
+    return made_once(tools, route, make)
 
 
-def unsearched(tools: Sequence[Json], route: Route) -> Iterator[int]:
-    """Yield the places of the searches for tools that a route cannot send."""
-    for number, tool in enumerate(tools):
-        if _is_search(tool) and not route.search:
-            yield number
+def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
+    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
+    tools = request.get("tools", [])
+    dropped = [] if route.search else [number for number, tool in enumerate(tools) if _is_search(tool)]
+    if not dropped:
+        return request
+    why = "this route has no search for tools; all tools are sent at once"
+    changes += [Change(f"/tools/{number}", "dropped", why) for number in dropped]
+    return {**request, "tools": [tool for tool in tools if not _is_search(tool)]}
 
 
-def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
+def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
-        return _search(tool, number, route, losses) if _is_search(tool) else tool
+        if not _is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
+            return tool  # `without_searches` drops one that cannot be sent
+        own: dict[str, Any] = dict(route.search_tool)
+        lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
+        return own
     if "function" not in tool and not route.custom_tools:
         raise InvalidToolDecl(
             "this route's provider has no custom tools",
@@ -71,10 +70,11 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             tool=tool["custom"]["name"],
             fix="Declare a function with one parameter of type string for this model.",
         )
-    lost = lost_at_root(tool, route)
-    if lost:
-        why = f"LiteLLM leaves out {', '.join(lost)} at the root of this schema; the native engine does not"
-        losses.append(Loss(pointer([number, "function", "parameters"]), "lowered", why))
+    keywords = lost_at_root(tool, route)
+    if keywords:
+        where = f"/tools/{number}/function/parameters"
+        told = f"LiteLLM leaves out {', '.join(keywords)} at the root of this schema"
+        lost.append(Change(where, "lowered", f"{told}; the native engine does not"))
     if len(tool) == 2:
         return tool
     sent: Json = {}
@@ -84,8 +84,25 @@ def _sendable(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json
             sent[name] = value
         elif key not in _FOR_CLIENTS:
             why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
-            losses.append(Loss(pointer([number, key]), "dropped", why))
+            lost.append(Change(pointer(["tools", number, key]), "dropped", why))
     return sent
+
+
+def _strict(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
+    """Give a strict tool a schema that strict mode accepts; drop the flag if the route cannot send it."""
+    function = tool.get("function", {})
+    if "strict" not in function or (route.strict and not function["strict"]):
+        return tool
+    if not route.strict:
+        why = "this route cannot send a strict flag; the calls are still checked"
+        lost.append(Change(f"/tools/{number}/function/strict", "dropped", why))
+        return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}
+    strict = strict_tool(tool, route.strict_rules)
+    if strict.closed:
+        places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
+        why = f"strict mode takes closed objects only; sent as closed: {places}"
+        lost.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
+    return strict.tool
 
 
 def lost_at_root(tool: Json, route: Route) -> list[str]:
@@ -98,12 +115,3 @@ def lost_at_root(tool: Json, route: Route) -> list[str]:
 
 def _is_search(tool: Json) -> bool:
     return str(tool.get("type")).startswith("tool_search")
-
-
-def _search(tool: Json, number: int, route: Route, losses: list[Loss]) -> Json:
-    """Return a search for tools in the words of this route's wire; `unsearched` finds what it cannot send."""
-    if not route.search or re.fullmatch(route.search, tool["type"]):
-        return tool
-    own: dict[str, Any] = dict(route.search_tool)
-    losses.append(Loss(f"/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
-    return own

@@ -22,8 +22,7 @@ def refuse_unreadable_states(request: Request, route: Route) -> None:
     """Raise InvalidHistory `unreadable_state`, unless every state has the form in `wire/turn_state.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
-        fault = None if state is None else _fault(state, route)
-        if fault:
+        if state is not None and (fault := _fault(state, route)):
             raise _refusal(f"message {number}", fault)
 
 

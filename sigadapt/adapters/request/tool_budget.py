@@ -1,7 +1,6 @@
-"""The budget of a request's tools, in bytes, where an adapter has one (`max_tool_bytes`).
+"""The budget of a request's tools, in bytes of the JSON that the model reads (`max_tool_bytes`).
 
-What counts is the JSON of the tools that the model reads. A tool that is deferred until the model searches
-for it does not count, where the route has such a search.
+A tool that is deferred until the model searches for it does not count, where the route has such a search.
 """
 
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.wire.values import named_part
+from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, listed
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import made_once
 
 _MOST_NAMES = 5
 _FIX = (
@@ -21,12 +20,9 @@ _FIX = (
 
 
 def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None:
-    """Refuse a request whose tools are larger than a budget, and name the largest.
-
-    Raises:
-        InvalidToolDecl: `over_tool_budget`, with the largest tools and their bytes.
-    """
-    sizes = _sizes(sent.request.get("tools") or request.get("tools") or [])
+    """Refuse a request whose tools are larger than a budget, and name the largest."""
+    tools = sent.request.get("tools") or request.get("tools") or []
+    sizes: dict[str, int] = made_once(tools, "sizes", lambda: _sizes(tools))
     total = sum(sizes.values())
     if total <= most:
         return
@@ -46,13 +42,5 @@ def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None
 
 def _sizes(tools: list[dict[str, Any]]) -> dict[str, int]:
     """Return the bytes of each tool that the model reads, by the name that is sent."""
-    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
-    if "sizes" not in kept:
-        kept["sizes"] = {
-            _name_of(tool): len(compact(tool).encode()) for tool in tools if not tool.get("defer_loading")
-        }
-    return kept["sizes"]
-
-
-def _name_of(tool: dict[str, Any]) -> str:
-    return str(named_part(tool).get("name") or tool.get("name") or tool.get("type"))
+    read = [tool for tool in tools if not tool.get("defer_loading")]
+    return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}

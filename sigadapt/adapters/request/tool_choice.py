@@ -33,12 +33,7 @@ _MODE_WORDS = {
 
 
 def canonical_choice(choice: object, decls: ToolDecls) -> str | Json:
-    """Return a tool choice in its canonical form, checked against the declarations.
-
-    Raises:
-        InvalidOption: for an undeclared tool, for `required` without tools, and for any other value that is
-            not a tool choice.
-    """
+    """Return a tool choice in its canonical form, checked against the declarations."""
     if is_mapping(choice):
         return _object_choice(choice, decls)
     if choice == "required" and not decls:
@@ -71,10 +66,10 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
         return _MODE_WORDS[kind]
     if kind in ("function", "custom", "tool") and isinstance(fields.get("name"), str):
         return named_choice(fields["name"], decls, choice)
-    own = next((entry for entry in _native_tools(decls) if entry.kind == kind), None)
-    if own is None:
-        raise not_a_choice(choice)
-    return {"type": kind, **({"name": own.spec["name"]} if "name" in own.spec else {}), **choice}
+    for own in _native_tools(decls):
+        if own.kind == kind:
+            return {"type": kind, **({"name": own.spec["name"]} if "name" in own.spec else {}), **choice}
+    raise not_a_choice(choice)
 
 
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
@@ -94,11 +89,7 @@ def _several(mode: str, entries: list[Json]) -> Json:
 
 
 def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
-    """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs.
-
-    Raises:
-        InvalidOption: for an undeclared tool, and for a name that is not a text.
-    """
+    """Return the canonical choice of one tool: a function, a custom tool, or one that the provider runs."""
     if not isinstance(name, str):
         raise not_a_choice(choice)
     if name in decls:
@@ -106,8 +97,7 @@ def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
         return {"type": kind, kind: {"name": name}}
     natives = _native_tools(decls)
     by_name = [entry for entry in natives if entry.spec.get("name") == name]
-    own = next(iter([*by_name, *(entry for entry in natives if entry.kind == name)]), None)
-    if own is not None:
+    for own in (*by_name, *(entry for entry in natives if entry.kind == name)):
         return {key: own.spec[key] for key in ("type", "name", "server_label") if key in own.spec}
     raise InvalidOption(
         f"the tool {cut(repr(name))} is not declared",

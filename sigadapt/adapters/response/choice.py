@@ -168,23 +168,16 @@ def choice_of(
 
 
 def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
-    """Return one Reading per candidate of a Response.
-
-    Raises:
-        UnreadableResponse: as in `choice_from_response`.
-        InvalidOption: as in `choice_from_response`.
-    """
+    """Return one Reading per candidate of a Response."""
     body: Json = response
     if type(response) is not dict:
         if is_lm15(response):
             return [_lm15_reading(response, dialect)]
         body = body_of(response)
     provider = provider_of_body(body, dialect)
-    if provider is None:
-        if "text" in body and dialect is None:
-            return CHAT.read(chat_body(body))
-        raise _unreadable(body, dialect)
-    readings = provider.read(body)
+    if provider is None and "text" in body and dialect is None:
+        return CHAT.read(chat_body(body))
+    readings = provider.read(body) if provider else []
     error = body.get("error")
     if not readings or (error and not _says_something(readings)):
         raise _unreadable(body, dialect)
@@ -218,16 +211,15 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
     """Return the Reading of `provider_data` if it holds the complete answer, else None."""
     # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
-    names = [part.name for part in parts if part.type == "tool_call"]
-    read = [name for _, name, _ in reading.calls]
-    if read != names:
+    calls = [part for part in parts if part.type == "tool_call"]
+    read = [str(name) for _, name, _ in reading.calls]
+    if read != [part.name for part in calls]:
         # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
         # stand among what was read, in order; calls that the provider ran itself are not read.
-        others = iter(map(str, read))  # `in` consumes it: the order matters
-        lm15_calls = [part for part in parts if part.type == "tool_call" and not ran_itself(part.id)]
-        if not all(part.name in others for part in lm15_calls):
+        others = iter(read)  # `in` consumes it: the order matters
+        if not all(part.name in others for part in calls if not ran_itself(part.id)):
             return None
-    text = text_of_parts(parts) if len(names) < len(parts) else None
+    text = text_of_parts(parts) if len(calls) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
     if text is not None and text not in whole:
         # Commentary may stand behind the answer, so that each text is looked for by itself.
@@ -275,39 +267,26 @@ def _says_something(readings: list[Reading]) -> bool:
 
 @dataclass
 class Answer:
-    """One candidate's Response, which is read once, when it is first asked for.
+    """One candidate's Response, which is read once, when it is first asked for."""
 
-    Args:
-        response: what the language model gave: an lm15 Response, or the text of a completion.
-        endpoint: the OpenAI-like server that gave it; empty for any other.
-    """
-
-    response: Any
-    endpoint: str = ""
+    response: Any  # what the language model gave: an lm15 Response, or the text of a completion
+    endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
 
     @cached_property
     def reading(self) -> Reading:
-        """What the Response says.
-
-        Raises:
-            UnreadableResponse: as `choice_from_response`.
-        """
+        """What the Response says."""
         reading = readings_of(self.response)[0]
         if not self.endpoint or reading.state is None:
             return reading
         return reading._replace(state={**reading.state, "endpoint": self.endpoint})
 
-    def of_whole_turn(self, reading: Reading) -> "Answer":
-        """Return this answer with the Reading of a turn, of which the Response holds only the last part."""
-        whole = Answer(self.response, self.endpoint)
-        whole.reading = reading
-        return whole
-
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
     """Return the provider whose format a body has, among those of a dialect; None if it is of none."""
-    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
-    return next((provider for provider in providers if provider.is_body(body)), None)
+    for provider in PROVIDERS if dialect is None else (provider_named(dialect),):
+        if provider.is_body(body):
+            return provider
+    return None
 
 
 def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Provider | None:

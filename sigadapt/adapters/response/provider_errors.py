@@ -1,8 +1,4 @@
-"""Find a provider's error, in a body or in the middle of a stream.
-
-Sources: the error objects of OpenAI (chat, and the Responses stream's `error` event), Anthropic, Google,
-Ollama and OpenRouter. If a provider has its own place for errors, its file has an `error_in`.
-"""
+"""Find a provider's error, in a body or in the middle of a stream."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -13,11 +13,7 @@ from sigadapt.schemas.json_values import Json, is_array, is_object
 
 
 def body_of(response: Any) -> Json:
-    """Return the body of a response, or of an event of a stream, as plain dicts and lists.
-
-    Raises:
-        UnreadableResponse: for anything else.
-    """
+    """Return the body of a response, or of an event of a stream, as plain dicts and lists."""
     if is_object(response):
         return response
     if isinstance(response, pydantic.BaseModel):

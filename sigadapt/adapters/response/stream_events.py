@@ -35,12 +35,7 @@ _BETWEEN = re.compile(r"[\s,\[\]]*")
 
 
 def events_of(stream: Any) -> list[Any]:
-    """Return the events of a stream, in order.
-
-    Raises:
-        UnreadableResponse: for text with invalid JSON, for pieces of different types, and for a value that is
-            not a stream.
-    """
+    """Return the events of a stream, in order."""
     if isinstance(stream, (str, bytes, bytearray)):
         return list(_decode(_text([stream])))
     if is_object(stream) or not hasattr(stream, "__iter__"):

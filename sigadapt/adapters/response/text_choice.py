@@ -1,8 +1,7 @@
-"""Text -> Reading -> Choice: calls that a model wrote into its text.
+"""Text -> Reading -> Choice: calls that a model wrote into its text, each marked `recovered`.
 
-`text/` reads the text; what comes out passes through `choice_of` like any answer, so ids,
-codes and turns are the same. Each call, good or bad, is marked `recovered`. The table of formats is imported
-when a text is first read: it takes a fifth of the import, and most programs never read calls from text.
+The table of formats is imported when a text is first read: it takes a fifth of the import, and most programs
+never read calls from text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,11 +67,7 @@ def choice_from_text(
 def text_read(
     text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
 ) -> "TextReading":
-    """Return what a text says.
-
-    Raises:
-        InvalidOption: for an unknown format.
-    """
+    """Return what a text says."""
     from sigadapt.text.formats import formats_named  # noqa: PLC0415  (the first lines say why)
     from sigadapt.text.reader import read_text  # noqa: PLC0415
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.providers.provider import FreeText, Malformed, Reading
-from sigadapt.providers.wire.values import in_paragraphs, named_part
+from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
@@ -82,31 +82,20 @@ def typed_calls(
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
         altered = ("renumbered",) if index in renumbered else ()
         if isinstance(name, str) and name and type(args) is dict:
-            values = {
-                "id": ids[index],
-                "name": name,
-                "args": args,
-                "arguments": text,
-                "index": index,
-                "altered": altered,
-                "turn": turn,
-            }
-            good.append(build_unvalidated(ToolCall, values))
+            values = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
+            good.append(build_unvalidated(ToolCall, {**values, "altered": altered, "turn": turn}))
         else:
-            bad.append(_invalid_call(ids[index], name, (text, args), index, altered))
+            values = {"id": ids[index], "name": name, "arguments": text, "index": index}
+            bad.append(_invalid_call(values, args, altered))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return build_unvalidated(ToolCalls, values)
 
 
-def _invalid_call(
-    call_id: str, name: Any, arguments: Arguments, index: int, altered: tuple[str, ...]
-) -> InvalidToolCall:
-    text, flaw = arguments
-    name = name if isinstance(name, str) and name else None
+def _invalid_call(values: dict[str, Any], flaw: Json | Flaw, altered: tuple[str, ...]) -> InvalidToolCall:
+    name = values["name"] if isinstance(values["name"], str) and values["name"] else None
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
-        flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
-    values = {"id": call_id, "name": name, "arguments": text, "index": index, **flaw._asdict()}
-    return build_unvalidated(InvalidToolCall, {**values, "altered": altered})
+        flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(values['arguments'])}")
+    return build_unvalidated(InvalidToolCall, {**values, "name": name, **flaw._asdict(), "altered": altered})
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -133,8 +122,6 @@ def build_unvalidated(cls: type[M], values: dict[str, Any]) -> M:
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
     """Return the calls, good and bad, with declared names in the place of aliases (names travel)."""
-    if not aliases:
-        return calls
     declared = {alias: name for name, alias in aliases.items()}
 
     def back(call: Any) -> Any:
@@ -161,16 +148,17 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
     allowed: list[str] = []
     if is_object(choice):
         chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-        allowed = [part["name"] for part in map(named_part, chosen) if "name" in part]
-    told = " or ".join(map(repr, allowed)) or "no tool"
-    good = [call for call in calls if call.name in allowed]
+        parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
+        allowed = [part["name"] for part in parts if "name" in part]
+    told = f"the tool choice allows {' or '.join(map(repr, allowed)) or 'no tool'}"
     bad = [
-        refused(call, Flaw("unknown_tool", f"the tool choice allows {told}, and not {cut(repr(call.name))}"))
+        refused(call, Flaw("unknown_tool", f"{told}, and not {cut(repr(call.name))}"))
         for call in calls
         if call.name not in allowed
     ]
     if not bad:
         return calls
+    good = [call for call in calls if call.name in allowed]
     invalid = sorted([*calls.invalid, *bad], key=lambda call: call.index)
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(invalid)})
 
@@ -195,28 +183,23 @@ def with_later_calls(
         first = known.get(identity(call))
         if first is None:
             good.append(call)
-        else:
-            repeats.append(_repeat(call, first))
+            continue
+        arguments = compact(call.args) if call.altered else call.arguments
+        values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
+        repeats.append(build_unvalidated(Repeat, values))
     bad = tuple(_move(calls.invalid, before))
     if not repeats:
         return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
     turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
     good = [call.model_copy(update={"turn": turn}) for call in good]
     made_again = {repeat.of for repeat in repeats}
-    marked = [_mark(call) if call.id in made_again else call for call in accepted]
+    marked = [
+        call.model_copy(update={"altered": (*call.altered, "repeated")})
+        if call.id in made_again and "repeated" not in call.altered
+        else call
+        for call in accepted
+    ]
     return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
-
-
-def _repeat(call: ToolCall, first: str) -> Repeat:
-    arguments = compact(call.args) if call.altered else call.arguments
-    values = {"id": call.id, "name": call.name, "arguments": arguments, "index": call.index, "of": first}
-    return build_unvalidated(Repeat, values)
-
-
-def _mark(call: ToolCall) -> ToolCall:
-    if "repeated" in call.altered:
-        return call
-    return call.model_copy(update={"altered": (*call.altered, "repeated")})
 
 
 def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:

@@ -18,7 +18,9 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    return value if is_object(value) else {}
+    if value is None:
+        return {}
+    return value if value.__class__ is dict or is_object(value) else {}  # the first part spares a call
 
 
 def content_parts(content: Any) -> list[Json]:
@@ -52,11 +54,13 @@ def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
         ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'arguments': '[{'}])
     """
     # Some servers send one object, JSON text of it, or a list with such texts.
+    if sent is None:
+        return []
     calls: list[Json] = []
-    pending: list[Any] = [sent]
+    pending: list[Any] = sent[::-1] if sent.__class__ is list else [sent]
     while pending:
         item = pending.pop()
-        if is_object(item):
+        if item.__class__ is dict or is_object(item):
             calls.append(item)
         elif is_array(item):
             pending.extend(reversed(item))
@@ -89,6 +93,11 @@ def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the named part of a canonical tool, call or choice; an empty dict if the provider runs it."""
     return entry.get("function") or entry.get("custom") or {}
+
+
+def name_in(entry: Mapping[str, Any]) -> Any:
+    """Return the name of a tool, a call or an entry of a choice; None for one of the provider's without."""
+    return (named_part(entry) or entry).get("name")
 
 
 def kind_of(item: Json) -> str:
@@ -127,7 +136,7 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
-    if is_unicode(text):
+    if text.isascii() or is_unicode(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

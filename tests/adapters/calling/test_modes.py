@@ -6,7 +6,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
-from internals import Layout, ModeInputs, Options, calling_of, facts_of, refuses_tools
+from internals import Layout, Options, calling_of, facts_of, refuses_tools
 from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
@@ -49,7 +49,7 @@ def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> 
 
 
 def calling(lm: Any, **options: Any) -> str:
-    return calling_of(ModeInputs(lm, {}, Layout("calls"), facts_of(lm, {})), Options(**options)).mode
+    return calling_of(lm, {}, facts_of(lm, {}), Options(**options), Layout("calls")).mode
 
 
 def test_auto_decides_by_what_is_facts_of_a_model() -> None:

@@ -422,8 +422,8 @@ def test_a_long_event_of_several_data_lines(end: str) -> None:
     """streaming: A stream that DSPy's reader cannot read is read from its recording."""
     events = long_events.LongEvents(None)
     long = "x" * 70_000
-    lines = ["event: done", f'data: {{"a": "{long}",', 'data:  "b": 1}', ": a comment"]
-    short = b"".join(events.short([f"{line}{end}".encode() for line in lines])).decode()
+    lines = ["event: done", f'data: {{"a": "{long}",', 'data:  "b": 1}', ": a comment", ""]
+    short = b"".join(each for line in lines for each in events.take(f"{line}{end}".encode())).decode()
     name = short.partition("data: ")[2].strip()
     assert (len(short) < 100, short.startswith("event: done")) == (True, True)
     assert events.text_of(name) == f'{{"a": "{long}",\n "b": 1}}'

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import (
-    NewId,
     Request,
     Route,
     Turn,
@@ -117,7 +116,10 @@ def test_an_id_of_an_earlier_turn_is_sent_as_another_everywhere():
     changed, found = with_sendable_ids(request, PLAIN, 64)
     second, third = "b_cfaef02a", "b_533cbf72"
     assert ids_of(changed) == [["a", "b"], ["a"], ["b"], [second, "c"], [second], ["c"], [third], [third]]
-    assert found == [NewId(4, 0, "b", second, repeated=True), NewId(7, 0, "b", third, repeated=True)]
+    assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (4, 7)]
+    assert [change.why for change in found] == [
+        f"an earlier call has the id 'b'; it is sent as {sent!r}" for sent in (second, third)
+    ]
     assert [row.get("content") for row in changed["messages"][2:4]] == ["a", "b"]
     assert repr(request) == before, "the given request is not changed"
 
@@ -127,7 +129,11 @@ def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
     changed, found = with_sendable_ids(conversation(["c:1", "c2"], ["c:1"]), PLAIN, 64)
     first, again = "c_1_7c9d3005", "c_1_069fab8b"
     assert ids_of(changed) == [[first, "c2"], [first], ["c2"], [again], [again]]
-    assert found == [NewId(1, 0, "c:1", first, repeated=False), NewId(4, 0, "c:1", again, repeated=True)]
+    assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (1, 4)]
+    assert [change.why for change in found] == [
+        f"the provider would refuse the id 'c:1'; it is sent as {first!r}",
+        f"an earlier call has the id 'c:1'; it is sent as {again!r}",
+    ]
 
 
 def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
@@ -152,7 +158,7 @@ def test_ids_that_all_can_be_sent_stay():
 def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
     """conversations: An id that comes again in a later turn goes out under an alias."""
     changed, found = with_sendable_ids(conversation(["a", "a"]), PLAIN, 64)
-    second = found[0].sent
+    second = found[0].why.split("'")[-2]
     assert ids_of(changed) == [["a", second], ["a"], [second]]
     request = conversation(["a", "a"])
     request["messages"].append({"role": "tool", "tool_call_id": "a", "content": "more"})
@@ -250,9 +256,3 @@ def test_names_come_back(given_names: list[str]):
     back = with_declared_names(calls, table)
     assert [call.name for call in back] == given_names
     assert [call.name for call in back.invalid] == given_names
-
-
-def test_calls_without_aliases_come_back_as_they_are():
-    """Calls are copied only where a name in them may change."""
-    calls = ToolCalls([ToolCall(id="call_1", name="a", args={})])
-    assert with_declared_names(calls, {}) is calls

@@ -330,7 +330,7 @@ def test_half_a_surrogate_pair_is_recorded_in_every_text_and_replaced_in_questio
     assert [row["content"] for row in done] == ["rule ?", "whole", "Z??", "no \udf27", ["\ud83d"]]
     assert (done[1], done[3]) == (rows[1], rows[3])
     said = [{"role": "assistant", "content": "no \udf27"}]
-    assert lower(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] is said
+    assert lower(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] == said
 
 
 def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_record():

@@ -169,8 +169,8 @@ def test_a_result_is_an_object_for_gemini(route: Route, result: dict[str, Any], 
     call: Any = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     said = {"role": "assistant", "content": None, "tool_calls": [call], "turn": Turn()}
     row = result_message(ToolResult.model_validate({"call_id": "c", "name": "f", **result}))
-    written = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
-    sent: Any = (written.native.rows[1] or [])[0]
+    _, native = to_lm15({"model": "gemini-3", "messages": [said, row]}, route)
+    sent: Any = (native.rows[1] or [])[0]
     if route.as_chat:
         assert json.loads(sent["content"]) == expected
     else:

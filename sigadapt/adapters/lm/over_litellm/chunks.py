@@ -1,17 +1,16 @@
 """The chunks of a stream over LiteLLM.
 
 DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks, Gemini's
-thought signatures). These fields are removed from the chunks that lm15 gets. Nothing is lost: the Choice is
-read from the body that LiteLLM builds from the original chunks, with the calls that the chunks make.
-
-A stream that just ends, because a server or a proxy closed the connection, is an error, as on DSPy's native
-engine. LiteLLM would give it the finish reason `stop`, and half an answer would pass for a whole one.
+signatures), so lm15 does not get these fields; the Choice is read from the body that LiteLLM builds of the
+original chunks. A stream that just ends is an error, as on DSPy's native engine. LiteLLM would give it the
+finish reason `stop`, and half an answer would pass for a whole one.
 """
 
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dspy import lm15
@@ -23,7 +22,7 @@ from sigadapt.dspy_boundary.internals import ChatStream, plain
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
 from sigadapt.providers.anthropic import ran_itself
-from sigadapt.providers.provider import CutOff, Provider
+from sigadapt.providers.provider import CutOff, Provider, Reading
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
@@ -32,35 +31,13 @@ _UNKNOWN = object()
 _KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
-def shown_of(chunk: Json) -> Json:
-    """Return the chunk with only those fields in its deltas that lm15 has events for."""
-    choices = [{**choice, "delta": _show(choice.get("delta"))} for choice in objects(chunk.get("choices"))]
-    return {**chunk, "choices": choices}
-
-
-def _show(delta: Any) -> Json:
-    fields = an_object(delta)
-    shown = {key: fields[key] for key in _KNOWN if key in fields}
-    citation = an_object(fields.get("provider_specific_fields")).get("citation")
-    return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
-
-
-def just_ended(error: Exception) -> bool:
-    """Return whether LiteLLM says that a stream just ended, as it does for some providers from 1.109 on."""
-    # Its own error would lose what the provider said until then. `Chunks.ends` raises one that has it.
-    return "Stream ended before a finish_reason" in str(error)
-
-
-def with_cut_call(body: Json, wire: Provider | None, finish: str | None = None) -> Json:
-    """Return a chat body whose last call has its arguments as an object, if the answer was cut off in it.
-
-    `finish` is the provider's own finish reason, if LiteLLM wrote another one.
-    """
+def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json:
+    """Return a chat body whose last call has its arguments as an object, if the answer was cut off in it."""
     # A provider that sends arguments as objects closes those that it cut. LiteLLM writes them as text, which
-    # looks like the model's own.
-    if wire is None or not wire.arguments_as_objects:
+    # looks like the model's own. `finish` is the provider's finish reason, if LiteLLM wrote another one.
+    if not wire.arguments_as_objects:
         return body
-    choice = an_object(next(iter(objects(body.get("choices"))), None))
+    choice = _first_choice(body)
     whole = {**body, "choices": [{**choice, "finish_reason": finish or choice.get("finish_reason")}]}
     calls = objects(an_object(choice.get("message")).get("tool_calls"))
     if not calls or not any(type(sent) is CutOff for _, _, sent in CHAT.read(whole)[0].calls[-1:]):
@@ -75,7 +52,7 @@ def with_cut_call(body: Json, wire: Provider | None, finish: str | None = None) 
 
 def _with_end(body: Json, refusal: Any, source: Any) -> Json:
     """Return the body that LiteLLM makes of chunks, with the refusal and finish reason that it leaves out."""
-    choice = an_object(next(iter(objects(body.get("choices"))), None))
+    choice = _first_choice(body)
     native = getattr(source, "received_finish_reason", None)
     if not choice or not (refusal or native):
         return body
@@ -83,15 +60,14 @@ def _with_end(body: Json, refusal: Any, source: Any) -> Json:
     return {**body, "choices": [{**choice, "message": message, "native_finish_reason": native}]}
 
 
+def _first_choice(body: Json) -> Json:
+    return an_object(next(iter(objects(body.get("choices"))), None))
+
+
 class Chunks:
-    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from.
+    """The chunks of one stream: turned into lm15's events, and kept unchanged to build the body from."""
 
-    Args:
-        request: the request that the stream answers.
-        wire: the provider that LiteLLM asked, if it is known.
-    """
-
-    def __init__(self, request: lm15.Request, wire: Provider | None) -> None:
+    def __init__(self, request: lm15.Request, wire: Provider) -> None:
         self._codec = ChatStream(request)
         self._deltas = CallDeltas()
         self._own: set[Any] = set()
@@ -106,15 +82,12 @@ class Chunks:
         if opened is not None:
             self._listen(opened)
         elif getattr(source, "make_call", None) is not None:
-            source.make_call = self._listening(source.make_call)
+            source.make_call = partial(self._make_call, source.make_call)
         return source
 
-    def _listening(self, make_call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **given: Any) -> Any:
-            made = make_call(*args, **given)
-            return self._awaited(made) if inspect.isawaitable(made) else self._listen(made)
-
-        return called
+    def _make_call(self, make_call: Callable[..., Any], *args: Any, **given: Any) -> Any:
+        made = make_call(*args, **given)
+        return self._awaited(made) if inspect.isawaitable(made) else self._listen(made)
 
     async def _awaited(self, made: Awaitable[Any]) -> Any:
         return self._listen(await made)
@@ -128,18 +101,22 @@ class Chunks:
         """Yield the events of a chunk, as far as lm15 can read it."""
         self._came.append(chunk)
         try:
-            for event in self._codec.feed(self._for_the_caller(shown_of(plain(chunk)))):
+            body = plain(chunk)
+            choices = objects(body.get("choices"))
+            shown = [{**choice, "delta": self._shown(choice.get("delta"))} for choice in choices]
+            for event in self._codec.feed({**body, "choices": shown}):
                 yield from self._deltas.taken(event)
         except (ValueError, TypeError, AttributeError, RecursionError):
             return
 
-    def _for_the_caller(self, chunk: Json) -> Json:
-        """Return the chunk without calls of tools that the provider ran itself."""
-        for choice in objects(chunk["choices"]):
-            if choice["delta"].get("tool_calls"):
-                kept = [call for call in objects(choice["delta"]["tool_calls"]) if not self._is_own(call)]
-                choice["delta"]["tool_calls"] = kept
-        return chunk
+    def _shown(self, delta: Any) -> Json:
+        """Return of a delta what lm15 has events for, without calls of tools that the provider ran itself."""
+        sent = an_object(delta)
+        shown = {key: sent[key] for key in _KNOWN if key in sent}
+        if shown.get("tool_calls"):
+            shown["tool_calls"] = [call for call in objects(shown["tool_calls"]) if not self._is_own(call)]
+        citation = an_object(sent.get("provider_specific_fields")).get("citation")
+        return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
 
     def _is_own(self, call: Json) -> bool:
         if call.get("id"):
@@ -147,11 +124,7 @@ class Chunks:
         return call.get("index") in self._own
 
     def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
-        """Yield the end event of a stream that has run out.
-
-        Raises:
-            lm15.StreamAssemblyError: if the provider never said why the answer ended.
-        """
+        """Yield the end event of a stream that has run out, or raise if the provider never said why."""
         self._codec.chunks = self._came
         self._codec.terminal = self._codec.terminal and self._came_to_its_end(source)
         try:
@@ -159,24 +132,16 @@ class Chunks:
         except lm15.StreamAssemblyError:
             raise
         except Exception:  # whatever LiteLLM or lm15 refuses; the chunks are read
-            body = json.dumps(self._body())
+            body = json.dumps(CHAT.assemble(map(plain, self._came)))
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:
-            streamed = self._message()
+            streamed = an_object(_first_choice(CHAT.assemble(map(plain, self._came))).get("message"))
             body = _with_end(end.provider_data or {}, streamed.get("refusal"), source)
             body = with_calls(body, objects(streamed.get("tool_calls")))
-            events = self._own_events()
-            finish = self._wire.read(self._wire.assemble(events))[0].finish if self._wire and events else None
+            readings = self._own_readings()
+            finish = readings[0].finish if readings else None
             end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
         yield from self._deltas.taken(end)
-
-    def _body(self) -> Json:
-        return CHAT.assemble(map(plain, self._came))
-
-    def _message(self) -> Json:
-        """Return the chat message that the chunks make."""
-        choice = an_object(next(iter(objects(self._body().get("choices"))), None))
-        return an_object(choice.get("message"))
 
     def _came_to_its_end(self, source: Any) -> bool:
         """Return whether the provider said why the answer ended."""
@@ -187,18 +152,19 @@ class Chunks:
         if getattr(source, "received_finish_reason", None) is not None:
             return True
         kept = getattr(source, "intermittent_finish_reason", _UNKNOWN)
-        events = self._own_events() if kept is not None and self._wire else []
-        if self._wire and events:
-            return any(reading.finish is not None for reading in self._wire.read(self._wire.assemble(events)))
+        readings = self._own_readings() if kept is not None else None
+        if readings is not None:
+            return any(reading.finish is not None for reading in readings)
         return kept is not None
 
-    def _own_events(self) -> list[Json]:
-        """Return the events in the provider's lines; none if there are no lines, or they are not events."""
+    def _own_readings(self) -> list[Reading] | None:
+        """Return what the provider's own lines say; None if there are none, or they are not its events."""
         try:
             events = events_of("\n\n".join(self._lines))
         except UnreadableResponse:
-            return []
-        return [event for event in events if self._wire and self._wire.is_event(event)]
+            return None
+        own = [event for event in events if self._wire.is_event(event)]
+        return self._wire.read(self._wire.assemble(own)) if own else None
 
 
 class _Lines:

@@ -1,18 +1,14 @@
 """Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
 
-Sending: DSPy's engine writes a request from lm15's types. The subclasses put the native rows into it
-(`native_rows.py`), in the form in which LiteLLM takes provider state.
-
-Reading: lm15 or LiteLLM refuses a whole answer because of one call that its types cannot hold. The
-subclasses keep the body of such an answer, as `exchange.py` does. If LiteLLM refuses it, the body is the one
-that LiteLLM logs (`logger_fn`) before it reads it.
-
-Streaming: `over_litellm/chunks.py`.
+They put the native rows into the request, in the form in which LiteLLM takes provider state, and keep the
+body of an answer that lm15 or LiteLLM refuses because of one call that its types cannot hold. If LiteLLM
+refuses it, that body is the one that LiteLLM logs (`logger_fn`) before it reads it.
 """
 
 import copy
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -21,10 +17,11 @@ from dspy import BaseLM, lm15
 from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngine
 
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
-from sigadapt.adapters.lm.exchange import is_empty, json_in, provider_in, response_with_raw_body
+from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, just_ended, with_cut_call
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, with_cut_call
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
+from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.dspy_boundary.internals import (
     aclosing,
@@ -41,55 +38,28 @@ from sigadapt.schemas.json_values import Json
 
 def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
-    options = facts_of(lm, NOTHING).cached("litellm engine", lambda: _options(lm, request, is_async=is_async))
+    known = facts_of(lm, NOTHING).known
+    options = known.get("litellm engine")
     if options is None:
-        return lm  # a model class of the user's own
-    kind = AsyncEngine if is_async else Engine
-    given = options.given or _made(engine_over_litellm(lm, request, is_async=is_async))
-    return with_engine(lm, kind(sent, **given))
-
-
-class _Options(NamedTuple):
-    """How DSPy makes its LiteLLM engine for a model; None if it has to be asked for each request."""
-
-    given: dict[str, Any] | None
-
-
-def _options(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> _Options | None:
-    engine = engine_over_litellm(lm, request, is_async=is_async)
-    if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
-        return None
-    # The credential of a provider that the user declared may be another one for each request.
-    return _Options(None if engine.wire_model else _made(engine))
-
-
-def _made(engine: Any) -> dict[str, Any]:
-    return {"model_type": engine.model_type, "wire_model": engine.wire_model, **engine.client_options}
-
-
-def _without_nulls(response: lm15.Response, raw: Any) -> lm15.Response:
-    """Return a response with the output items of a Responses body as they were sent."""
-    # LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the items go back.
-    body: Json = response.provider_data or {}
-    if "output" not in body or not isinstance(raw, pydantic.BaseModel):
-        return response
-    return replace(response, provider_data={**body, "output": body_of(raw)["output"]})
+        engine = engine_over_litellm(lm, request, is_async=is_async)
+        if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
+            return lm  # a model class of the user's own
+        made: Any = engine
+        options = {"model_type": made.model_type, "wire_model": made.wire_model, **made.client_options}
+        if (
+            not made.wire_model
+        ):  # else the user declared the provider; its credential may be new for each request
+            known["litellm engine"] = options
+    return with_engine(lm, (AsyncEngine if is_async else Engine)(sent, **options))
 
 
 class LitellmAdditions(NamedTuple):
-    """What these engines add to the request that DSPy's write.
+    """What these engines add to the request that DSPy's write."""
 
-    Args:
-        provider: whose form the request has on its way to LiteLLM.
-        native: the turns and results, and fields of the body.
-        wire: the provider that LiteLLM asks, if it is known.
-        limit: the name that the user's settings give the limit of an answer's tokens.
-    """
-
-    provider: Provider
+    provider: Provider  # whose form the request has on its way to LiteLLM
     native: NativeRows
-    wire: Provider | None = None
-    limit: str = "max_completion_tokens"
+    wire: Provider  # the provider that LiteLLM asks
+    limit: str  # the name that the user's settings give the limit of an answer's tokens
 
 
 class _WithState:
@@ -122,16 +92,12 @@ class _WithState:
             self._bodies.append(str(details.get("original_response")))
 
     def _kept(self, request: lm15.Request, error: Exception) -> lm15.Response:
-        """Return the provider's answer, if LiteLLM got one and could not read it.
-
-        Raises:
-            Exception: the same error, if there is no answer.
-        """
+        """Return the provider's answer, if LiteLLM got one and could not read it; else raise the error."""
         parse = cast("Any", super())._response
         for text in self._bodies:
-            provider = provider_in(text)
+            provider = provider_of_body(json_in(text))
             if provider is None:
-                refuse_error(json_in(text), self._sent.wire or self._sent.provider, error)
+                refuse_error(json_in(text), self._sent.wire, error)
             else:
                 kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if kept is not None:
@@ -143,7 +109,12 @@ class _WithState:
         # Overrides DSPy's own method, the only place where the body is at hand.
         parse = cast("Any", super())._response
         try:
-            response = _without_nulls(parse(raw, request), raw)
+            response: lm15.Response = parse(raw, request)
+            body = response.provider_data or {}
+            if "output" in body and isinstance(raw, pydantic.BaseModel):
+                # LiteLLM puts a null into every field that OpenAI left out, which OpenAI refuses when the
+                # items go back.
+                body = {**body, "output": body_of(raw)["output"]}
         except Exception:
             text = json.dumps(plain(raw))
             kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
@@ -152,7 +123,7 @@ class _WithState:
             return kept
         if is_empty(response):
             refuse_error(plain(raw), self._sent.provider)
-        return replace(response, provider_data=with_cut_call(response.provider_data or {}, self._sent.wire))
+        return replace(response, provider_data=with_cut_call(body, self._sent.wire))
 
 
 def _events(response: lm15.Response) -> list[Any]:
@@ -167,24 +138,18 @@ def _events(response: lm15.Response) -> list[Any]:
         return [start, end]
 
 
-def _next(came: Iterator[Any]) -> Any:
-    try:
-        return next(came, None)
-    except Exception as error:
-        if not just_ended(error):
-            refuse_rate_limit_behind(error)
-            raise
-    return None
-
-
-async def _anext(came: AsyncIterator[Any]) -> Any:
-    try:
-        return await anext(came, None)
-    except Exception as error:
-        if not just_ended(error):
-            refuse_rate_limit_behind(error)
-            raise
-    return None
+@contextmanager
+def _reading(request: lm15.Request) -> Generator[None]:
+    """The context in which to ask LiteLLM for a chunk; suppresses the error of a stream that just ended."""
+    with litellm_errors(model=request.model):
+        try:
+            yield
+        except Exception as error:
+            # LiteLLM says so for some providers from 1.109 on. Its own error would lose what the provider
+            # said until then; `Chunks.ends` raises one that has it.
+            if "Stream ended before a finish_reason" not in str(error):
+                refuse_rate_limit_behind(error)
+                raise
 
 
 class Engine(_WithState, LiteLLMEngine):
@@ -209,8 +174,9 @@ class Engine(_WithState, LiteLLMEngine):
         with closing(source):
             came = iter(source)
             while True:
-                with litellm_errors(model=request.model):
-                    chunk = _next(came)
+                chunk = None
+                with _reading(request):
+                    chunk = next(came, None)
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
@@ -240,8 +206,9 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
         async with aclosing(source):
             came = source.__aiter__()
             while True:
-                with litellm_errors(model=request.model):
-                    chunk = await _anext(came)
+                chunk = None
+                with _reading(request):
+                    chunk = await anext(came, None)
                 if chunk is None:
                     break
                 for event in chunks.events(chunk):

@@ -1,10 +1,8 @@
 """Generation settings that LiteLLM takes and lm15 has no place for.
 
-LiteLLM takes any keyword: settings of one provider (`num_ctx`, `thinking`, `safety_settings`), fields for the
-body (`extra_body`), its own switches (`drop_params`) and the connection of a cloud (`aws_region_name`,
-`vertex_project`). Under DSPy's own adapters a model with such a setting is asked over LiteLLM, unless the
-engine is fixed. The same is done here: `routes.py` selects the route, and `to_lm15.py` puts these settings
-beside the request.
+Settings of one provider (`num_ctx`, `thinking`), fields for the body (`extra_body`), LiteLLM's own switches
+and the connection of a cloud. As under DSPy's own adapters, a model with such a setting is asked over LiteLLM
+unless the engine is fixed (`routes.py`), and `to_lm15.py` puts these settings beside the request.
 """
 
 from collections.abc import Mapping

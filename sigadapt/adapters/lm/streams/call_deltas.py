@@ -1,8 +1,7 @@
 """Streamed calls as far as lm15 can put them together.
 
-lm15 refuses a whole answer because of one call without a name, or with a number that JSON has not (`1e999`).
-`CallDeltas` passes on what lm15 takes. The calls themselves are read elsewhere: from the recorded events, or
-from LiteLLM's chunks.
+It refuses a whole answer because of one call without a name, or with a number that JSON has not (`1e999`).
+The calls themselves are read elsewhere.
 """
 
 from collections.abc import Iterator

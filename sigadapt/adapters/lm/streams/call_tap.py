@@ -1,12 +1,13 @@
 """CallTap: stands in for the stream to which DSPy sends an answer's chunks, during one model call.
 
-DSPy sends chunks of a chat completion. A CallTap passes them on, through the subscription of the listeners to
-calls if there is one, and keeps the fragments of calls for an answer that breaks off.
+It passes them on through the listeners to calls, and keeps the fragments of calls for an answer that breaks
+off.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import EngineChunk
@@ -14,20 +15,7 @@ from sigadapt.providers.stream_parts import fold
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.json_values import Json
 
-
-class Subscription(Protocol):
-    """What a CallTap needs of the listeners to one model call (`listeners.CallSubscription`)."""
-
-    def on_chunk(self, chunk: Json, fragments: list[Json]) -> Iterator[Any]:
-        """Yield what to send for a chunk: the chunk itself, unless it is held back, and what follows it."""
-        ...
-
-    def on_end(self, answer: Answer) -> Iterator[Any]:
-        """Yield what is left to send when the answer ends."""
-        ...
-
-
-Subscribe: TypeAlias = Callable[[], Subscription | None]
+Subscribe: TypeAlias = Callable[[], CallSubscription | None]
 """Returns the subscription, or None if nobody listens to calls. It is called only if DSPy streams."""
 
 
@@ -37,14 +25,9 @@ def nobody() -> None:
 
 
 class CallTap:
-    """Stands in for DSPy's stream during one model call.
+    """Stands in for DSPy's stream during one model call."""
 
-    Args:
-        stream: DSPy's stream.
-        subscription: the listeners to the calls; None if nobody listens.
-    """
-
-    def __init__(self, stream: Any, subscription: Subscription | None) -> None:
+    def __init__(self, stream: Any, subscription: CallSubscription | None) -> None:
         self._stream = stream
         self._subscription = subscription
         self._fragments: list[Json] = []
@@ -67,10 +50,7 @@ class CallTap:
         if any(an_object(each.get("function")).get("arguments") == NOT_JSON for each in fragments):
             return
         self._fragments += fragments
-        if self._subscription is None:
-            await self._stream.send(item)
-            return
-        for each in self._subscription.on_chunk(chunk, fragments):
+        for each in [chunk] if self._subscription is None else self._subscription.on_chunk(chunk, fragments):
             await self._stream.send(each)
 
     def calls(self) -> list[Json]:
@@ -78,6 +58,5 @@ class CallTap:
         return fold(self._fragments, ended=True)
 
     def rest(self, answer: Answer) -> Iterator[Any]:
-        """Yield what the listeners have not got yet when the answer ends."""
-        if self._subscription is not None:
-            yield from self._subscription.on_end(answer)
+        """Return what the listeners have not got yet when the answer ends."""
+        return iter(()) if self._subscription is None else self._subscription.on_end(answer)

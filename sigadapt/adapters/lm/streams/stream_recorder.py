@@ -1,13 +1,10 @@
 """Record the provider's own events of a native stream, and keep them on the Response.
 
-Of a streamed answer, DSPy's engine keeps only the last event. The message that it assembles has lost
-arguments that it could not decode, refusals, and the calls and signatures that Gemini sends in an event each.
-Therefore every event is recorded. The end event's `provider_data` holds the recording, which DSPy's cache
-keeps too. `response/choice.py` reads it as `choice_from_stream` reads a stream. Whatever lm15 cannot read
-costs nothing but its place in the live stream. An error after text, a call or a finish reason ends the
-answer, and the Choice says how: lm15 would raise it, and what came would be lost.
-
-`exchange.py` attaches a Recorder to the provider of one request.
+DSPy's engine keeps only the last event of a streamed answer, and its message has lost arguments that it could
+not decode, refusals, and what Gemini sends in an event each. So the end event's `provider_data` holds every
+event, which DSPy's cache keeps too, and `response/choice.py` reads it as `choice_from_stream` reads a stream.
+An error after text, a call or a finish reason ends the answer, and the Choice says how: lm15 would raise it,
+and what came would be lost.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -47,11 +44,7 @@ def with_calls(body: Json, calls: list[Json]) -> Json:
 
 @contextmanager
 def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
-    """Let the partial Response of a stream that just ended say that it did not end.
-
-    Raises:
-        dspy.LMStreamAssemblyError: the same error.
-    """
+    """Let the partial Response of a stream that just ended say that it did not end."""
     # DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any
     # other. `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut
     # off.
@@ -76,30 +69,21 @@ class Recorder:
 
     An event that lm15 cannot read is recorded and passed over. So are the arguments of a call without a
     name (`call_deltas.py`): of a tool that the provider ran itself, of a custom tool, or of a bad call.
-
-    Args:
-        provider: the provider whose stream it is.
-        model: the model's name, for the Response of a stream of which lm15 reads nothing.
     """
 
-    def __init__(self, provider: Provider, model: str) -> None:
+    def __init__(self, provider: Provider, asked: Lm15Provider, model: str) -> None:
         self._provider = provider
         self._model = model
-        self._long: LongEvents | None = None
+        self._long = LongEvents(asked.transport)
+        self.asked: Any = with_methods(asked, {"parse_stream_events": self._parse_and_record})
+        self.asked.transport = self._long
         self._texts: list[str] = []
         self._finish: str | None = None
         self._deltas = CallDeltas()
         self._is_started = self._is_ended = self._is_failed = False
 
-    def attached_to(self, provider: Lm15Provider) -> Any:
-        """Return a copy of lm15's provider that records each event."""
-        self._long = LongEvents(provider.transport)
-        recorded = with_methods(provider, {"parse_stream_events": self._parse_and_record})
-        recorded.transport = self._long
-        return recorded
-
     def _parse_and_record(self, parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
-        text = event.data if self._long is None else self._long.text_of(event.data)
+        text = self._long.text_of(event.data)
         if text:
             self._texts.append(text)
         try:
