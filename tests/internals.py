@@ -103,8 +103,8 @@ from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
-from sigadapt.testing.received import Received
 from sigadapt.testing.recording import secrets_of
+from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES
 from sigadapt.text.contract import MOST_CALLS

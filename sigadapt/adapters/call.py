@@ -71,7 +71,7 @@ from sigadapt.adapters.response.typed_calls import (
     with_later_calls,
 )
 from sigadapt.adapters.text_listeners import TextSubscription
-from sigadapt.dspy_boundary.internals import has_listeners
+from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
@@ -393,7 +393,7 @@ class Prepared(NamedTuple):
 
     def subscribe(self) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
-        if self.streamed_field is None or not has_listeners():
+        if self.streamed_field is None or not all_listeners():
             return None
         sole = sole_text_field(self.plan.rest)
         texts = TextSubscription(sole, self.call.adapter.field_marker) if sole else None

@@ -2,34 +2,10 @@
 
 Other files import these names from here. `tests/dspy_boundary/test_internals.py` tests what each name does
 (measured on dspy 3.4.1), so that an incompatible DSPy fails there, with a sentence that says why.
-
-| name | why |
-|---|---|
-| `planned` | makes DSPy ask for a model's capabilities once per adapter call, with the call's settings |
-| `shown_scope` | says whether a stream has shown output; after that, no second adapter may be asked |
-| `CLIENT_KEYS` | tells connection settings from generation settings |
-| `model_info` | what DSPy's catalogue says of a model |
-| `select_backend` | selects the engine, provider and wire format of a model's requests |
-| `native_engine`, `engine_over_litellm` | the engine that DSPy would use for a request |
-| `NativeEngine`, `Lm15Provider` | what is used of that engine, and of lm15's provider in it |
-| `target_of`, `inner_of` | the provider that a native engine asks, to hear what it sends and gets |
-| `engines_of`, `with_engines_from` | a model's store of engines, and a copy of the model with another store |
-| `with_methods` | a copy of lm15's provider with some of its methods replaced, such as `_emit` |
-| `with_engine` | a copy of a model for one request, with an engine of ours |
-| `written_target`, `write_request` | a request that lm15 writes once, to plan and to send it |
-| `has_static_credential` | whether that can be done without fetching a key |
-| `is_lm15` | tells DSPy's Response from any other |
-| `legacy_output` | the form of a Response that DSPy's native types (reasoning, citations) read |
-| `EngineChunk` | a chunk of a streamed answer, as DSPy sends it to listeners |
-| `stream_now`, `streaming_to` | DSPy's stream of the running call |
-| `all_listeners`, `listeners_of`, `has_listeners` | its listeners |
-| `StreamListener` | DSPy's listener, which `CallListener` extends |
-| `StreamResponse`, `sync_send_to_stream` | what a listener gets, and how it is sent |
-| `with_blocks`, `TYPE_MARKER` | images and files in a message, which DSPy's types write as marked text |
-| `LiteLLMEngine._arguments` | overridden in `over_litellm/engines.py`, to change what it writes |
-| `ChatStream`, `litellm_errors`, `plain`, `get_litellm` | with these DSPy's LiteLLM engines stream |
-| `closing`, `aclosing` | with these they close a stream |
 """
+
+# pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# DSPy does not annotate these names, or not for a strict type checker.
 
 import copy
 from collections.abc import Callable, Mapping
@@ -39,10 +15,10 @@ from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
 
 from dspy import lm15
-from dspy.adapters import _legacy_type_markers  # pyright: ignore[reportPrivateUsage]
+from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
 from dspy.clients import (
-    _litellm,  # pyright: ignore[reportPrivateUsage]
+    _litellm,
     backend_selection,
     call_context,
     call_result,
@@ -56,79 +32,38 @@ from dspy.clients.engines import lifecycle, litellm_engine, streaming
 from dspy.clients.engines import litellm_errors as _errors
 from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
+from dspy.signatures.signature import Signature
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
 
-__all__ = [
-    "CLIENT_KEYS",
-    "TYPE_MARKER",
-    "ChatStream",
-    "EngineChunk",
-    "Lm15Provider",
-    "NativeEngine",
-    "StreamListener",
-    "StreamResponse",
-    "aclosing",
-    "all_listeners",
-    "closing",
-    "engine_over_litellm",
-    "engines_of",
-    "get_litellm",
-    "has_listeners",
-    "has_static_credential",
-    "inner_of",
-    "is_lm15",
-    "legacy_output",
-    "listeners_of",
-    "litellm_errors",
-    "model_info",
-    "native_engine",
-    "plain",
-    "planned",
-    "select_backend",
-    "shown_scope",
-    "stream_now",
-    "streaming_to",
-    "sync_send_to_stream",
-    "target_of",
-    "with_blocks",
-    "with_engine",
-    "with_engines_from",
-    "with_methods",
-    "write_request",
-    "written_target",
-]
-
-# Each module as Any: DSPy does not annotate these names, or not for a strict type checker.
-_capabilities: Any = capabilities
 _execution: Any = execution
-_legacy: Any = legacy_outputs
-_lifecycle: Any = lifecycle
-_litellm_engine: Any = litellm_engine
-_litellm_errors: Any = _errors
-_litellm_import: Any = _litellm
-_markers: Any = _legacy_type_markers
-_messages: Any = messages
-_metadata: Any = model_metadata
-_selection: Any = backend_selection
 settings: Any = _settings
 
+# Connection settings, which are told from generation settings.
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
+# Images and files in a message, which DSPy's types write as marked text.
 TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
-planned: Callable[[Callable[..., Any]], Any] = _capabilities.with_capability_planning
-select_backend: Callable[..., Any] = _selection.select_backend
-model_info: Callable[..., dict[str, Any]] = _metadata.model_info
+# Makes DSPy ask for a model's capabilities once per adapter call, with the call's settings.
+planned: Callable[[Callable[..., Any]], Any] = capabilities.with_capability_planning
+# Selects the engine, provider and wire format of a model's requests.
+select_backend: Callable[..., Any] = backend_selection.select_backend
+# What DSPy's catalogue says of a model.
+model_info: Callable[..., dict[str, Any]] = model_metadata.model_info
+# The form of a Response that DSPy's native types (reasoning, citations) read.
 legacy_output: Callable[..., dict[str, Any]] = call_result.legacy_output
 
+# A chunk of a streamed answer, as DSPy sends it to listeners; what these get of it, and how it is sent.
 EngineChunk: type[Any] = streaming.EngineChunk
 StreamResponse: Any = messages.StreamResponse
-sync_send_to_stream: Callable[[Any, Any], None] = _messages.sync_send_to_stream
+sync_send_to_stream: Callable[[Any, Any], None] = messages.sync_send_to_stream
 
-ChatStream: Any = _litellm_engine._ChatStream
-litellm_errors: Any = _litellm_errors.litellm_errors
-closing: Any = _lifecycle.closing_stream
-aclosing: Any = _lifecycle.aclosing_stream
-plain: Callable[[Any], Any] = _legacy.plain
+# With these DSPy's LiteLLM engines stream, and close a stream.
+ChatStream: Any = litellm_engine._ChatStream
+litellm_errors: Any = _errors.litellm_errors
+closing: Any = lifecycle.closing_stream
+aclosing: Any = lifecycle.aclosing_stream
+plain: Callable[[Any], Any] = legacy_outputs.plain
+get_litellm: Callable[[], Any] = partial(_litellm.get_litellm, feature="LiteLLM engine streaming")
 
 
 class Lm15Provider(Protocol):
@@ -147,14 +82,6 @@ class Lm15Provider(Protocol):
     parse_stream_events: Callable[[Any, Any], Any]
 
 
-class NativeEngine(Protocol):
-    """What is used of DSPy's native engine, which asks lm15's providers."""
-
-    def plan(self, request: lm15.Request) -> Any:
-        """Return what lm15 would change in a request."""
-        ...
-
-
 _NOTHING_SHOWN = nullcontext(SimpleNamespace(emitted=False))
 
 
@@ -165,12 +92,7 @@ def shown_scope() -> Any:
 
 def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with content blocks instead of marked text."""
-    return _markers._expand_legacy_custom_type_markers_in_chat_message(message)
-
-
-def get_litellm() -> Any:
-    """Import LiteLLM and return it; DSPy raises an error with the reason if that fails."""
-    return _litellm_import.get_litellm(feature="LiteLLM engine streaming")
+    return _legacy_type_markers._expand_legacy_custom_type_markers_in_chat_message(message)
 
 
 def is_lm15(response: object) -> TypeGuard[lm15.Response]:
@@ -200,13 +122,8 @@ def own_listeners() -> list[StreamListener]:
 
 
 def all_listeners() -> list[StreamListener]:
-    """Return the listeners to all fields of all predictors."""
+    """Return the listeners to all fields of all predictors; if there are none, the user gets the chunks."""
     return settings.stream_listeners or []
-
-
-def has_listeners() -> bool:
-    """Return whether anybody listens to a field: without listeners, DSPy gives the chunks to the user."""
-    return bool(settings.stream_listeners)
 
 
 def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
@@ -242,7 +159,7 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
         copied.__dict__.update(lm.__dict__)
     else:
         copied = copy.copy(lm)
-    copied.__dict__["_engine_store"] = _EnginesFrom(engine_of)
+    copied.__dict__["_engine_store"] = SimpleNamespace(get=engine_of)
     return copied
 
 
@@ -265,19 +182,9 @@ def inner_of(provider: Any) -> Any:
 
 
 def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., Any]]) -> Any:
-    """Return a copy of lm15's provider with wrapped methods, in an async one those of its inner provider.
-
-    Args:
-        provider: lm15's provider, sync or async.
-        wrappers: by a method's name, the new method, whose first argument is the old one.
-    """
-    # As `copy.copy`, which takes three times as long for an object with slots.
-    state: Any = provider.__reduce_ex__(4)[2]
-    held, slots = state
-    copied: Any = object.__new__(type(provider))
-    copied.__dict__.update(held or {})
-    for name, value in slots.items():
-        setattr(copied, name, value)
+    """Return a copy of lm15's provider, whose wrapped methods get the old one as the first argument."""
+    # Those of an async provider are methods of its inner one.
+    copied: Any = copy.copy(provider)
     inner = inner_of(provider)
     if inner is not None:
         copied._inner = with_methods(inner, wrappers)
@@ -307,7 +214,7 @@ def write_request(provider: Any, request: lm15.Request) -> Any:
 
 
 def written_target(
-    engine: NativeEngine, request: lm15.Request, wrappers: Mapping[str, Callable[..., Any]]
+    engine: Any, request: lm15.Request, wrappers: Mapping[str, Callable[..., Any]]
 ) -> tuple[Lm15Provider, lm15.Request, Any] | None:
     """Return a provider that has a request written already, the request, and what lm15 changed in it.
 
@@ -322,8 +229,22 @@ def written_target(
     return wrapped, routed, write_request(wrapped, routed)
 
 
-class _EnginesFrom:
-    """A store of engines that asks a function for each."""
+# DSPy 3.5 changes the two that follow: it writes few-shot examples as lm15's messages, and its native types
+# read a Response.
 
-    def __init__(self, engine_of: Callable[[Any], Any]) -> None:
-        self.get = engine_of
+
+def demo_messages(
+    format_demos: Callable[..., list[dict[str, Any]]], rest: type[Signature], demos: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return few-shot examples without calls as chat messages."""
+    return format_demos(rest, demos)
+
+
+def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: str | None) -> dict[str, Any]:
+    """Return the values that DSPy's native types read from a Response and its log probabilities."""
+    output = legacy_output(response, logprobs=response.logprobs is not None)
+    if reasoning:
+        output["reasoning_content"] = reasoning
+    found = {name: kind.parse_lm_response(output) for name, kind in kinds.items()}
+    values = {name: value for name, value in found.items() if value is not None}
+    return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})

@@ -13,7 +13,10 @@ from sigadapt.providers import (
 )
 from sigadapt.providers.provider import Provider, Route
 
-_OTHERS = (
+CHAT: Provider = openai_chat.PROVIDER
+
+PROVIDERS: tuple[Provider, ...] = (
+    CHAT,
     openai_responses.PROVIDER,
     anthropic.PROVIDER,
     gemini.PROVIDER,
@@ -22,11 +25,6 @@ _OTHERS = (
     bedrock.PROVIDER,
     cohere.PROVIDER,
 )
-
-CHAT: Provider = openai_chat.OpenAIChat(*openai_chat.ROUTES, carried=_OTHERS)
-"""Chat completions. LiteLLM writes every provider's answer as one, which may hold that provider's state."""
-
-PROVIDERS: tuple[Provider, ...] = (CHAT, *_OTHERS)
 """All providers. The first one whose `is_body` or `is_event` accepts a body or an event reads it."""
 
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)

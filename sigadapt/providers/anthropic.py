@@ -191,6 +191,7 @@ class Anthropic(Provider):
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
     # https://docs.litellm.ai/docs/reasoning_content
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
+        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
@@ -230,12 +231,11 @@ class Anthropic(Provider):
             given = objects(result.given)
             if given and all(kind_of(part) == "tool_reference" for part in given):
                 content_of = given
-            block: Json = {"type": "tool_result", "tool_use_id": result.id, "content": content_of}
-            if result.is_error:
-                block["is_error"] = True
-            if is_text(made.get(result.id, {}).get("toolset_name")):
-                block["toolset_name"] = made[result.id]["toolset_name"]
-            content.append(block)
+            failed = {"is_error": True} if result.is_error else {}
+            toolset = made.get(result.id, {}).get("toolset_name")
+            of_set = {"toolset_name": toolset} if is_text(toolset) else {}
+            block = {"type": "tool_result", "tool_use_id": result.id, "content": content_of}
+            content.append({**block, **failed, **of_set})
         after = [block for result in results for block in result.after]
         return [{"role": "user", "content": [*content, *after]}]
 

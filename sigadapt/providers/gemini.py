@@ -44,11 +44,7 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
 )
-from sigadapt.providers.writing import (
-    arguments_of,
-    blocks_with_calls,
-    written_text,
-)
+from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_text
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.schemas.subschemas import subschemas
 
@@ -215,6 +211,7 @@ class Gemini(Provider):
     #   "tool_calls": [{"id": "call_1", "provider_specific_fields": {"thought_signature": "CiQB..."}, ...}]}
     # https://docs.litellm.ai/docs/providers/gemini
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
+        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         signed = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
         calls: list[Json] = [
             {"functionCall": {}, **({"thoughtSignature": signature} if is_text(signature) else {})}

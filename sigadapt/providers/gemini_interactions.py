@@ -66,7 +66,6 @@ class GeminiInteractions(Provider):
     """Interactions."""
 
     name = NAME
-    thinking = frozenset(("thought",))
 
     def is_body(self, body: Json) -> bool:
         return body.get("object") == "interaction" or ("steps" in body and "status" in body)
@@ -92,9 +91,6 @@ class GeminiInteractions(Provider):
         thinking = joined(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
         return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
-
-    def without_calls(self, body: Json) -> Json:
-        return {**body, "steps": [step for step in objects(body.get("steps")) if not self.is_call(step)]}
 
     def is_event(self, event: Json) -> bool:
         kind = event.get("event_type")

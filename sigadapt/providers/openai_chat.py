@@ -21,7 +21,7 @@ such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sigadapt.providers.anthropic import ran_itself
+from sigadapt.providers import anthropic, gemini
 from sigadapt.providers.provider import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -89,7 +89,7 @@ _LISTS = ("reasoning_details", "annotations")
 _GROWING = ("text", "summary", "data", "thinking")
 
 
-def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
+def _candidate(choice: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
     calls = [chat_call(call) for call in sent]
@@ -116,8 +116,8 @@ def _candidate(choice: Json, carried: Sequence[Provider]) -> Reading:
     if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
-    calls = [call for call in calls if not ran_itself(call[0])]
-    return Reading(text, thinking, calls, finish, _state(message, text, carried), why, None, error)
+    calls = [call for call in calls if not anthropic.ran_itself(call[0])]
+    return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -136,9 +136,9 @@ def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | Non
     return finish, None, None
 
 
-def _state(message: Json, text: str | None, carried: Sequence[Provider]) -> Json | None:
+def _state(message: Json, text: str | None) -> Json | None:
     """Return the provider state that a chat message holds: another provider's, from LiteLLM, or our own."""
-    for provider in carried:
+    for provider in (anthropic.PROVIDER, gemini.PROVIDER):
         of_other = provider.state_from_chat(message, text)
         if of_other is not None:
             return of_other
@@ -255,18 +255,9 @@ def _longer(before: Any, piece: Any, key: str) -> Any:
 
 
 class OpenAIChat(Provider):
-    """Chat completions.
-
-    Args:
-        routes: the routes.
-        carried: the providers whose state LiteLLM puts into a chat message.
-    """
+    """Chat completions. LiteLLM writes every answer as one, which may hold the state of another provider."""
 
     name = NAME
-
-    def __init__(self, *routes: Route, carried: Sequence[Provider] = ()) -> None:
-        super().__init__(*routes)
-        self._carried = carried
 
     def is_body(self, body: Json) -> bool:
         return "choices" in body
@@ -276,7 +267,7 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        return [_candidate(choice, self._carried) for choice in objects(body.get("choices"))]
+        return [_candidate(choice) for choice in objects(body.get("choices"))]
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}
@@ -373,7 +364,8 @@ _TEXT_ONLY = _OVER_LITELLM._replace(in_questions=chat_text)
 _COMBINED = r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+"
 """What litellm 1.106 leaves of a schema's root for Azure, in `gpt_transformation.py`."""
 
-ROUTES = (
+# The first route of each client also serves every server without a route of its own.
+PROVIDER = OpenAIChat(
     _ROUTE,
     _OVER_LITELLM,
     _OVER_LITELLM._replace(prefixes=frozenset({"azure"}), root_pattern=_COMBINED),
@@ -381,5 +373,3 @@ ROUTES = (
     _TEXT_ONLY._replace(prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
     _TEXT_ONLY._replace(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
 )
-"""The first route of each client also serves every server without a route of its own."""
-PROVIDER = OpenAIChat(*ROUTES)

@@ -91,11 +91,6 @@ def client_call(item: Json) -> RawCall:
     return (item.get("call_id"), _NAMES[kind], item.get(key))
 
 
-def sent_back(item: Json, call_id: str) -> Json:
-    """Return the item of a call as it goes back: with all that came, under the call's id."""
-    return item if kind_of(item) == APPROVAL else {**item, "call_id": call_id}
-
-
 def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  (one for each item)
     """Return the item that answers the item of a call; None if it is no call of such a tool."""
     kind = kind_of(call)
@@ -132,9 +127,8 @@ def _shell_output(result: Result) -> Sequence[Json]:
     if is_array(result.given) and all(is_object(part) and "outcome" in part for part in result.given):
         return objects(result.given)
     outcome = {"type": "exit", "exit_code": int(result.failed)}
-    if result.failed:
-        return [{"stdout": "", "stderr": result.text, "outcome": outcome}]
-    return [{"stdout": result.text, "stderr": "", "outcome": outcome}]
+    said, complained = ("", result.text) if result.failed else (result.text, "")
+    return [{"stdout": said, "stderr": complained, "outcome": outcome}]
 
 
 def _screenshot(result: Result, given: Json) -> Json:

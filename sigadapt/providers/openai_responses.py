@@ -23,11 +23,11 @@ from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
     ANSWERED,
+    APPROVAL,
     client_call,
     client_output,
     is_client_call,
     ran_by_xai,
-    sent_back,
     with_answered_marked,
 )
 from sigadapt.providers.provider import (
@@ -56,11 +56,7 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.providers.writing import (
-    blocks_with_calls,
-    text_of_arguments,
-    written_text,
-)
+from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
 
 NAME = "openai-responses"
@@ -96,13 +92,15 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     """
     # Newer models give a message a `phase`, "commentary" or "final_answer".
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    texts: list[str | None] = []
+    texts: list[tuple[bool, str | None]] = []
     for item in items:
         parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
-        texts.append(joined(part.get("text") or part.get("refusal") for part in parts))
-    beside = [item.get("phase") == "commentary" for item in items]
-    commentary = in_paragraphs(text if said else None for text, said in zip(texts, beside, strict=True))
-    answer = in_paragraphs(None if said else text for text, said in zip(texts, beside, strict=True))
+        text = joined(part.get("text") or part.get("refusal") for part in parts)
+        texts.append((item.get("phase") == "commentary", text))
+    answer, commentary = (
+        in_paragraphs(text if is_beside is wanted else None for is_beside, text in texts)
+        for wanted in (False, True)
+    )
     return (answer, commentary) if answer else (commentary, None)
 
 
@@ -254,7 +252,7 @@ class OpenAIResponses(Provider):
                 items += [sent] if sent else []
                 continue
             if is_client_call(sent):
-                items.append(sent_back(sent, call["id"]))
+                items.append(sent if kind_of(sent) == APPROVAL else {**sent, "call_id": call["id"]})
                 continue
             named = {"call_id": call["id"], "name": named_part(call)["name"]}
             if sent.get("type") == "custom_tool_call" or "custom" in call:

@@ -21,10 +21,8 @@ Every `read` follows these rules:
     (`wire/values.py`). Any other value of an unexpected type is skipped, and stays in `Choice.raw` (nothing
     silent).
 
-Request -> wire: a turn that goes back with its calls, and the results of these, are written by the provider
-itself (`turn`, `results`), as rows of the body, in the order and with the blocks in which they came (the same
-conversation). lm15 or LiteLLM writes the rest from the canonical Request. A `Route` lists what they get wrong
-or cannot know.
+Request -> wire: a turn that goes back and the results of its calls are rows of the body that the provider
+writes itself, with the blocks that came (the same conversation). lm15 or LiteLLM writes the rest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -243,10 +241,6 @@ class Provider:
     def without_calls(self, body: Json) -> Json:
         """Return a body without its calls, for readers that refuse a body because of a call."""
         return body
-
-    def state_from_chat(self, message: Json, text: str | None) -> Json | None:
-        """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
-        return None
 
     # The state of a turn
 

@@ -128,14 +128,7 @@ class Call:
 
 
 class Fold:
-    """The calls of one message, in the order they were opened, while their fragments arrive.
-
-    Example:
-        >>> calls = Fold()
-        >>> call = calls.add({"index": 0, "id": "c1", "function": {"name": "now", "arguments": "{"}})
-        >>> calls.add({"index": 0, "function": {"arguments": "}"}}) is call, call.arguments
-        (True, '{}')
-    """
+    """The calls of one message, in the order they were opened, while their fragments arrive."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -199,14 +192,8 @@ def _name(fragment: Json) -> str | None:
 # path (RFC 9535, `$.foo.bar[0].data`) and holds a string, number, boolean or null; a string may come in
 # several. Source: Google's API types (FunctionCall.partialArgs, PartialArg).
 
-_STEP = re.compile(
-    r"""\.([^.\[\]]+)            # .name
-      | \[(\d{1,9})\]            # [0]
-      | \['((?:[^'\\]|\\.)*)'\]  # ['name']
-      | \["((?:[^"\\]|\\.)*)"\]  # ["name"]
-    """,
-    re.VERBOSE,
-)
+_STEP = r"""\.([^.\[\]]+)|\[(\d{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""  # .name, [0], ['name']
+_PATH = re.compile(rf"\$(?:{_STEP})+", re.DOTALL)
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
@@ -245,17 +232,12 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
 
 def _steps(path: str) -> list[str | int]:
     """Return the steps of a JSON path; an empty list if it is not a path to a member."""
-    steps: list[str | int] = []
-    at = 1
-    while path.startswith("$") and at < len(path):
-        match = _STEP.match(path, at)
-        if match is None:
-            return []
-        name, index, single, double = match.groups()
-        quoted = single if single is not None else double
-        steps.append(int(index) if index else name if quoted is None else re.sub(r"\\(.)", r"\1", quoted))
-        at = match.end()
-    return steps
+    if not _PATH.fullmatch(path):
+        return []
+    return [
+        int(index) if index else name or re.sub(r"\\(.)", r"\1", quoted[1:-1])
+        for name, index, quoted in re.findall(_STEP, path, re.DOTALL)
+    ]
 
 
 def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_sequence
+from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_object, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_extras
 from sigadapt.signatures.tool_decls import ToolDecls
 
 Entries: TypeAlias = list[ToolDecl | NativeTool]
 _SEARCH = "tool_search"
+_LISTS = ("rounds", "messages", "tool_calls", "invalid")
 
 
 class Retrieved(NamedTuple):
@@ -76,12 +77,15 @@ def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
     if is_sequence(value):
         for item in value:
             yield from called_in(item, are_calls=are_calls)
+    elif is_mapping(value) and are_calls:
+        function = value.get("function")  # in a message of OpenAI's
+        name = value.get("name") or (function.get("name") if is_object(function) else None)
+        if name:
+            yield str(name)
     elif is_mapping(value):
-        if are_calls and value.get("name"):
-            yield str(value["name"])
-        for key, item in value.items():  # the name of a message of OpenAI's is in its `function`
-            inner = key in ("tool_calls", "invalid") or (are_calls and key == "function")
-            yield from called_in(item, are_calls=inner)
+        for key, item in value.items():
+            if key in _LISTS or not is_sequence(item):  # other lists may be long, and hold no turns
+                yield from called_in(item, are_calls=key in ("tool_calls", "invalid"))
 
 
 def _not_names(found: object) -> InvalidToolDecl:

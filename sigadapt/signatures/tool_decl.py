@@ -9,22 +9,15 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from types import CodeType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from types import CodeType, NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import dspy
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import (
-    Checked,
-    check,
-    check_json,
-    check_text,
-    flaw_in,
-    misfitting,
-)
+from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.signatures.rendering import Shown, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
@@ -125,14 +118,10 @@ class ToolDecl(Shown, Immutable, Runnable):
     format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
-    if TYPE_CHECKING:
+    text: ClassVar[DeclarationText]
+    """The declaration as JSON text, of each its own: it is no field."""
 
-        @property
-        def text(self) -> DeclarationText:
-            """The declaration as JSON text."""
-            ...
-
-    else:
+    if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Return a new copy of a part, such as `parameters`: whoever edits it edits no declaration."""
@@ -432,15 +421,13 @@ def bare_form(decl: ToolDecl) -> Json:
     return kept
 
 
-_FIELDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
-    ("name", str),
-    ("description", str),
-    ("returns", (dict, type(None))),
-    ("strict", (bool, type(None))),
-    ("long_running", bool),
-    ("extras", (dict, type(None))),
-    ("format", (dict, type(None))),
-)
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "description": str,
+    "strict": (bool, NoneType),
+    "long_running": bool,
+    **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
+}
 
 _OWN_KEYS = ("type", "function", "custom")
 
@@ -456,7 +443,7 @@ def _check_fields(decl: ToolDecl) -> None:
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
-    for key, kinds in _FIELDS:
+    for key, kinds in _FIELDS.items():
         value = getattr(decl, key)
         if not isinstance(value, kinds):
             fix = "To declare a function, use ToolDecl.of(function)." if key == "name" else None

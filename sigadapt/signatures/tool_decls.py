@@ -18,15 +18,7 @@ from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import (
-    Json,
-    closest,
-    compact,
-    cut,
-    is_iterable,
-    is_object,
-    listed,
-)
+from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
@@ -35,12 +27,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
-from sigadapt.signatures.tool_decl import (
-    ToolDecl,
-    bare_form,
-    declarations_of,
-    known_declaration,
-)
+from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declaration
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass

@@ -354,14 +354,8 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
 def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
     """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
     if isinstance(error, InvalidToolDecl):
-        return InvalidToolDecl(
-            f"in toolset {toolset!r}: {error.reason}",
-            code=error.code,
-            field=error.field,
-            tool=error.tool,
-            path=error.path,
-            fix=error.fix,
-        )
+        where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
+        return InvalidToolDecl(f"in toolset {toolset!r}: {error.reason}", **where)
     what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
     return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
 

@@ -21,9 +21,8 @@ the environment variable `LITELLM_LOCAL_MODEL_COST_MAP=True` before importing ei
 
 from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Reply
 from sigadapt.testing.provider import LoopbackProvider
-from sigadapt.testing.received import Received
 from sigadapt.testing.recording import Exchange, exchanges_in, forwarding
-from sigadapt.testing.script import Script
+from sigadapt.testing.script import Received, Script
 from sigadapt.testing.wires import WIRES
 from sigadapt.testing.wires.wire import Wire
 

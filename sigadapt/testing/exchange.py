@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from sigadapt.schemas.json_values import is_object
 from sigadapt.testing.answers import Answer, Failure, LoopbackError, Reply, dumps
-from sigadapt.testing.received import Received
+from sigadapt.testing.script import Received
 from sigadapt.testing.wires import WIRES
 from sigadapt.testing.wires.wire import Wire
 
@@ -30,18 +31,17 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
         body = json.loads(content)
     except ValueError:
         body = None
-    if not isinstance(body, dict):
+    if not is_object(body):
         raise LoopbackError(f"the body sent to {path} is not a JSON object", code="unreadable_request")
-    known = cast("dict[str, Any]", body)
     match = wire.format.PATH.fullmatch(path)
     return Received(
         number=number,
         wire=wire.name,
         path=path,
         headers={name.lower(): value for name, value in headers.items()},
-        body=known,
-        model=(match.groupdict() if match else {}).get("model") or str(known.get("model", "")),
-        stream=wire.format.streams(path, known),
+        body=body,
+        model=(match.groupdict() if match else {}).get("model") or str(body.get("model", "")),
+        stream=wire.format.streams(path, body),
     )
 
 
@@ -55,13 +55,15 @@ def write(reply: Reply, wire: Wire, request: Received) -> Response:
     if isinstance(reply, Answer):
         if request.stream:
             return Response(200, form.STREAM_TYPE, list(form.encode(form.stream(reply, request))))
-        return _json(200, form.render(reply, request))
+        return _whole(200, form.render(reply, request))
     if isinstance(reply, Failure):
-        return _failure(reply, wire)
+        if isinstance(reply.body, bytes):
+            return _whole(reply.status, reply.body)
+        return _whole(reply.status, reply.body or form.failure(reply.status, reply.message))
     if isinstance(reply, bytes):
         return Response(200, form.STREAM_TYPE if request.stream else JSON, [reply])
     if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
-        return _json(200, reply)
+        return _whole(200, reply)
     raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
 
 
@@ -69,14 +71,8 @@ def refuse(error: Exception, wire: Wire | None) -> Response:
     """Write an error of the script or of the request, in the wire's error shape, for the client to see."""
     status = {"unknown_path": 404, "unreadable_request": 400}.get(getattr(error, "code", ""), 500)
     form = (wire or WIRES["openai"]).format
-    return _json(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))
+    return _whole(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))
 
 
-def _failure(reply: Failure, wire: Wire) -> Response:
-    if isinstance(reply.body, bytes):
-        return Response(reply.status, JSON, [reply.body])
-    return _json(reply.status, reply.body or wire.format.failure(reply.status, reply.message))
-
-
-def _json(status: int, body: Mapping[str, Any]) -> Response:
-    return Response(status, JSON, [dumps(body).encode()])
+def _whole(status: int, body: Mapping[str, Any] | bytes) -> Response:
+    return Response(status, JSON, [body if isinstance(body, bytes) else dumps(body).encode()])

@@ -5,16 +5,14 @@ from collections import deque
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
 
 from sigadapt.testing.answers import LoopbackError
 from sigadapt.testing.exchange import Response, read, refuse, write
-from sigadapt.testing.received import Received
-from sigadapt.testing.recording import LOOPBACK_KEY, Exchange, append, secrets_of
-from sigadapt.testing.script import Script, policy
+from sigadapt.testing.recording import LOOPBACK_KEY, record
+from sigadapt.testing.script import Received, Script, policy
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES, wire_at
 from sigadapt.testing.wires.wire import Wire
@@ -80,12 +78,7 @@ class LoopbackProvider:
 
     __enter__ = start
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._running.stop()
         self._server = None
         # An interrupt passes through; any other error of the block becomes the context of this one.
@@ -142,32 +135,20 @@ class LoopbackProvider:
         return self._server
 
     async def _respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
-        wire = wire_at(path) if method == "POST" else None
-        if wire is None:
-            return self._refuse(_unknown(method, path), None)
+        wire: Wire | None = None
         try:
-            received = self._record(wire, path, headers, content)
-            return self._write_recording(received, write(await self._policy(received), wire, received))
+            wire = _served(method, path)
+            received = read(self._count + 1, wire, path, headers, content)
+            with self._lock:
+                self._count += 1
+                self._received.append(received)
+            response = write(await self._policy(received), wire, received)
+            if self._recording is not None:
+                record(self._recording, received, response)
         except Exception as error:  # noqa: BLE001  (leaving the block raises it)
-            return self._refuse(error, wire)
-
-    def _write_recording(self, received: Received, response: Response) -> Response:
-        if self._recording is not None:
-            body = b"".join(response.chunks)
-            told = (received.wire, received.path, received.body, response.status, response.content_type, body)
-            append(self._recording, Exchange(*told).without(secrets_of(received)))
+            self._problems.append(error)
+            return refuse(error, wire)
         return response
-
-    def _refuse(self, error: Exception, wire: Wire | None) -> Response:
-        self._problems.append(error)
-        return refuse(error, wire)
-
-    def _record(self, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
-        received = read(self._count + 1, wire, path, headers, content)
-        with self._lock:
-            self._count += 1
-            self._received.append(received)
-        return received
 
 
 def _row(wire: str) -> Wire:
@@ -178,6 +159,9 @@ def _row(wire: str) -> Wire:
     return WIRES[wire]
 
 
-def _unknown(method: str, path: str) -> LoopbackError:
-    served = ", ".join(row.format.PATH.pattern for row in WIRES.values())
-    return LoopbackError(f"no wire serves {method} {path}", code="unknown_path", fix=f"Served: POST {served}")
+def _served(method: str, path: str) -> Wire:
+    wire = wire_at(path) if method == "POST" else None
+    if wire is None:
+        fix = f"Served: POST {', '.join(row.format.PATH.pattern for row in WIRES.values())}"
+        raise LoopbackError(f"no wire serves {method} {path}", code="unknown_path", fix=fix)
+    return wire

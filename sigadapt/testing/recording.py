@@ -19,7 +19,8 @@ import aiohttp
 
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
-from sigadapt.testing.received import Received
+from sigadapt.testing.exchange import Response
+from sigadapt.testing.script import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 _KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
@@ -105,15 +106,14 @@ def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
     """
     text = lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines
     for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
-        exchange = _exchange_in(line) if line.strip() else None
-        if exchange is not None:
-            yield exchange
-        elif line.strip():
-            raise LoopbackError(
-                f"line {number} of the recording is not an exchange",
-                code="unreadable_recording",
-                fix="Record with LoopbackProvider(script, record=path).",
-            )
+        if not line.strip():
+            continue
+        exchange = _exchange_in(line)
+        if exchange is None:
+            fix = "Record with LoopbackProvider(script, record=path)."
+            told = f"line {number} of the recording is not an exchange"
+            raise LoopbackError(told, code="unreadable_recording", fix=fix)
+        yield exchange
 
 
 _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_type": str, "response": str}
@@ -130,10 +130,12 @@ def _exchange_in(line: str) -> Exchange | None:
     return Exchange(**{**{name: known[name] for name in _FIELDS}, "response": response})
 
 
-def append(path: Path, exchange: Exchange) -> None:
-    """Write an exchange at the end of a recording."""
+def record(path: Path, received: Received, response: Response) -> None:
+    """Write a request and its response, without their secrets, at the end of a recording."""
+    body = b"".join(response.chunks)
+    told = received.wire, received.path, received.body, response.status, response.content_type, body
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{exchange.line()}\n")
+        file.write(f"{Exchange(*told).without(secrets_of(received)).line()}\n")
 
 
 def secrets_of(received: Received) -> set[str]:
@@ -142,9 +144,8 @@ def secrets_of(received: Received) -> set[str]:
     values = [value for name, value in named if _SECRET.search(name)] + list(_secret_members(received.body))
     words = {word for value in values for word in re.split(r"[\s,;]+", value)}
     words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
-    words |= {
-        word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words
-    }  # as some write headers
+    # Some write headers in Latin-1.
+    words |= {word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words}
     return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
 
 

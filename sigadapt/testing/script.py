@@ -1,16 +1,41 @@
-"""A script: the loopback provider's reply to each request, from a list or a function."""
+"""A script: from each request that the loopback provider received to its reply, by a list or a function."""
 
 import asyncio
 import inspect
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from sigadapt.testing.answers import LoopbackError, Reply
-from sigadapt.testing.received import Received
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it arrived.
+
+    Args:
+        number: its place in the order of arrival, from 1.
+        wire: the name of the wire it came over, a key of `WIRES`.
+        path: the path with its query, such as `/v1/chat/completions`.
+        headers: the headers by name in lower case, one value for each name.
+        body: the body, a JSON object.
+        model: the requested model, from the body or the path.
+        stream: whether the request asks for a stream.
+    """
+
+    number: int
+    wire: str
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+    model: str
+    stream: bool
+
 
 Script: TypeAlias = Sequence[Reply] | Callable[[Received], Reply | Awaitable[Reply]]
 """Replies in order of arrival, of which the last repeats; or a function of the request, async or not."""
+
 
 Policy: TypeAlias = Callable[[Received], Awaitable[Reply]]
 
@@ -22,22 +47,20 @@ def policy(script: Script) -> Policy:
         LoopbackError: `invalid_script`, if it is neither a sequence nor a function, or is empty.
     """
     if callable(script):
-        return _ask(script)
+        return _asking(script)
     if isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
         raise LoopbackError("a script is a sequence of at least one reply, or a function of the request")
-    return _in_order(script)
+    replies = itertools.chain(script, itertools.repeat(script[-1]))
 
-
-def _in_order(replies: Sequence[Reply]) -> Policy:
-    rest = itertools.chain(replies, itertools.repeat(replies[-1]))
-
-    async def reply(_: Received) -> Reply:
-        return next(rest)
+    async def reply(received: Received) -> Reply:
+        return next(replies)
 
     return reply
 
 
-def _ask(function: Callable[[Received], Reply | Awaitable[Reply]]) -> Policy:
+def _asking(
+    function: Callable[[Received], Reply | Awaitable[Reply]],
+) -> Callable[[Received], Awaitable[Reply]]:
     def call(received: Received) -> Reply | Awaitable[Reply]:
         try:
             return function(received)

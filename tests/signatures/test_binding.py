@@ -104,6 +104,17 @@ def test_what_was_not_sent_stays_out_but_a_default_in_a_field_is_filled_in():
     assert f(**args) == (1, 2, 3, "d")
 
 
+def test_a_field_is_filled_in_where_the_author_gave_the_schema():
+    three: Any = Field(default=3)
+
+    def f(a: Any = three, b: int = Field(default=4)) -> Any:
+        return a + b
+
+    f.__annotations__["a"] = "NoSuchType"
+    decl = ToolDecl.of(f, parameters={"properties": {"a": {}, "b": {}}})
+    assert call("f").bind(decl) == {"a": 3, "b": 4}
+
+
 class Shop:
     def sell(self, item: Color, *rest: int, **more: int) -> tuple[object, ...]:
         return self, item, rest, more

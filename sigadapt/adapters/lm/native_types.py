@@ -11,7 +11,7 @@ from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan, reduce, without
-from sigadapt.dspy_boundary import forms
+from sigadapt.dspy_boundary import internals
 
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
@@ -41,4 +41,4 @@ def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | 
     if response is None or isinstance(response, (str, dict)):  # of a hook, or of a text-completion model
         return {}
     native = {name: kind for name, kind in plan.typed if kind in kinds}
-    return forms.native_values(native, response, reasoning)
+    return internals.native_values(native, response, reasoning)

@@ -12,8 +12,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
-from sigadapt.dspy_boundary.forms import demo_messages
-from sigadapt.dspy_boundary.internals import TYPE_MARKER, with_blocks
+from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn

@@ -142,12 +142,6 @@ def _join_halves(text: str) -> str:
 
 
 def decoded(value: Any) -> Any:
-    """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has.
-
-    Example:
-        >>> from sigadapt.providers.provider import JsonText
-        >>> decoded({"a": 1}), decoded("[1]"), decoded(JsonText("[1]"))
-        ({'a': 1}, '"[1]"', '[1]')
-    """
+    """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has."""
     # On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
     return compact(value) if type(value) is str else value

@@ -254,13 +254,5 @@ def was_sent(call: object) -> bool:
 
 def refused(call: ToolCall, flaw: Flaw) -> InvalidToolCall:
     """Return a call as an InvalidToolCall with a flaw that was found in it."""
-    return InvalidToolCall(
-        id=call.id,
-        name=call.name,
-        arguments=call.arguments,
-        index=call.index,
-        code=flaw.code,
-        message=flaw.message,
-        path=flaw.path,
-        altered=call.altered,
-    )
+    fields = {name: getattr(call, name) for name in ("id", "name", "arguments", "index", "altered")}
+    return InvalidToolCall(**fields, **flaw._asdict())

@@ -57,13 +57,11 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     turn: Turn = NO_TURN
 
     def __init__(self, calls: Any = (), /, **data: Any) -> None:
-        for name in data.keys() - type(self).model_fields.keys():
-            raise InvalidHistory(
-                f"ToolCalls has no {name!r}", code="unreadable_history", fix=self.what_to_give
+        fields, unknown = fields_of(calls), sorted(data.keys() - type(self).model_fields.keys())
+        if unknown or not is_mapping(fields):
+            reason = (
+                f"ToolCalls has no {unknown[0]!r}" if unknown else f"a {type(fields).__name__} is not calls"
             )
-        fields = fields_of(calls)
-        if not is_mapping(fields):
-            reason = f"a {type(fields).__name__} is not calls"
             raise InvalidHistory(reason, code="unreadable_history", fix=self.what_to_give)
         super().__init__(**{**fields, **data})
 
@@ -157,12 +155,10 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         for call in self.tool_calls:
             if type(call) is RefusedToolCall:
                 bad.append(call.as_invalid())
-                continue
-            flaw = tools.flaw_of(call.name, call.args)
-            if flaw is None:
-                good.append(call)
-            else:
+            elif (flaw := tools.flaw_of(call.name, call.args)) is not None:
                 bad.append(refused(call, flaw))
+            else:
+                good.append(call)
         if len(bad) == len(self.invalid):
             return self
         bad.sort(key=lambda call: call.index)
@@ -220,21 +216,21 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         for call in self.tool_calls:
             if isinstance(call, RefusedToolCall):
                 continue  # it cannot run
-            shown = call.args
             if call.name in tools:
                 asked = confirmation_for(tools[call.name], call.args)
-                shown = shown_arguments(tools[call.name], call.args)
             else:
                 asked = Confirmation(f"Run {call.name}? It is not among the declared tools.")
-            if asked is not None:
-                saved = {**call.model_dump(mode="json"), "args": shown}
-                request_id = f"confirm_{call.id}"
-                while request_id in taken:
-                    request_id = f"confirm_{request_id}"
-                taken.add(request_id)
-                args = {"call": saved, "hint": asked.hint, "payload": asked.payload}
-                request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
-                requests.append(ToolCall.model_validate(request))
+            if asked is None:
+                continue
+            shown = shown_arguments(tools[call.name], call.args) if call.name in tools else call.args
+            saved = {**call.model_dump(mode="json"), "args": shown}
+            args = {"call": saved, "hint": asked.hint, "payload": asked.payload}
+            request_id = f"confirm_{call.id}"
+            while request_id in taken:
+                request_id = f"confirm_{request_id}"
+            taken.add(request_id)
+            request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
+            requests.append(ToolCall.model_validate(request))
         return ToolCalls(requests)
 
     @pydantic.model_validator(mode="before")

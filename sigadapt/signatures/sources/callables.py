@@ -97,7 +97,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 
 
 def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters. Parameters with a problem (g) are left out."""
+    """Return the annotations of the parameters, without those with a problem (g) and no `Field`."""
     try:
         return _read_signature(source, _qualified_name(source), [])
     except InvalidToolDecl:
@@ -134,7 +134,8 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
         problem = _problem_of(parameter, hint, called)
         if problem:
             problems.append(problem)
-        elif hint is not _UNRESOLVED:
+        if not problem or isinstance(default, FieldInfo):
+            hint = Any if hint is _UNRESOLVED else hint
             types[name] = Annotated[hint, default] if isinstance(default, FieldInfo) else hint
             if isinstance(default, FieldInfo):
                 default = parameter.empty if default.is_required() else default.default
@@ -144,7 +145,7 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
     returns = signature.return_annotation
     return Types(
         types,
-        frozenset(p.name for p in named if isinstance(p.default, FieldInfo) and p.name in types),
+        frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
         Any if others in ([], [_UNRESOLVED]) else others[0],
         defaults,
         tuple(p.name for p in named if p.annotation is p.empty),

@@ -197,14 +197,7 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
-    return ToolResult(
-        call_id=call.id,
-        name=name,
-        value=given.value,
-        is_error=given.is_error,
-        is_mcp=given.is_mcp,
-        is_content=given.is_content,
-    )
+    return ToolResult(**given._replace(call_id=call.id, name=name)._asdict())
 
 
 def _outcome(given: _Given, error: Any) -> _Given:

@@ -10,9 +10,9 @@ from typing import Any
 
 from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
+from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.framing import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, named_sse
 
 PATH = re.compile(r"(/v1)?/messages(\?.*)?")
 STREAM_TYPE = SSE
@@ -39,26 +39,19 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `message`."""
     content: list[dict[str, Any]] = []
     if _thinks(answer):
-        content.append(
-            {"type": "thinking", "thinking": answer.reasoning or "", "signature": _signature(answer)}
-        )
+        signature = answer.signature or _SIGNATURE
+        content.append({"type": "thinking", "thinking": answer.reasoning or "", "signature": signature})
     if answer.text is not None:
         content.append({"type": "text", "text": answer.text})
     for call_id, call in answer.identified("toolu_", _calls_made(request)):
         content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
-    return {
-        **_opening(answer, request),
-        "content": content,
-        "stop_reason": _stop(answer),
-        "usage": _usage(answer),
-    }
+    end = {"stop_reason": _stop(answer), "usage": _usage(answer)}
+    return {**_opening(answer, request), "content": content, **end}
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Open each block, send it in deltas and close it; then send the stop reason and the usage."""
     yield {"type": "message_start", "message": _opening(answer, request)}
     yield {"type": "ping"}
     for index, (block, deltas) in enumerate(_blocks(answer, request)):
@@ -72,7 +65,6 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Render Anthropic's error object."""
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 
@@ -93,15 +85,11 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
 def _thinking(answer: Answer) -> Iterator[dict[str, str]]:
     for piece in answer.pieces(answer.reasoning):
         yield {"type": "thinking_delta", "thinking": piece}
-    yield {"type": "signature_delta", "signature": _signature(answer)}
+    yield {"type": "signature_delta", "signature": answer.signature or _SIGNATURE}
 
 
 def _thinks(answer: Answer) -> bool:
     return answer.reasoning is not None or answer.signature is not None
-
-
-def _signature(answer: Answer) -> str:
-    return answer.signature or _SIGNATURE
 
 
 def _stop(answer: Answer) -> str:

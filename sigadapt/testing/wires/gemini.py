@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
-from sigadapt.testing.wires.framing import SSE, Event, sse
+from sigadapt.testing.script import Received
+from sigadapt.testing.wires.wire import SSE, Event, sse
 
 PATH = re.compile(
     r"(/v1|/v1beta|/v1alpha)?/models/(?P<model>[^:/?]+)"
@@ -35,18 +35,15 @@ encode = sse
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:
-    """Say whether the path names the streaming method."""
     return ":streamGenerateContent" in path
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `GenerateContentResponse` with one candidate."""
     parts = [*_texts(answer, _whole), *_calls(answer)]
     return _body(parts, _finish(answer), answer, request)
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Render a `GenerateContentResponse` for each piece and one for all calls; the last ends the answer."""
     texts = [[part] for part in _texts(answer, answer.pieces)]
     calls = list(_calls(answer))
     events = [*texts, *([calls] if calls else [])] or [[{"text": ""}]]
@@ -56,7 +53,6 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Render Google's error object."""
     return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "UNKNOWN")}}
 
 

@@ -8,23 +8,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sigadapt.testing.answers import Answer, Call
-from sigadapt.testing.received import Received
-from sigadapt.testing.wires.framing import JSON_LINES, Event, json_lines
+from sigadapt.testing.answers import Answer, Call, dumps
+from sigadapt.testing.script import Received
+from sigadapt.testing.wires.wire import Event
 
 PATH = re.compile(r"/api/chat")
-STREAM_TYPE = JSON_LINES
-
-encode = json_lines
+STREAM_TYPE: str = "application/x-ndjson"
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:
-    """Say whether the body asks for a stream, which is the default."""
     return body.get("stream") is not False
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a chat response with `done` true."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or ""}
     if answer.reasoning is not None:
         message["thinking"] = answer.reasoning
@@ -34,14 +30,17 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Render the chat responses; the last has `done`, `done_reason` and the token counts."""
     for said in _messages(answer):
         yield {**_head({"role": "assistant", "content": "", **said}, request), "done": False}
     yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
 
 
+def encode(events: Iterable[Event]) -> Iterator[bytes]:
+    for event in events:
+        yield f"{dumps(event)}\n".encode()
+
+
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Render Ollama's error object."""
     return {"error": message}
 
 

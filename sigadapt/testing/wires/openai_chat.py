@@ -9,20 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
-from sigadapt.testing.wires.framing import SSE, Event, sse
+from sigadapt.testing.script import Received
+from sigadapt.testing.wires.wire import SSE, Event, sse
 
 PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")
 STREAM_TYPE = SSE
 
 
 def streams(path: str, body: Mapping[str, Any]) -> bool:
-    """Say whether the body has `"stream": true`."""
     return body.get("stream") is True
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `chat.completion`."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.reasoning is not None:
         message["reasoning_content"] = answer.reasoning
@@ -36,7 +34,6 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Render the `chat.completion.chunk`s; usage comes last, if the request asks for it."""
     head = _head(request, "chat.completion.chunk")
     options: dict[str, Any] = request.body.get("stream_options") or {}
     usage = options.get("include_usage") is True
@@ -49,13 +46,11 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def encode(events: Iterable[Event]) -> Iterator[bytes]:
-    """Write server-sent events, then OpenAI's end mark."""
     yield from sse(events)
     yield b"data: [DONE]\n\n"
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    """Render OpenAI's error object."""
     kind = (
         "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
     )
@@ -80,12 +75,8 @@ def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
 
 
 def _head(request: Received, kind: str) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{request.number}",
-        "object": kind,
-        "created": 1_700_000_000,
-        "model": request.model,
-    }
+    number, model = request.number, request.model
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_700_000_000, "model": model}
 
 
 def _usage(answer: Answer) -> dict[str, int]:

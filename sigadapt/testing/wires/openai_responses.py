@@ -12,9 +12,9 @@ from typing import Any
 
 from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
+from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.framing import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, named_sse
 
 PATH = re.compile(r"(/v1)?/responses(\?.*)?")
 STREAM_TYPE = SSE
@@ -29,7 +29,6 @@ encode = named_sse
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    """Render a `response`, complete or incomplete."""
     complete = answer.reason in _COMPLETE
     sent, said = answer.usage
     return {
@@ -48,7 +47,6 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    """Render the events, numbered in sequence."""
     numbers = itertools.count()
     for event in _events(answer, request):
         yield {**event, "sequence_number": next(numbers)}
@@ -62,38 +60,32 @@ def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         at = {"output_index": index, "item_id": item["id"]}
         added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
         yield {"type": "response.output_item.added", "output_index": index, "item": added}
-        yield from _PARTS[item["type"]](answer, item, at)
+        yield from _pieces(answer, item, at)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _reasoning(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for index, part in enumerate(item["summary"]):
-        here, name = {**at, "summary_index": index}, "response.reasoning_summary"
-        yield {"type": f"{name}_part.added", **here, "part": {**part, "text": ""}}
+def _pieces(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events between the opening and the end of an item."""
+    if item["type"] == "function_call":
+        for piece in answer.pieces(item["arguments"]):
+            yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
+        yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
+        return
+    key, part_event, text_event, beside = _TEXTS[item["type"]]
+    for index, part in enumerate(item[key]):
+        here = {**at, f"{key}_index": index}
+        yield {"type": f"response.{part_event}.added", **here, "part": {**part, "text": ""}}
         for piece in answer.pieces(part["text"]):
-            yield {"type": f"{name}_text.delta", **here, "delta": piece}
-        yield {"type": f"{name}_text.done", **here, "text": part["text"]}
-        yield {"type": f"{name}_part.done", **here, "part": part}
+            yield {"type": f"response.{text_event}.delta", **here, "delta": piece, **beside}
+        yield {"type": f"response.{text_event}.done", **here, "text": part["text"], **beside}
+        yield {"type": f"response.{part_event}.done", **here, "part": part}
 
 
-def _message(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for index, part in enumerate(item["content"]):
-        here = {**at, "content_index": index}
-        yield {"type": "response.content_part.added", **here, "part": {**part, "text": ""}}
-        for piece in answer.pieces(part["text"]):
-            yield {"type": "response.output_text.delta", **here, "delta": piece, "logprobs": []}
-        yield {"type": "response.output_text.done", **here, "text": part["text"], "logprobs": []}
-        yield {"type": "response.content_part.done", **here, "part": part}
-
-
-def _function_call(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for piece in answer.pieces(item["arguments"]):
-        yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
-    yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
-
-
-_PARTS = {"reasoning": _reasoning, "message": _message, "function_call": _function_call}
+_TEXTS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "reasoning": ("summary", "reasoning_summary_part", "reasoning_summary_text", {}),
+    "message": ("content", "content_part", "output_text", {"logprobs": []}),
+}
 _EMPTY: dict[str, dict[str, Any]] = {
     "reasoning": {"summary": []},
     "message": {"content": []},

@@ -1,24 +1,35 @@
-"""One row of the table of wires: a format, and the arguments of `dspy.LM` that select it."""
+"""What each format of a wire has, and the row that it has in the table of wires."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from sigadapt.testing.answers import Answer
-from sigadapt.testing.received import Received
-from sigadapt.testing.wires.framing import Event
+from sigadapt.testing.answers import Answer, dumps
+from sigadapt.testing.script import Received
+
+Event: TypeAlias = Mapping[str, Any]
+
+SSE: str = "text/event-stream"
+
+
+def sse(events: Iterable[Event]) -> Iterator[bytes]:
+    """Write server-sent events that have only data."""
+    for event in events:
+        yield f"data: {dumps(event)}\n\n".encode()
+
+
+def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
+    """Write server-sent events that are named by the event's `type`."""
+    for event in events:
+        yield f"event: {event['type']}\ndata: {dumps(event)}\n\n".encode()
 
 
 class Format(Protocol):
-    """A module of pure functions for one provider's format.
+    """A module of pure functions for one provider's format."""
 
-    `PATH` matches the paths that it serves, query included, and may have a group `model`. `STREAM_TYPE` is
-    the content type of its streams.
-    """
-
-    PATH: re.Pattern[str]
-    STREAM_TYPE: str
+    PATH: re.Pattern[str]  # of the paths that it serves, query included; may have a group `model`
+    STREAM_TYPE: str  # the content type of its streams
 
     def streams(self, path: str, body: Mapping[str, Any]) -> bool:
         """Say whether the request asks for a stream."""

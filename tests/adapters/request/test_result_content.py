@@ -187,6 +187,23 @@ def test_a_hook_changes_the_text_of_a_result():
     assert [block.get("text") for block in sent["blocks"]] == ["gone", None]
 
 
+URL, ID = "https://a.b/c.png", dspy.File.from_file_id("f1")
+REFERENCES: list[tuple[str, Any, Any]] = [
+    ("anthropic", dspy.Image(URL), {"type": "image", "source": {"type": "url", "url": URL}}),
+    ("anthropic", ID, {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
+    ("openai-responses", dspy.Image(URL), {"type": "input_image", "image_url": URL}),
+    ("openai-responses", ID, {"type": "input_file", "file_id": "f1"}),
+    ("gemini", dspy.Image(URL), {"fileData": {"mimeType": "image/png", "fileUri": URL}}),
+]
+
+
+@pytest.mark.parametrize(("wire", "value", "block"), REFERENCES)
+def test_a_result_may_refer_to_what_is_elsewhere(wire: str, value: Any, block: Any):
+    """conversations: A result may hold images, files and audio."""
+    row = lower(conversation([value]), NATIVE[wire]).request["messages"][-1]
+    assert block in [*(row.get("blocks") or ()), *row.get("after", ())]
+
+
 texts = st.text("abc", min_size=1, max_size=5)
 kinds = st.sampled_from(
     [(dspy.Image, "image/png"), (dspy.File, "application/pdf"), (dspy.File, "text/csv"), (dspy.Audio, "wav")]

@@ -130,6 +130,9 @@ def test_a_choice_with_one_call_at_a_time():
     assert body["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
     body, _ = sent("responses", "auto", TOOLS["responses"], HOSTED, parallel_tool_calls=False)
     assert (body["tool_choice"], body["parallel_tool_calls"]) == (HOSTED, False)
+    some = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "one"}, HOSTED]}
+    body, _ = sent("responses", "auto", [{"name": "one"}, HOSTED], some)
+    assert body["tool_choice"] == some
 
 
 def test_gemini_checks_calls_where_it_is_asked_to():
