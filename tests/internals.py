@@ -61,11 +61,11 @@ from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     Json,
-    Path,
     RepeatedKeys,
     closest,
     compact,
     cut,
+    decode,
     equal_json,
     fault_in,
     is_array,
@@ -75,7 +75,6 @@ from sigadapt.schemas.json_values import (
     pointer,
     without_halves,
 )
-from sigadapt.schemas.repeated_keys import decode
 from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
 from sigadapt.schemas.written_values import literal_at, property_of, types_of, value_of
 from sigadapt.signatures import tool_decl
@@ -147,7 +146,6 @@ __all__ = [
     "NativeRows",
     "NativeTool",
     "Options",
-    "Path",
     "RawCall",
     "RawDecl",
     "Reading",

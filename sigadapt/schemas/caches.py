@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 BUDGET = 4 * 1024 * 1024
-"""How many bytes all that outlives the request which brought it may weigh. One cache spends it: that of
-compiled schemas by their text (`checking.py`)."""
+"""How many bytes outlive the request that brought them, in the cache of compiled schemas (`checking.py`)."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -21,7 +20,6 @@ class WeakCache(Generic[_V]):
     """Keep a value for each object, by identity, until the object is deleted.
 
     A value must not refer to its object, or neither would ever be deleted.
-
     """
 
     def __init__(self) -> None:
@@ -29,12 +27,11 @@ class WeakCache(Generic[_V]):
 
     def of(self, key: object, make: Callable[[], _V]) -> _V:
         """Return the object's value; make it if there is none."""
-        known = self._kept.get(id(key))
-        if known is not None and known[0]() is key:
-            return known[1]
-        value = make()
-        self.put(key, value)
-        return value
+        known = self.get(key)
+        if known is None:
+            known = make()
+            self.put(key, known)
+        return known
 
     def get(self, key: object) -> _V | None:
         """Return the object's value; None if there is none."""
@@ -60,18 +57,13 @@ class WeakCache(Generic[_V]):
 
 
 class BoundedCache(Generic[_K, _V]):
-    """Keep values by key; delete the oldest when their total weight exceeds the budget.
-
-    Args:
-        budget: the largest total weight, in bytes.
-    """
+    """Keep values by key; delete the oldest when their total weight in bytes exceeds the budget."""
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._kept: dict[_K, tuple[_V, int]] = {}
         self._lock = threading.RLock()  # a collection inside may put, too
         self.weight = 0
-        """The total weight of the values, in bytes."""
 
     def get(self, key: _K) -> _V | None:
         """Return the key's value; None if there is none."""

@@ -30,7 +30,7 @@ from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
     Json,
-    Path,
+    Keys,
     closest,
     compact,
     cut,
@@ -74,13 +74,7 @@ _OF_OBJECTS = (
 
 
 class Checked(NamedTuple):
-    """A schema that passed the checks.
-
-    Args:
-        validator: the compiled schema.
-        text: the schema's compact JSON text.
-        is_linear: whether its patterns take time in line with a text.
-    """
+    """A schema that passed the checks: compiled, as text, and whether its patterns take linear time."""
 
     validator: jsonschema_rs.Validator
     text: str
@@ -111,7 +105,7 @@ def check(schema: object, *, tool: str | None) -> Checked:
     check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
-            _check_type(place.schema["type"], tool, Path(place.path, "type"))
+            _check_type(place.schema["type"], tool, (*place.path, "type"))
     patterns = _patterns(places, tool)
     checked = Checked(_compile(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
@@ -125,11 +119,7 @@ def check_text(text: str, *, tool: str | None) -> Checked:
 
 
 def check_json(value: object, *, tool: str | None) -> None:
-    """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a).
-
-    Raises:
-        InvalidToolDecl: `invalid_schema`, with the path.
-    """
+    """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a)."""
     fault = fault_in(value, levels=SCHEMA_LEVELS, most=MAX_VALUES)
     if fault is not None:
         _refuse(fault.reason, tool, fault.path)
@@ -146,8 +136,6 @@ def _compile(schema: Json, tool: str | None) -> jsonschema_rs.Validator:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):  # always `regex` here
             reason = f"{cut(repr(error.instance))} is not an ECMA 262 pattern, or it is too large"
         _refuse(reason, tool, pointer(error.instance_path))
-    except ValueError as error:  # half of a surrogate pair
-        _refuse(f"not JSON: {cut(str(error))}", tool, None)
 
 
 def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
@@ -215,14 +203,14 @@ def _check_root(root: Json, tool: str | None) -> None:
         if _OF_OBJECTS.isdisjoint(root):
             _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
     elif root["type"] != "object":
-        _check_type(root["type"], tool, Path(None, "type"))
+        _check_type(root["type"], tool, ("type",))
         _refuse(f"arguments have the type 'object', not {root['type']!r}", tool, "/type", fix="Use 'object'.")
 
 
-def _check_type(words: object, tool: str | None, path: Path) -> None:
+def _check_type(words: object, tool: str | None, path: Keys) -> None:
     for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
-            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, path.pointer(), fix=_hint(word))
+            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=_hint(word))
 
 
 def _hint(word: str) -> str:

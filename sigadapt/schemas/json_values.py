@@ -1,22 +1,26 @@
-"""Which Python values are JSON (`fault_in`), and how to write them.
+"""Which Python values are JSON (`fault_in`), how to write them, and how to read a key that stands twice.
 
 `compact` writes a value for a request. `json_like`, `cut`, `listed`, `pointer` and `closest` write parts of
-error messages.
+error messages. Where `decode` reads JSON that a model wrote, an object with a repeated key becomes a
+`RepeatedKeys`, and so does each object around it: decoders keep the last value, and a call would run with
+arguments that look like good ones (nothing silent). `check_decoded` refuses it as arguments.
 """
 
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
+Keys: TypeAlias = tuple[Any, ...]
+"""The keys and indices that lead to a place in a value."""
 
 ARGUMENT_LEVELS = 200
 """How many objects and arrays may be around a value in a call's arguments. It is the limit of jiter."""
-
 SCHEMA_LEVELS = 100
 """How many objects and arrays may be around a value in a schema."""
 
@@ -27,24 +31,41 @@ _MOST_BITS = 14_000  # of an integer: Python writes at most 4,300 digits
 
 
 class RepeatedKeys(dict[str, Any]):
-    """A JSON object with a key twice, or around such an object. Of a repeated key it has the last value.
-
-    Args:
-        pairs: all keys and values, in the order they came.
-    """
+    """A JSON object with a key twice, or around such an object. Of a repeated key it has the last value."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
 
 
-def is_object(value: object) -> TypeGuard[Json]:
-    """Say whether a decoded JSON value is an object.
+def object_of(pairs: list[tuple[str, Any]]) -> Json:
+    """Return the object that pairs make: a `RepeatedKeys` if a key occurs twice in it or in a value."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        return RepeatedKeys(pairs)
+    pending = list(members.values())
+    while pending:
+        value = pending.pop()
+        if isinstance(value, RepeatedKeys):
+            return RepeatedKeys(pairs)
+        if is_array(value):
+            pending.extend(value)
+    return members
 
-    Example:
-        >>> is_object({"a": 1}), is_object([1])
-        (True, False)
-    """
+
+_DECODER = json.JSONDecoder(object_pairs_hook=object_of)
+
+
+def decode(text: str) -> Any:
+    """Decode a text that is one JSON value, with white space around it; ValueError if it is none."""
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def is_object(value: object) -> TypeGuard[Json]:
+    """Say whether a decoded JSON value is an object."""
     return isinstance(value, dict)
 
 
@@ -69,12 +90,7 @@ def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 
 def equal_json(one: Any, other: Any) -> bool:
-    """Say whether two values are the same JSON: 1 is 1.0 and key order is free, but 1 is not true.
-
-    Example:
-        >>> equal_json({"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0}), equal_json([1], [True])
-        (True, False)
-    """
+    """Say whether two values are the same JSON: 1 is 1.0 and key order is free, but 1 is not true."""
     pending = [(one, other)]
     while pending:
         left, right = pending.pop()
@@ -91,29 +107,8 @@ def equal_json(one: Any, other: Any) -> bool:
     return True
 
 
-class Path(NamedTuple):
-    """A place in a value, linked to its parent, so that the pointer is written only for an error."""
-
-    parent: "Path | None"
-    key: object
-
-    def pointer(self) -> str:
-        """Write the place as a JSON Pointer (RFC 6901)."""
-        keys: list[object] = []
-        place: Path | None = self
-        while place is not None:
-            keys.append(place.key)
-            place = place.parent
-        return pointer(reversed(keys))
-
-
 def pointer(keys: Iterable[object]) -> str:
-    """Write keys as a JSON Pointer (RFC 6901).
-
-    Example:
-        >>> pointer(["properties", "a~b", 0])
-        '/properties/a~0b/0'
-    """
+    """Write keys as a JSON Pointer (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)
 
 
@@ -133,58 +128,40 @@ class Fault(NamedTuple):
 
 
 def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | None:
-    """Find the first place where a Python value is not JSON or exceeds a limit.
+    """Find a place where a Python value is not JSON or exceeds a limit; None if there is none.
 
     Args:
         value: any value. One that contains itself exceeds `levels`.
         levels: how many objects and arrays may be around a value, the outermost included.
         most: how many values there may be in total; None sets no limit.
-
-    Returns:
-        None for a JSON value within the limits, else the Fault.
-
-    Example:
-        >>> fault_in({"a": [1, float("nan")]}, levels=5)
-        Fault(reason='nan is not a JSON number', path='/a/1')
-        >>> fault_in({"a": [1, None, "x"]}, levels=5)
     """
-    pending: list[tuple[Any, Path | None, int]] = [(value, None, 1)]
+    pending: list[tuple[Any, Keys]] = [(value, ())]
     count = 1
     while pending:
-        item, path, level = pending.pop()
-        members = _members(item)
-        if members is None:
-            reason = _scalar_fault(item)
-        elif item and level > levels:  # an empty one is a value like a number
-            reason = f"nested deeper than {levels} levels"
+        item, path = pending.pop()
+        members: Iterable[tuple[Any, Any]] = ()
+        if is_object(item) or is_array(item):
+            is_too_deep = item and len(path) >= levels  # an empty one is a value like a number
+            reason = f"nested deeper than {levels} levels" if is_too_deep else _key_fault(item)
+            members = item.items() if is_object(item) else enumerate(item)
+            count += len(item)
         else:
-            reason = _key_fault(item if is_object(item) else ())
-        if reason:
-            return Fault(reason, path.pointer() if path else "")
-        for key, member in members or ():
-            count += 1
-            if not _is_plain(member):
-                pending.append((member, Path(path, key), level + 1))
-        if most is not None and count > most:
-            return Fault(f"more than {most} values", path.pointer() if path else "")
+            reason = _scalar_fault(item)
+        if reason is None and most is not None and count > most:
+            reason = f"more than {most} values"
+        if reason is not None:
+            return Fault(reason, pointer(path))
+        pending += [(member, (*path, key)) for key, member in members if not _is_plain(member)]
     return None
 
 
 def _is_plain(item: object) -> bool:
-    if type(item) is str:
-        return item.isascii()
-    if type(item) is int:
-        return item.bit_length() <= _MOST_BITS
-    return item is None or type(item) is bool
+    """Return whether a value is one of the most frequent that have no fault."""
+    return item is None or item is True or item is False or (type(item) is str and item.isascii())
 
 
-def _members(item: object) -> Iterable[tuple[object, Any]] | None:
-    if is_object(item):
-        return item.items()
-    return enumerate(item) if is_array(item) else None
-
-
-def _key_fault(keys: Iterable[object]) -> str | None:
+def _key_fault(holder: Iterable[object]) -> str | None:
+    keys = () if is_array(holder) else holder
     for key in keys:
         if not isinstance(key, str):
             return f"the key {cut(repr(key))} is not a string"
@@ -225,32 +202,19 @@ def without_halves(value: Any) -> Any:
         if is_unicode(value):
             return value
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins two halves of one
-    if is_object(value) or is_array(value):
-        try:
-            orjson.dumps(value)
-        except TypeError:  # also for what is no JSON
-            return _without_halves(value)
+    with suppress(TypeError):  # for halves, and for what is no JSON
+        orjson.dumps(value)
+        return value
+    with suppress(RecursionError):  # deeper than any JSON that is read
+        if is_array(value):
+            return [without_halves(item) for item in value]
+        if is_object(value):
+            return {without_halves(key): without_halves(item) for key, item in value.items()}
     return value
 
 
-def _without_halves(value: Any) -> Any:
-    try:
-        if is_array(value):
-            return [_without_halves(item) for item in value]
-        if is_object(value):
-            return {_without_halves(key): _without_halves(item) for key, item in value.items()}
-    except RecursionError:  # deeper than any JSON that is read
-        return value
-    return without_halves(value) if isinstance(value, str) else value
-
-
 def compact(value: Any) -> str:
-    """Write a value as compact JSON text. Keys keep their order; NaN becomes null.
-
-    Example:
-        >>> compact({"city": "Zürich", "days": [1, 2]})
-        '{"city":"Zürich","days":[1,2]}'
-    """
+    """Write a value as compact JSON text. Keys keep their order; NaN becomes null."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # an integer over 64 bits, or half of a surrogate pair
@@ -258,12 +222,7 @@ def compact(value: Any) -> str:
 
 
 def cut(text: str, *, from_end: bool = False) -> str:
-    """Cut text to a readable length for a message. Empty text becomes `(nothing)`.
-
-    Example:
-        >>> cut("x" * 500).endswith("… (500 characters)")
-        True
-    """
+    """Cut text to a readable length for a message. Empty text becomes `(nothing)`."""
     if len(text) <= _LONGEST_SHOWN:
         return text or "(nothing)"
     part = f"…{text[-_LONGEST_SHOWN:]}" if from_end else f"{text[:_LONGEST_SHOWN]}…"
@@ -271,38 +230,23 @@ def cut(text: str, *, from_end: bool = False) -> str:
 
 
 def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
-    """Join the first `most` items, and count the rest.
-
-    Example:
-        >>> listed(["a", "b", "c"], 2, ", ")
-        'a, b, and 1 more'
-    """
+    """Join the first `most` items, and count the rest: `a, b, and 1 more`."""
     every = list(items)
     rest = [f"and {len(every) - most} more"] if len(every) > most else []
     return separator.join([*every[:most], *rest])
 
 
 def closest(word: str, known: Iterable[str], *, at_least: float = 0.6) -> str | None:
-    """Return the known word most similar to a misspelt one; None if none is similar.
-
-    Example:
-        >>> closest("serach", ["search", "fetch"])
-        'search'
-        >>> closest("x", ["search", "fetch"])
-    """
+    """Return the known word most similar to a misspelt one; None if none is similar."""
     import difflib  # noqa: PLC0415  (only errors need it, and it costs every import a millisecond)
 
     return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1, cutoff=at_least)), None)
 
 
 def json_like(value: Any) -> str:
-    r"""Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
+    """Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
 
     Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
-
-    Example:
-        >>> json_like({"a": [float("nan"), b"x"]})
-        '{"a":[NaN,"b\'x\'"]}'
     """
     pieces: list[str] = []
     pending: list[Any] = [value]

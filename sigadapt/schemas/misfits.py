@@ -8,14 +8,12 @@ closest is followed: one whose type, tags and names the value has.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 
-from sigadapt.schemas.json_values import Json, cut, is_array, is_object
+from sigadapt.schemas.json_values import Json, Keys, cut, is_array, is_object
 from sigadapt.schemas.subschemas import applications, dereference
-
-Keys: TypeAlias = tuple[str | int, ...]
 
 # What a schema asserts of a value by itself, not through the schemas in it.
 _OWN = (
@@ -36,13 +34,7 @@ class Misfit(NamedTuple):
 
 
 class Misfits:
-    """What does not fit a schema.
-
-    Args:
-        root: the schema, as compiled.
-        draft: the validator's class for it.
-        options: how the validator was compiled.
-    """
+    """What does not fit a schema, as it was compiled: by a draft's validator, with options."""
 
     def __init__(self, root: Json, draft: type[jsonschema_rs.Validator], options: dict[str, Any]) -> None:
         self._root, self._draft, self._options = root, draft, options

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, Path, cut, is_array, is_object
-from sigadapt.schemas.subschemas import SAME_VALUE, Place, key_of, subschemas
+from sigadapt.schemas.json_values import Json, Keys, cut, is_object, pointer
+from sigadapt.schemas.subschemas import SAME_VALUE, Place, subschemas, target_of
 
 MAX_APPLIED = 10_000
 """How many times a schema, with all schemas in it and all it refers to, may judge one value."""
@@ -30,7 +30,7 @@ class _Reference(NamedTuple):
     target: str
     holder: Json
     resource: Json
-    path: Path
+    path: Keys
 
 
 class _Targets:
@@ -40,8 +40,6 @@ class _Targets:
     around it: `of_schema` maps the `id` of each schema object to its resource.
     """
 
-    __slots__ = ("anchors", "base", "of_schema", "resources")
-
     def __init__(self) -> None:
         self.base: dict[int, str] = {}
         self.resources: dict[str, Json] = {}
@@ -50,11 +48,7 @@ class _Targets:
 
 
 def check_references(places: list[Place], *, tool: str | None) -> None:
-    """Refuse references that leave the document or lead nowhere, and schemas that take too much work.
-
-    Raises:
-        InvalidToolDecl: `remote_ref` or `invalid_schema`, with the path of the reference if one is at fault.
-    """
+    """Refuse references that leave the document or lead nowhere, and schemas that take too much work."""
     targets = _Targets()
     references: list[_Reference] = []
     edges: _Edges = defaultdict(set)
@@ -62,11 +56,11 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
     while entered < len(places) or followed < len(references):
         for place in places[entered:]:
             references += _enter(place, targets)
-            edges[id(place.holder)].add((place.keyword, place.path and place.path.key, id(place.schema)))
+            edges[id(place.holder)].add((place.keyword, place.path[-1:], id(place.schema)))
         entered = len(places)
         for reference in references[followed:]:
             target: Any = _resolve(reference, targets, tool)
-            edges[id(reference.holder)].add(("$ref", reference.path.key, id(target)))
+            edges[id(reference.holder)].add(("$ref", reference.path[-1], id(target)))
             if is_object(target) and id(target) not in targets.of_schema:  # only references lead to it
                 targets.of_schema[id(target)] = reference.resource
                 places.extend(subschemas(target))
@@ -88,7 +82,7 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
         if type(schema.get(key)) is str:
             targets.anchors[id(resource), schema[key]] = schema
     return [
-        _Reference(schema[key], schema, resource, Path(place.path, key))
+        _Reference(schema[key], schema, resource, (*place.path, key))
         for key in _KEYWORDS
         if type(schema.get(key)) is str
     ]
@@ -96,40 +90,21 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
 
 def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> object:
     base, _, fragment = reference.target.partition("#")
-    resource = reference.resource
+    resource, path = reference.resource, pointer(reference.path)
     if base:
         resource = targets.resources.get(urljoin(targets.base.get(id(resource), ""), base))
         if resource is None:
-            raise InvalidToolDecl(
-                f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched",
-                code="remote_ref",
-                tool=tool,
-                path=reference.path.pointer(),
-                fix="Copy the schema it refers to into `$defs`.",
-            )
-    try:
-        return _at(resource, unquote(fragment), targets)
-    except (LookupError, ValueError):
-        raise InvalidToolDecl(
-            f"'{cut(reference.target)}' does not exist in this schema",
-            code="invalid_schema",
-            tool=tool,
-            path=reference.path.pointer(),
-        ) from None
-
-
-def _at(resource: Json, fragment: str, targets: _Targets) -> object:
-    if fragment and not fragment.startswith("/"):
-        return targets.anchors[id(resource), fragment]
+            reason = f"'{cut(reference.target)}' is outside this schema, and schemas are never fetched"
+            fix = "Copy the schema it refers to into `$defs`."
+            raise InvalidToolDecl(reason, code="remote_ref", tool=tool, path=path, fix=fix)
     place: Any = resource
-    for token in fragment.split("/")[1:]:
-        key = key_of(token)
-        if is_array(place):
-            place = place[int(key)]
-        elif is_object(place):
-            place = place[key]
-        else:
-            raise LookupError(key)
+    if fragment and not fragment.startswith("/"):
+        place = targets.anchors.get((id(resource), unquote(fragment)))
+    elif fragment:
+        place = target_of(f"#{fragment}", resource)
+    if place is None:
+        reason = f"'{cut(reference.target)}' does not exist in this schema"
+        raise InvalidToolDecl(reason, code="invalid_schema", tool=tool, path=path)
     return place
 
 

@@ -12,42 +12,22 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
+from sigadapt.schemas.json_values import Json, Keys, is_array, is_object, pointer
 from sigadapt.schemas.subschemas import rebuilt
 
 _UNKNOWN = (
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "patternProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "additionalItems",
-    "$dynamicRef",
-    "$recursiveRef",
+    *("allOf", "oneOf", "not", "if", "then", "else", "contains", "patternProperties"),
+    *("unevaluatedProperties", "unevaluatedItems", "propertyNames", "minProperties", "maxProperties"),
+    *("dependencies", "dependentRequired", "dependentSchemas", "additionalItems"),
+    *("$dynamicRef", "$recursiveRef"),
 )
 _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
-
-_CLOSED_BELOW = ("additionalProperties",)  # which `_close` judges
-
-_Keys = list[str | int]
 
 
 class StrictRules(NamedTuple):
     """What the strict mode of one provider takes; the defaults are OpenAI's.
 
     Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
-
 
     Args:
         requires_all: whether every property must be required.
@@ -77,7 +57,7 @@ def strict_tool(tool: Json, rules: StrictRules = StrictRules()) -> StrictTool:  
     """
     function = tool["function"]
     closing = _Closing(function["name"], rules)
-    parameters = closing.schema(function["parameters"], [])
+    parameters = closing.schema(function["parameters"], ())
     closing.check_references()
     return StrictTool(
         {**tool, "function": {**function, "parameters": parameters}}, tuple(sorted(closing.closed))
@@ -92,10 +72,10 @@ class _Closing:
         self._tool = tool
         self._rules = rules
         self._seen: set[str] = set()
-        self._references: list[tuple[str, _Keys]] = []
+        self._references: list[tuple[str, Keys]] = []
         self.closed: list[str] = []
 
-    def schema(self, schema: Any, path: _Keys) -> Any:
+    def schema(self, schema: Any, path: Keys) -> Any:
         """Return a copy of the schema with its objects closed."""
         if schema is True:
             self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
@@ -103,9 +83,11 @@ class _Closing:
             return schema
         self._seen.add(pointer(path))
         self._check_words(schema, path)
-        copy = rebuilt(
-            schema, lambda held, keys: held if keys[0] in _CLOSED_BELOW else self.schema(held, [*path, *keys])
-        )
+
+        def closed(held: Any, keys: Keys) -> Any:  # `_close` judges the schema of additional properties
+            return held if keys[0] == "additionalProperties" else self.schema(held, (*path, *keys))
+
+        copy = rebuilt(schema, closed)
         types = schema.get("type")
         if "properties" in schema or "object" in (types if is_array(types) else [types]):
             self._close(copy, path)
@@ -130,45 +112,42 @@ class _Closing:
             where = next(path for _, path in self._references if _definition(pointer(path)) == inside)
             self._refuse("this provider's strict mode takes no recursive schema", where)
 
-    def _check_words(self, schema: Json, path: _Keys) -> None:
+    def _check_words(self, schema: Json, path: Keys) -> None:
         for word in _UNKNOWN:
             if word in schema:
-                self._refuse(f"strict mode does not support {word!r}", [*path, word])
+                self._refuse(f"strict mode does not support {word!r}", (*path, word))
         for word in self._rules.refused & schema.keys():
-            self._refuse(f"this provider's strict mode does not support {word!r}", [*path, word])
+            self._refuse(f"this provider's strict mode does not support {word!r}", (*path, word))
         for word, most in self._rules.most:
             if schema.get(word, 0) > most:
-                self._refuse(f"this provider's strict mode takes {word!r} up to {most}", [*path, word])
+                self._refuse(f"this provider's strict mode takes {word!r} up to {most}", (*path, word))
         if path and not any(word in schema for word in _SAYS_WHAT):
             self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
         if isinstance(schema.get("$ref"), str):
-            self._references.append((schema["$ref"], [*path, "$ref"]))
+            self._references.append((schema["$ref"], (*path, "$ref")))
 
-    def _close(self, schema: Json, path: _Keys) -> None:
+    def _close(self, schema: Json, path: Keys) -> None:
         if "additionalProperties" not in schema and "properties" in schema:
             self.closed.append(pointer(path))
             schema["additionalProperties"] = False
         elif schema.get("additionalProperties") is not False:
-            where = [*path, "additionalProperties"] if "additionalProperties" in schema else path
+            where = (*path, "additionalProperties") if "additionalProperties" in schema else path
             self._refuse("strict mode takes closed objects only", where, fix="Name its `properties`.")
-        self._require_all(schema, path)
-
-    def _require_all(self, schema: Json, path: _Keys) -> None:
         required: list[str] = schema.get("required", [])
         properties: Json = schema.setdefault("properties", {})
         for name in properties if self._rules.requires_all else ():
             if name not in required:
                 self._refuse(
                     f"{name!r} is optional, and strict mode requires every property",
-                    [*path, "properties", name],
+                    (*path, "properties", name),
                     fix="Require it, with null among its types if it may be left out.",
                 )
         for name in required:
             if name not in properties:
-                self._refuse(f"{name!r} is required and not among the properties", [*path, "required"])
+                self._refuse(f"{name!r} is required and not among the properties", (*path, "required"))
         schema["required"] = list(required)
 
-    def _refuse(self, reason: str, path: _Keys, fix: str | None = None) -> None:
+    def _refuse(self, reason: str, path: Keys, fix: str | None = None) -> None:
         raise InvalidToolDecl(reason, code="not_strict", tool=self._tool, path=pointer(path), fix=fix)
 
 

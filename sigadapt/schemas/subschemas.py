@@ -5,12 +5,13 @@ still send those. The value of any other keyword (`default`, `enum`, `examples`,
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import jsonschema_rs
 
-from sigadapt.schemas.json_values import Json, Path, is_array, is_object
+from sigadapt.schemas.json_values import Json, Keys, is_array, is_object
 
 SAME_VALUE = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
@@ -29,57 +30,46 @@ _NAMED = frozenset(
 
 
 class Place(NamedTuple):
-    """A schema, and where it is.
-
-    Args:
-        schema: the schema itself.
-        path: its place in the document; None for the root.
-        holder: the schema that directly holds it; None for the root.
-        keyword: the holder's keyword that it is under; empty for the root.
-    """
+    """A schema, the keys to it, the schema that directly holds it, and its keyword there."""
 
     schema: Json
-    path: Path | None
+    path: Keys
     holder: Json | None
     keyword: str
 
 
 def subschemas(root: Json) -> Iterator[Place]:
     """Yield every schema object of a document, the root first; not the schemas `true` and `false`."""
-    pending = [Place(root, None, None, "")]
+    pending = [Place(root, (), None, "")]
     while pending:
         place = pending.pop()
         yield place
-        for keyword, path, schema in children(place.schema, place.path):
+        for keys, schema in _children(place.schema):
             if is_object(schema):
-                pending.append(Place(schema, path, place.schema, keyword))
+                pending.append(Place(schema, (*place.path, *keys), place.schema, keys[0]))
 
 
-def children(schema: Json, path: Path | None = None) -> Iterator[tuple[str, Path, Any]]:
-    """Yield the schemas that stand directly in one: the keyword, the place, and the schema."""
+def _children(schema: Json) -> Iterator[tuple[Keys, Any]]:
+    """Yield the schemas that stand directly in one, each with the keys to it."""
     for keyword, value in schema.items():
-        here = Path(path, keyword)
-        if is_object(value):
-            if keyword in _NAMED:
-                yield from ((keyword, Path(here, key), each) for key, each in value.items())
-            elif keyword in _ONE:
-                yield keyword, here, value
+        if is_object(value) and keyword in _NAMED:
+            yield from (((keyword, key), each) for key, each in value.items())
         elif is_array(value) and keyword in _LIST:
-            yield from ((keyword, Path(here, number), each) for number, each in enumerate(value))
-        elif isinstance(value, bool) and keyword in _ONE:
-            yield keyword, here, value
+            yield from (((keyword, number), each) for number, each in enumerate(value))
+        elif isinstance(value, (dict, bool)) and keyword in _ONE:
+            yield (keyword,), value
 
 
-def rebuilt(schema: Json, change: Callable[[Any, tuple[Any, ...]], Any]) -> Json:
+def rebuilt(schema: Json, change: Callable[[Any, Keys], Any]) -> Json:
     """Return a copy of a schema in which `change(schema, keys)` replaced each schema directly in it."""
     copy = dict(schema)
-    for keyword, path, held in children(schema):
-        if path.parent is None:
-            copy[keyword] = change(held, (keyword,))
+    for keys, held in _children(schema):
+        if len(keys) == 1:
+            copy[keys[0]] = change(held, keys)
         else:
-            if copy[keyword] is schema[keyword]:
-                copy[keyword] = schema[keyword].copy()
-            copy[keyword][path.key] = change(held, (keyword, path.key))
+            if copy[keys[0]] is schema[keys[0]]:
+                copy[keys[0]] = schema[keys[0]].copy()
+            copy[keys[0]][keys[1]] = change(held, keys)
     return copy
 
 
@@ -138,10 +128,9 @@ def _of_array(schema: Json, value: list[Any]) -> Iterator[Application]:
 
 
 def _matches(pattern: str, key: str) -> bool:
-    try:
+    with suppress(jsonschema_rs.ValidationError, ValueError):
         return jsonschema_rs.is_valid({"pattern": pattern}, key)  # not `re`, whose time has no bound
-    except (jsonschema_rs.ValidationError, ValueError):
-        return False
+    return False
 
 
 def _named_schemas(schema: Json, keyword: str) -> Json:

@@ -19,27 +19,12 @@ def with_defaults(args: Json, schema: Json) -> Json:
     """Return arguments with the default of each property that is left out, at every depth.
 
     Of alternatives, the first that the value fits counts. Nothing is changed in place.
-
-    Args:
-        args: decoded arguments.
-        schema: a JSON Schema of them.
-
-    Example:
-        >>> schema = {"properties": {"a": {"default": 1}, "b": {"properties": {"c": {"default": []}}}}}
-        >>> with_defaults({"b": {}}, schema)
-        {'b': {'c': []}, 'a': 1}
     """
     return _fill(args, schema, schema, 0, lambda value, _: value)
 
 
 def comparable(args: Json, schema: Json) -> Json:
-    """Return arguments with their defaults, and with each `date-time` in UTC, so that two calls compare.
-
-    Example:
-        >>> schema = {"properties": {"at": {"type": "string", "format": "date-time"}}}
-        >>> comparable({"at": "2026-01-01T01:00:00+01:00"}, schema)
-        {'at': '2026-01-01T00:00:00+00:00'}
-    """
+    """Return arguments with their defaults, and with each `date-time` in UTC, so that two calls compare."""
     return _fill(args, schema, schema, 0, _in_utc)
 
 

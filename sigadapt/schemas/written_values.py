@@ -1,9 +1,7 @@
 """Values that a model wrote as text: Python literals, and untyped text that a schema types.
 
-Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own for strings, numbers, names of
-constants, lists, tuples, sets and dicts, bounded in depth (bounded). `value_of` turns the raw text of a
-parameter into a
-value of the type that the schema declares:
+Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own, bounded in depth (bounded).
+`value_of` turns the raw text of a parameter into a value of the type that the schema declares:
 
  a. null, true and false count in any case, numbers and JSON as JSON writes them; arrays and objects may also
     be Python literals.
@@ -18,8 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object
-from sigadapt.schemas.repeated_keys import decode, object_of
+from sigadapt.schemas.json_values import Json, compact, decode, is_array, is_object, object_of
 from sigadapt.schemas.subschemas import target_of
 
 _LEVELS = 100
@@ -28,15 +25,8 @@ _SCHEMAS = 200  # how many schemas are looked at for the types of one value
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CONSTANTS: dict[str, Any] = {
-    "True": True,
-    "true": True,
-    "False": False,
-    "false": False,
-    "None": None,
-    "null": None,
-}
+_WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
+_CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
 _HEX = {"x": 2, "u": 4, "U": 8}
 NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
@@ -57,11 +47,7 @@ class NoLiteral(ValueError):
 
 
 def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
-    """Read the Python literal at a place and return it with the place behind it.
-
-    Raises:
-        ValueError: if there is no literal here, or one that is nested too deep.
-    """
+    """Return the Python literal at a place, and the place behind it; ValueError if there is none."""
     # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
     # count too. Unless `is_strict`, a string ends at the first quote behind which Python could go on: models
     # forget to escape the quotes in it.
@@ -79,9 +65,9 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
     if number is not None:
         return _number(number[0]), number.end()
     word = _WORD.match(text, at)
-    if word is None or word[0] not in _CONSTANTS:
+    if word is None:
         raise NoLiteral("not a literal", at)
-    return _CONSTANTS[word[0]], word.end()
+    return _CONSTANTS[word[0].lower()], word.end()
 
 
 def space(text: str, at: int) -> int:
@@ -187,58 +173,48 @@ def _braces(text: str, at: int, level: int, *, is_strict: bool) -> tuple[Any, in
 def types_of(schema: Any, root: Json) -> set[str]:
     """Return the JSON types that a schema allows, as far as it names them; an empty set for any type."""
     found = set[str]()
-    for here, _ in _parts(schema, root):
-        found.update(_words(here.get("type")))
+    for here in _parts(schema, root):
+        kind = here.get("type")
+        found.update(word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str))
         if here.get("nullable") is True:
             found.add("null")
         if "type" not in here and isinstance(here.get("enum", here.get("const")), (list, str)):
             values: Any = here.get("enum", [here.get("const")])
-            found.update(_kind(value) for value in values)
+            found.update(_KINDS.get(type(value), "null") for value in values)
     return found
 
 
-def _words(kind: Any) -> Iterable[str]:
-    return [word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str)]
+_KINDS: dict[Any, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 
-_KINDS: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-)
-
-
-def _kind(value: Any) -> str:
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
-
-
-def _parts(schema: Any, root: Json) -> Iterator[tuple[Json, bool]]:
-    """Yield a schema and those that it combines or refers to, each with whether none is left to look at."""
-    pending, seen = [schema], 0
-    while pending and seen < _SCHEMAS:
-        seen += 1
-        here = pending.pop()
-        if not is_object(here):
-            continue
-        for keyword in ("anyOf", "oneOf", "allOf"):
-            pending.extend(here[keyword] if is_array(here.get(keyword)) else ())
-        if isinstance(here.get("$ref"), str):
-            pending.append(target_of(here["$ref"], root))
-        yield here, not pending
+def _parts(schema: Any, root: Json) -> Iterator[Json]:
+    """Yield a schema and those that it combines or refers to."""
+    pending = [schema]
+    for _ in range(_SCHEMAS):
+        here = pending.pop() if pending else None
+        if is_object(here):
+            for keyword in ("anyOf", "oneOf", "allOf"):
+                pending.extend(here[keyword] if is_array(here.get(keyword)) else ())
+            if isinstance(here.get("$ref"), str):
+                pending.append(target_of(here["$ref"], root))
+            yield here
 
 
 def property_of(schema: Any, key: str, root: Json) -> Any:
     """Return the schema of a property; None if it is not declared."""
-    for here, is_last in _parts(schema, root):
-        properties = here.get("properties")
+    others: Any = None
+    for here in _parts(schema, root):
+        properties, others = here.get("properties"), here.get("additionalProperties")
         if is_object(properties) and key in properties:
             return properties[key]
-        if is_object(here.get("additionalProperties")) and is_last:
-            return here["additionalProperties"]
-    return None
+    return others if is_object(others) else None
 
 
 def value_of(raw: str, schema: Any, root: Json) -> Any:
@@ -246,9 +222,8 @@ def value_of(raw: str, schema: Any, root: Json) -> Any:
     types, word = types_of(schema, root), raw.strip()
     if types == {"string"}:
         return raw
-    constant = _CONSTANT_WORDS.get(word.lower())
-    if constant is not None and _is_constant(word.lower(), types):
-        return constant[0]
+    if _is_constant(word.lower(), types):
+        return _CONSTANTS[word.lower()]
     is_number = types & {"integer", "number"} and len(word) <= _MOST_DIGITS and _NUMBER.fullmatch(word)
     number = _number(word) if is_number else None
     if number is not None and number - number == 0 and ("number" in types or number == int(number)):
@@ -266,21 +241,13 @@ def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | N
     return text if type(back) is type(value) and compact(back) == compact(value) else None
 
 
-_CONSTANT_WORDS: dict[str, tuple[Any]] = {
-    "null": (None,),
-    "none": (None,),
-    "true": (True,),
-    "false": (False,),
-}
-
-
 def _is_constant(word: str, types: set[str]) -> bool:
     """Return whether a word is a constant for a value of these types, and not text."""
     if word in ("true", "false"):
         return "boolean" in types
     if word == "null":
         return "null" in types or (bool(types) and "string" not in types)
-    return "null" in types and "string" not in types
+    return word == "none" and "null" in types and "string" not in types
 
 
 def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:
@@ -288,7 +255,7 @@ def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:
         return raw
     try:
         value: Any = decode(word)
-    except (ValueError, RecursionError):
+    except ValueError:
         try:
             value, end = literal_at(word, 0)
         except ValueError:

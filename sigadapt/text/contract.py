@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.text.scan import Scan
 
 MOST_CALLS = 1_000
@@ -94,6 +94,26 @@ Read: TypeAlias = Callable[[Scan, int, Tools], Found | None]
 """Reads what stands at a place where the opener matched; None if it is not this format."""
 Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
+
+
+def call_json(name: str, args: Json, *, arguments: str = "arguments") -> str:
+    """Return a call as a JSON object."""
+    return compact({"name": name, arguments: args})
+
+
+def writer(
+    call: str, *, separator: str = "\n", begin: str = "", end: str = "", arguments: str = "arguments"
+) -> Writer:
+    """Return what writes calls by the template of one, of `{json}` or of `{name}`, `{args}` and `{n}`."""
+
+    def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
+        texts = [
+            call.format(json=call_json(name, args, arguments=arguments), name=name, args=compact(args), n=n)
+            for n, (name, args) in enumerate(calls)
+        ]
+        return f"{begin}{separator.join(texts)}{end}" if texts else ""
+
+    return write
 
 
 class TextFormat(NamedTuple):

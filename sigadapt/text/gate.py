@@ -36,6 +36,8 @@ _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
+# Trying every opener at every character is slow. All begin with one of these.
+_BEGINS = r"(?=[<\[{`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|\{{\s*\"(?:{0})\"|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
@@ -48,13 +50,7 @@ _BARE = (
 
 
 class TextGate:
-    """The text of one answer while it streams.
-
-    Args:
-        schemas: the schemas of arguments by the names of the declared tools.
-        fields: the names of the output fields.
-        how: how the finished answer is read (`Calling.reads`).
-    """
+    """The text of one answer while it streams, which is then read as `how` says (`Calling.reads`)."""
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
         self._schemas, self._how = schemas, how
@@ -65,7 +61,7 @@ class TextGate:
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
         call = rf"(?P<call>{_CALL}|{tags}|{_FIELD.format(layout.field or '(?!)')})"
-        self._openers = regex.compile(f"{call}|{field}|{grammar.openers}|{_UNKNOWN}")
+        self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers}|{_UNKNOWN})")
         tools = r"[\w.:-]++" if how.get("undeclared") else rf"(?:{_either(schemas)})(?:\.call)?(?![\w.:-])"
         self._bare = regex.compile(_BARE.format(field=field, tools=tools))
         self._pieces = list[str]()
@@ -101,8 +97,10 @@ class TextGate:
             if bare(final).startswith(bare(passed)):
                 return bare(final)[len(bare(passed)) :]
         # What passed was thought, as a closing tag shows now, or a reading took space out of its middle.
-        place = _behind_same_words(final, passed)
-        return final[place:] if place is not None else f"\n{final}"
+        words = "".join(passed.split())
+        if not words or not "".join(final.split()).startswith(words):
+            return f"\n{final}"
+        return final[[each.end() for each in re.finditer(r"\S", final)][len(words) - 1] :]
 
     def _up_to_markup(self) -> str:
         place = self._first_opener(self._behind_text)
@@ -207,17 +205,3 @@ class TextGate:
 def _either(words: Iterable[str]) -> str:
     """Return a pattern of any of the words."""
     return "|".join(map(re.escape, words)) or r"(?!)"
-
-
-def _behind_same_words(final: str, passed: str) -> int | None:
-    """Return the place in a text behind all words of another one that it begins with; None if it does not."""
-    words = iter(re.finditer(r"\S", final))
-    place = 0
-    for char in passed:
-        if char.isspace():
-            continue
-        match = next(words, None)
-        if match is None or match[0] != char:
-            return None
-        place = match.end()
-    return place

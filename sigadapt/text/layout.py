@@ -4,13 +4,7 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """How a prompted answer marks its output fields.
-
-    Args:
-        field: the name of the calls field.
-        marker: what marks a field, with `{}` for its name; empty if nothing does.
-        others: the names of the other output fields.
-    """
+    """The name of the calls field, what marks a field (`{}` is its name), and the names of the others."""
 
     field: str = ""
     marker: str = ""

@@ -38,8 +38,8 @@ class Grammar(NamedTuple):
         formats: formats with the same opener, by number.
         fences: formats that are a code fence.
         bare: formats without markup.
-        before: tags around calls, before them.
-        after: such tags, behind them.
+        before: tags before calls.
+        after: what matches tags behind them.
     """
 
     token: re.Pattern[str]

@@ -36,13 +36,7 @@ _BACKTICKS = re.compile(r"(`+) ?\Z")
 
 
 class TextReading(NamedTuple):
-    """What a text says.
-
-    Args:
-        text: what is said to the user; None for nothing.
-        reasoning: the thinking; None for none.
-        calls: the calls, each with the name of its format.
-    """
+    """What a text says to the user, the thinking, and the calls, each with the name of its format."""
 
     text: str | None
     reasoning: str | None
@@ -187,11 +181,11 @@ class _Reader:
         return self._start(self._skip(close.end()))
 
     def _opener(self, token: re.Match[str]) -> int:
-        kind, closer = thinking.opened_at(self.text, token.start())
+        kind = thinking.opened_at(self.text, token.start())
         if self.open_thought or not (kind.anywhere or (self.may_think and self._is_at_start(token.start()))):
             return token.end()
         self._say(token.start())
-        return self._think(token.end(), closer)
+        return self._think(token.end(), re.compile(kind.closer))
 
     def _closer(self, token: re.Match[str]) -> int:
         """Read on behind a closing tag that nothing opened: the prompt may have opened the thinking."""
@@ -292,11 +286,7 @@ class _Reader:
             self.element_end = self.scan.find(f"</{opener['name']}>", begin) if self.layout.is_xml else 0
             return None
         found = calls_field.read(self.scan, opener, self.layout, self._calls_in)
-        if found is None:
-            return None
-        return self._take_calls(
-            calls_field.NAME, Found(found.calls, found.end, found.text), (begin, found.end)
-        )
+        return self._take_calls(calls_field.NAME, found, (begin, found.end)) if found else None
 
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """One kind of thinking.
+    """One kind of thinking, by regular expressions of what opens and what closes it.
 
     Args:
-        opener: a regular expression of what opens it.
-        closer: one of what closes it.
+        opener: what opens it.
+        closer: what closes it.
         anywhere: whether it opens anywhere.
         shows: whether its closer shows that the text began in a thinking, though nothing opened it.
         may_be_call: whether its opener may be the header of a call, so that the format is asked first.
@@ -62,29 +62,23 @@ KINDS: tuple[Kind, ...] = (
     Kind(r"Here are my reasoning steps:\n", r"\[BEGIN FINAL RESPONSE\]\n?", shows=True),
 )
 
-OPENERS = tuple(re.compile(kind.opener) for kind in KINDS)
-CLOSERS = tuple(re.compile(kind.closer) for kind in KINDS)
 OPENER = "|".join(f"(?:{kind.opener})" for kind in KINDS if not kind.may_be_call)
 CLOSER = "|".join(kind.closer for kind in KINDS if kind.shows or not kind.anywhere)
 ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
-ANY_CLOSER = re.compile("|".join(kind.closer for kind in KINDS if kind.shows or not kind.anywhere))
+ANY_CLOSER = re.compile(CLOSER)
 
 _HALF = re.compile(r"</?[a-z:]{1,10}\Z|\[/?[A-Z]{1,5}\Z")
 _WHOLE = ("</think>", "</thinking>", "</thought>", "</seed:think>", "</mm:think>", "[/THINK]")
 
 
-def opened_at(text: str, at: int) -> tuple[Kind, re.Pattern[str]]:
-    """Return the kind of the thinking that opens at a place, and what closes it."""
-    return next(
-        (kind, close)
-        for kind, opener, close in zip(KINDS, OPENERS, CLOSERS, strict=True)
-        if opener.match(text, at)
-    )
+def opened_at(text: str, at: int) -> Kind:
+    """Return the kind of the thinking that opens at a place."""
+    return next(kind for kind in KINDS if re.compile(kind.opener).match(text, at))
 
 
 def shows(closer: str) -> bool:
     """Return whether a closing tag that nothing opened shows that the text began in a thinking."""
-    return any(kind.shows and close.fullmatch(closer) for kind, close in zip(KINDS, CLOSERS, strict=True))
+    return any(kind.shows and re.fullmatch(kind.closer, closer) for kind in KINDS)
 
 
 # A sentence names a tag: `I cut the </think> tag off.`, `It ends with <|im_end|>, as you see.`

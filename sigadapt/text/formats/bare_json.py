@@ -11,11 +11,17 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 """
 
 import re
-from collections.abc import Mapping
 
-from sigadapt.schemas.json_values import Json
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
-from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_json, call_of
+from sigadapt.text.contract import (
+    MOST_CALLS,
+    Found,
+    TextCall,
+    TextFormat,
+    Tools,
+    as_written,
+    writer,
+)
+from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Members, Scan
@@ -127,16 +133,6 @@ def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None
     return as_written(scan, name, begin, len(scan.text))
 
 
-def write_plain(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as JSON, one object a line."""
-    return "\n".join(call_json(name, args) for name, args in calls)
-
-
-def write_fenced(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as JSON in one code fence."""
-    return f"```json\n{write_plain(calls, schemas)}\n```" if calls else ""
-
-
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 
 FORMATS: tuple[TextFormat, ...] = (
@@ -149,7 +145,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "vLLM `llama3_json`, `xlam`; Ollama; LM Studio; any server whose parser is off",
         "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer.",
         after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
-        write=write_plain,
+        write=writer("{json}"),
         bare=True,
     ),
     TextFormat(
@@ -160,7 +156,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "Qwen2.5-Coder, small models",
         "any server whose parser is off",
         "A fence that is the whole answer, or ends it where no example is announced; if named, any.",
-        write=write_fenced,
+        write=writer("{json}", begin="```json\n", end="\n```"),
         bare=True,
     ),
 )

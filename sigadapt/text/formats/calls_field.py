@@ -10,12 +10,12 @@ name: something was called, and nobody knows what.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, is_array, is_object, json_like
-from sigadapt.schemas.repeated_keys import decode
-from sigadapt.text.contract import TextCall
+from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
+from sigadapt.text.contract import Found, TextCall
 from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan
 
@@ -27,22 +27,11 @@ _LONGEST_NOTHING = 40
 _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\s*""")
 _CALL_OPENER, _CALL_CLOSER = "<tool_call>\n", "\n</tool_call>"
 """Where what stands behind is a call: the value of a calls field is as sure a sign."""
-
-
-class FieldReading(NamedTuple):
-    """What stands at a calls field: its calls, what remains of the text, and the place behind."""
-
-    calls: list[TextCall]
-    text: str
-    end: int
-
+_NEVER = re.compile(r"(?!)")
+_OBJECT = re.compile(r"\{(?=\s*\")")
 
 CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
-
-
-_NEVER = re.compile(r"(?!)")
-_OBJECT = re.compile(r"\{(?=\s*\")")
 
 
 def opener_of(layout: Layout) -> re.Pattern[str]:
@@ -58,7 +47,7 @@ def opener_of(layout: Layout) -> re.Pattern[str]:
     return re.compile(rf"^[ \t]*{marker}", re.MULTILINE)
 
 
-def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> FieldReading | None:
+def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> Found | None:
     """Read the calls field that begins at an opener; None if what stands there is text."""
     if layout.is_json:
         return _of_object(scan, opener.start(), layout, calls_in)
@@ -79,10 +68,10 @@ def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -
         header = scan.search(_HEADER, behind)
         end = after = header.start() if header else -1
     raw = scan.text[begin : end if end >= 0 else len(scan.text)].strip()
-    return FieldReading(_calls(raw, calls_in, is_cut=end < 0), "", after if end >= 0 else len(scan.text))
+    return Found(_calls(raw, calls_in, is_cut=end < 0), after if end >= 0 else len(scan.text))
 
 
-def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> FieldReading | None:
+def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found | None:
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
     members = scan.members_at(at)
     if not {*members.fields} <= {layout.field, *layout.others}:
@@ -93,9 +82,8 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> FieldR
             return None
         before = scan.text[at : key.start()].rstrip(", \t\r\n")
         value = scan.text[key.end() :].strip()
-        return FieldReading(
-            _calls(value, calls_in, is_cut=True), "" if before == "{" else f"{before}}}", len(scan.text)
-        )
+        rest = "" if before == "{" else f"{before}}}"
+        return Found(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
     if layout.field not in members.fields:
         return None
     written: Json = decode(scan.text[at : members.end])
@@ -105,13 +93,14 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> FieldR
         if key == layout.field:
             calls += _calls(value if isinstance(value, str) else json_like(value), calls_in, is_cut=False)
     rest = {key: value for key, value in pairs if key != layout.field}
-    return FieldReading(calls, compact(rest) if rest else "", members.end)
+    return Found(calls, members.end, compact(rest) if rest else "")
 
 
 def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
-    calls = _calls_of(_decode(value))
-    if calls is not None:
-        return calls
+    with suppress(ValueError):
+        calls = _calls_of(decode(value))
+        if calls is not None:
+            return calls
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
         return []
     wrapper = _WRAPPER.match(value)
@@ -119,13 +108,6 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     inner = value[wrapper.end() if wrapper else begin.start() if begin else 0 :]
     read = calls_in(_CALL_OPENER + inner + ("" if is_cut else _CALL_CLOSER))
     return list(read) or [TextCall(None, CutOff(value) if is_cut else value)]
-
-
-def _decode(text: str) -> Any:
-    try:
-        return decode(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:

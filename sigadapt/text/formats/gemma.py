@@ -5,13 +5,13 @@ lists are written as such. Models lose markers: strings in JSON's or in single q
 too, typed by the declared schema, and a string whose marker was never closed ends where the call does.
 """
 
+import json
 import re
 from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
@@ -19,6 +19,7 @@ from sigadapt.text.scan import Scan
 _LEVELS = 60
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
 _KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
+_QUOTED_KEY = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:', re.DOTALL)
 _QUOTED = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*\1""", re.DOTALL)
 _BARE = re.compile(r"[^,\]}\n]*")
 _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
@@ -32,7 +33,7 @@ class Markers(NamedTuple):
     string: str
 
 
-class _Broken(Exception):
+class _Broken(ValueError):
     pass
 
 
@@ -53,9 +54,9 @@ class _Reader:
             place = self._space(place)
             if self.text.startswith(",", place):
                 place = self._space(place + 1)
-            elif not self.text.startswith("}", place) or place >= self.end:
-                if place >= self.end:
-                    return object_of(pairs), place
+            elif place >= self.end:
+                return object_of(pairs), place
+            elif not self.text.startswith("}", place):
                 raise _Broken
         return object_of(pairs), place + 1
 
@@ -66,22 +67,11 @@ class _Reader:
             if end < 0 or end > self.end or not self.text.startswith(":", behind):
                 raise _Broken
             return self.text[place + len(self.string) : end], behind + 1
-        if self.text.startswith('"', place):
-            return self._quoted_key(place)
-        key = _KEY.match(self.text, place, self.end)
+        key = _QUOTED_KEY.match(self.text, place) or _KEY.match(self.text, place, self.end)
         if key is None:
             raise _Broken
-        return key["key"], key.end()
-
-    def _quoted_key(self, place: int) -> tuple[str, int]:
-        try:
-            key, behind = self.scan.value_at(place)
-        except ValueError:
-            raise _Broken from None
-        behind = self._space(behind)
-        if not isinstance(key, str) or not self.text.startswith(":", behind):
-            raise _Broken
-        return key, behind + 1
+        written = key["key"]
+        return json.loads(written, strict=False) if written.startswith('"') else written, key.end()
 
     def value_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read a value."""
@@ -103,12 +93,9 @@ class _Reader:
         """Read a string in quotes, behind which a marker may stand."""
         quoted = _QUOTED.match(self.text, at, self.end)
         end = quoted.end() if quoted else at
-        try:
-            if quoted and self.text.startswith(self.string, end):
-                return literal_at(quoted[0], 0)[0], end + len(self.string)
-            value, end = literal_at(self.text, at)
-        except ValueError:
-            raise _Broken from None
+        if quoted and self.text.startswith(self.string, end):
+            return literal_at(quoted[0], 0)[0], end + len(self.string)
+        value, end = literal_at(self.text, at)
         if end > self.end:
             raise _Broken
         return value, end
@@ -167,7 +154,7 @@ def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None
         schema = tools.schema_of(name)
         try:
             args, behind = _Reader(scan, end, markers).object_at(head.end(), schema, schema, 0)
-        except (_Broken, RecursionError):
+        except (ValueError, RecursionError):
             scan.charge((end - place) // 4)
             raw = scan.text[head.end() : end]
             return Found([*calls, TextCall(name, raw if close >= 0 else CutOff(raw))], end)
@@ -183,15 +170,19 @@ def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None
 
 
 def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
+    example = (
+        f"{markers.call}call:get_weather{{city:{markers.string}Paris{markers.string}}}{markers.call_end}"
+    )
     reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    return TextFormat(name, re.escape(markers.call), partial(read, markers=markers), reads=reads, **row)
+    return TextFormat(
+        name, re.escape(markers.call), partial(read, markers=markers), example, reads=reads, **row
+    )
 
 
 FORMATS: tuple[TextFormat, ...] = (
     _format(
         "gemma4",
         Markers("<|tool_call>", "<tool_call|>", '<|"|>'),
-        example='<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
         models="Gemma 4",
         servers="vLLM `gemma4`; Ollama; llama.cpp; mlx-lm",
         after=("<tool_call|>", "<|tool_response>"),
@@ -199,7 +190,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "functiongemma",
         Markers("<start_function_call>", "<end_function_call>", "<escape>"),
-        example="<start_function_call>call:get_weather{city:<escape>Paris<escape>}<end_function_call>",
         models="FunctionGemma",
         servers="vLLM `functiongemma`; Ollama; llama.cpp; mlx-lm",
         after=("<end_function_call>", "<start_function_response>"),

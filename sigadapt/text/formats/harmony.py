@@ -80,11 +80,7 @@ def _call_at(scan: Scan, at: int, name: str, tools: Tools) -> tuple[TextCall, in
 
 
 def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], int] | None:
-    """Read the messages of a text that begins with a header without its first or all of its special tokens.
-
-    Returns:
-        The thoughts, the calls, and the place where what is said begins; None if the text is no such text.
-    """
+    """Read a text whose first header lost tokens: thoughts, calls, and where the answer begins."""
     headless = _HEADLESS.match(scan.text)
     if headless is not None:
         found = read(scan, 0, tools)

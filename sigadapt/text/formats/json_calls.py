@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, writer
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import Members, Scan
 
@@ -75,15 +75,9 @@ def read_body(
 def call_of(
     scan: Scan, members: Members, tools: Tools, *, keyed: bool = False, whole: bool = False
 ) -> TextCall | None:
-    """Return the call that a JSON object is; None if it is none, or of no declared tool.
-
-    Args:
-        scan: the text.
-        members: the object.
-        tools: the declared tools.
-        keyed: whether the tool's name is a key, and the arguments are its value.
-        whole: whether the object must be a call and nothing else, with arguments that are an object.
-    """
+    """Return the call that a JSON object is; None if it is none, or of no declared tool."""
+    # `keyed`: the tool's name is a key, and the arguments are its value. `whole`: the object must be a call
+    # and nothing else, with arguments that are an object.
     fields = members.fields
     if keyed:
         named = ((tools.name_of(key), field) for key, field in fields.items() if isinstance(field[0], dict))
@@ -206,116 +200,103 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
     return (TextCall(name, arguments), end) if name is not None else None
 
 
-def call_json(name: str, args: Json, *, arguments: str = "arguments") -> str:
-    """Return a call as a JSON object."""
-    return compact({"name": name, arguments: args})
-
-
-def write_hermes(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls in Hermes' tags, each on its own lines."""
-    return "\n".join(f"<tool_call>\n{call_json(name, args)}\n</tool_call>" for name, args in calls)
-
-
-def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Mistral's list."""
-    return f"[TOOL_CALLS] [{', '.join(call_json(name, args) for name, args in calls)}]" if calls else ""
-
-
-def write_llama(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Llama 3 does, behind its tag."""
-    objects = "; ".join(call_json(name, args, arguments="parameters") for name, args in calls)
-    return f"<|python_tag|>{objects}" if objects else ""
+_CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+_PARAMETERS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
 
 
 def _format(
     name: str,
-    marker: str,
+    opening: str,
+    closing: str = "",
     *,
+    marker: str | None = None,
+    call: str = _CALL,
     keyed: bool = False,
     reads: str = "One object, several, or a list; the closing tag may be missing.",
     **row: Any,
 ) -> TextFormat:
+    """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
+    marker = marker or re.escape(opening)
+    row = {"example": f"{opening}{call}{closing}", "after": (closing,) if closing else (), **row}
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
-
-_CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
-_PARAMETERS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
 
 FORMATS: tuple[TextFormat, ...] = (
     _format(
         "hermes",
-        r"<tool_call>",
-        example=f"<tool_call>\n{_CALL}\n</tool_call>",
+        "<tool_call>",
+        call=f"\n{_CALL}\n</tool_call>",
         models="Qwen2.5, Qwen3, QwQ, Nous Hermes, SmolLM3, MiMo-VL, Reka, Granite 4, Ernie 4.5",
         servers="vLLM `hermes`, `granite4`, `ernie45`, `qwen3_json`; Ollama; llama.cpp; mlx-lm",
         before=("<response>",),
         after=("</tool_call>", "</response>"),
         reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
-        write=write_hermes,
+        write=writer("<tool_call>\n{json}\n</tool_call>"),
     ),
     _format(
         "llama3-json",
-        r"<\|python_tag\|>|<\|python_start\|>",
-        example=f"<|python_tag|>{_PARAMETERS}",
+        "<|python_tag|>",
+        marker=r"<\|python_tag\|>|<\|python_start\|>",
+        call=_PARAMETERS,
         models="Llama 3.1, 3.2, 3.3, Llama 4",
         servers="vLLM `llama3_json`, `llama4_json`; Ollama; llama.cpp; LM Studio",
         after=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
         reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
-        write=write_llama,
+        write=writer("{json}", separator="; ", begin="<|python_tag|>", arguments="parameters"),
     ),
     _format(
         "mistral-json",
-        r"\[TOOL_CALLS\]",
-        example=f"[TOOL_CALLS] [{_CALL}]",
+        "[TOOL_CALLS]",
+        call=f" [{_CALL}]",
         models="Mistral 7B v0.3, Nemo, Mixtral, Large 2407",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="The list; where the server drops the marker, it is `plain-json`.",
-        write=write_mistral,
+        write=writer("{json}", separator=", ", begin="[TOOL_CALLS] [", end="]"),
     ),
     _format(
         "dots",
-        r"<dots_function_call>",
-        example=f"<dots_function_call>{_CALL}</dots_function_call>",
+        "<dots_function_call>",
+        "</dots_function_call>",
         models="dots.llm1",
         servers="vLLM `dots`",
         before=("<dots_function_call>",),
-        after=("</dots_function_call>",),
     ),
     _format(
         "longcat",
-        r"<longcat_tool_call>",
-        example=f"<longcat_tool_call>{_CALL}</longcat_tool_call>",
+        "<longcat_tool_call>",
+        "</longcat_tool_call>",
         models="LongCat",
         servers="vLLM `longcat`; mlx-lm",
-        after=("</longcat_tool_call>",),
     ),
     _format(
         "granite",
-        r"<\|tool_call\|>",
-        example=f"<|tool_call|> [{_CALL}]",
+        "<|tool_call|>",
+        call=f" [{_CALL}]",
         models="Granite 3",
         servers="vLLM `granite`; llama.cpp",
         after=("<|end_of_text|>",),
     ),
     _format(
         "granite-20b-fc",
-        r"<function_call>",
-        example=f"<function_call> {_CALL}",
+        "<function_call>",
+        call=f" {_CALL}",
         models="Granite 20B Function Calling",
         servers="vLLM `granite-20b-fc`",
         after=("</function_call>", "<|endoftext|>"),
     ),
     _format(
         "phi4-mini",
-        r"\bfunctools(?=\s*\[)",
-        example=f"functools[{_CALL}]",
+        "functools",
+        marker=r"\bfunctools(?=\s*\[)",
+        call=f"[{_CALL}]",
         models="Phi-4-mini, Firefunction v2",
         servers="vLLM `phi4_mini_json`; llama.cpp",
     ),
     _format(
         "tool-calls-list",
-        r"<tool_calls>",
-        example=f"<tool_calls>[{_CALL}]</tool_calls>",
+        "<tool_calls>",
+        "</tool_calls>",
+        call=f"[{_CALL}]",
         models="Jamba 1.5, Hunyuan A13B, Apriel, MiniMax M1",
         servers="vLLM `jamba`, `hunyuan_a13b`; llama.cpp",
         before=("<tool_calls>", "<answer>"),
@@ -324,60 +305,60 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     _format(
         "internlm2",
-        r"<\|action_start\|>\s*<\|plugin\|>",
-        example=f"<|action_start|><|plugin|>{_PARAMETERS}<|action_end|>",
+        "<|action_start|><|plugin|>",
+        "<|action_end|>",
+        marker=r"<\|action_start\|>\s*<\|plugin\|>",
+        call=_PARAMETERS,
         models="InternLM 2, 2.5",
         servers="vLLM `internlm`",
-        after=("<|action_end|>",),
     ),
     _format(
         "nemotron-v2",
-        r"<TOOLCALL>",
-        example=f"<TOOLCALL>[{_CALL}]</TOOLCALL>",
+        "<TOOLCALL>",
+        "</TOOLCALL>",
+        call=f"[{_CALL}]",
         models="Nemotron Nano v2",
         servers="llama.cpp; vLLM by a plug-in",
-        after=("</TOOLCALL>",),
     ),
     _format(
         "cohere-actions",
-        r"<\|START_ACTION\|>",
-        example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", '
-        '"parameters": {"city": "Paris"}}]<|END_ACTION|>',
+        "<|START_ACTION|>",
+        "<|END_ACTION|>",
+        call='[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}]',
         models="Command R7B, Command A",
         servers="vLLM `cohere_command3`, `cohere_command4`; llama.cpp",
-        after=("<|END_ACTION|>",),
     ),
     _format(
         "command-r-plus",
-        r"\bAction:\s*(?=```)",
-        example='Action: ```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
+        "Action: ",
+        marker=r"\bAction:\s*(?=```)",
+        call='```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
         models="Command R, Command R+",
         servers="llama.cpp; any server without a parser",
     ),
     _format(
         "inkling",
-        r"<\|content_invoke_tool_json\|>",
-        example='<|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris"}}'
+        "<|content_invoke_tool_json|>",
         "<|end_message|>",
+        call='{"name": "get_weather", "args": {"city": "Paris"}}',
         models="Inkling",
         servers="vLLM `inkling`",
         before=("<|message_model|>",),
-        after=("<|end_message|>",),
     ),
     _format(
         "apertus",
-        r"<\|tools_prefix\|>",
-        example='<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>',
+        "<|tools_prefix|>",
+        "<|tools_suffix|>",
+        call='[{"get_weather": {"city": "Paris"}}]',
         models="Apertus",
         servers="vLLM `apertus`; llama.cpp",
-        after=("<|tools_suffix|>",),
         reads="A list of objects whose key is the tool's name.",
         keyed=True,
     ),
     _format(
         "gigachat3",
-        r"<\|function_call\|>|\bfunction call\s*<\|role_sep\|>",
-        example=f"<|function_call|>{_CALL}",
+        "<|function_call|>",
+        marker=r"<\|function_call\|>|\bfunction call\s*<\|role_sep\|>",
         models="GigaChat 3, 3.1",
         servers="vLLM `gigachat3`; llama.cpp",
         before=("<|message_sep|>",),
@@ -385,18 +366,17 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     _format(
         "lmstudio",
-        r"\[TOOL_REQUEST\]",
-        example=f"[TOOL_REQUEST]{_CALL}[END_TOOL_REQUEST]",
+        "[TOOL_REQUEST]",
+        "[END_TOOL_REQUEST]",
         models="any model that has no form of its own",
         servers="LM Studio",
-        after=("[END_TOOL_REQUEST]",),
     ),
     _format(
         "lfm2-json",
-        r"<\|tool_call_start\|>",
-        example=f"<|tool_call_start|>[{_CALL}]<|tool_call_end|>",
+        "<|tool_call_start|>",
+        "<|tool_call_end|>",
+        call=f"[{_CALL}]",
         models="LFM2 where it writes JSON",
         servers="LocalAI; llama.cpp",
-        after=("<|tool_call_end|>",),
     ),
 )

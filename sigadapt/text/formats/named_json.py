@@ -8,13 +8,19 @@ it, it is cut off.
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, as_written
+from sigadapt.text.contract import (
+    MOST_CALLS,
+    Found,
+    TextCall,
+    TextFormat,
+    Tools,
+    as_written,
+    writer,
+)
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -36,10 +42,11 @@ def read(
             break
         call, behind = _arguments(scan, found, name, stops, tail)
         closing = tail.match(scan.text, behind)
-        if closing is None and not isinstance(call.arguments, CutOff):
-            call, behind = _read_unclosed(scan, found, call, behind, stops)
-            if call is None:
+        if closing is None and not isinstance(call.arguments, CutOff):  # it is broken, if anything closes it
+            raw, behind = scan.text[found.end("name") : behind].strip(), scan.space(behind)
+            if not scan.text.startswith(stops, behind):
                 break
+            call = call._replace(arguments=raw)
         calls.append(call)
         end = place = closing.end() if closing else behind
     return Found(calls, end) if calls else None
@@ -60,17 +67,6 @@ def _arguments(
     if scan.call_format and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         end = _with_rest(scan, end, head, stops)
     return TextCall(name, scan.text[begin:end], given), end
-
-
-def _read_unclosed(
-    scan: Scan, head: re.Match[str], call: TextCall, at: int, stops: tuple[str, ...]
-) -> tuple[TextCall | None, int]:
-    """Return a call that lacks what closes its arguments as a broken one; None if nothing else closes it."""
-    behind = scan.space(at)
-    if not scan.text.startswith(stops, behind):
-        return None, at
-    begin = head.end("name")
-    return call._replace(arguments=scan.text[begin:at].strip()), behind
 
 
 def _with_rest(scan: Scan, end: int, head: re.Match[str], stops: tuple[str, ...]) -> int:
@@ -115,28 +111,6 @@ _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 _BRACKETED_TAIL = re.compile(r"\s*\)\s*\]")
 
 
-def write_deepseek(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as DeepSeek V3.1 does."""
-    inner = "".join(
-        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{compact(args)}<｜tool▁call▁end｜>" for name, args in calls
-    )
-    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>" if calls else ""
-
-
-def write_kimi(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Kimi K2 does; the ids count from 0."""
-    inner = "".join(
-        f"<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{compact(args)}<|tool_call_end|>"
-        for n, (name, args) in enumerate(calls)
-    )
-    return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
-
-
-def write_mistral(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-    """Write calls as Mistral's newer models do."""
-    return "".join(f"[TOOL_CALLS]{name}[ARGS]{compact(args)}" for name, args in calls)
-
-
 def _format(
     name: str,
     opener: str,
@@ -176,7 +150,7 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Mistral Small 3, Devstral, Magistral, Ministral 3, Large 3",
         servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="With or without `[ARGS]` and `[CALL_ID]`; the marker may be missing before the next call.",
-        write=write_mistral,
+        write=writer("[TOOL_CALLS]{name}[ARGS]{args}", separator=""),
     ),
     TextFormat(
         "mistral-bare",
@@ -207,7 +181,12 @@ FORMATS: tuple[TextFormat, ...] = (
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         models="DeepSeek V3.1",
         servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
-        write=write_deepseek,
+        write=writer(
+            "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{args}<｜tool▁call▁end｜>",
+            separator="",
+            begin="<｜tool▁calls▁begin｜>",
+            end="<｜tool▁calls▁end｜>",
+        ),
         **_DEEP,
     ),
     _format(
@@ -223,7 +202,12 @@ FORMATS: tuple[TextFormat, ...] = (
         models="Kimi K2, K2 Thinking, K2.5",
         servers="vLLM `kimi_k2`; llama.cpp; mlx-lm",
         reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
-        write=write_kimi,
+        write=writer(
+            "<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{args}<|tool_call_end|>",
+            separator="",
+            begin="<|tool_calls_section_begin|>",
+            end="<|tool_calls_section_end|>",
+        ),
     ),
     _format(
         "functionary-v3.2",

@@ -9,8 +9,7 @@ elements are lists (of `item`), and text beside elements goes under `$text`, as 
 import re
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.schemas.written_values import property_of, types_of, value_of
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.scan import Scan

@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, compact, is_object, object_of
 from sigadapt.schemas.written_values import NO_TEXT, property_of, value_of, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
@@ -30,8 +29,9 @@ from sigadapt.text.contract import (
     Tools,
     Writer,
     as_written,
+    call_json,
 )
-from sigadapt.text.formats.json_calls import call_json, read_body
+from sigadapt.text.formats.json_calls import read_body
 from sigadapt.text.scan import Scan
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
@@ -318,8 +318,10 @@ def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> Tex
         head,
         pairs=f"<{key}>",
     )
+    example = f"<{call}>get_weather\n<{key}>city</{key}>\n<{value}>Paris</{value}>\n</{call}>"
     reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
-    return TextFormat(name, f"<{call}>", partial(_read_pairs, head=head, tags=tags), reads=reads, **row)
+    reader = partial(_read_pairs, head=head, tags=tags)
+    return TextFormat(name, f"<{call}>", reader, example, reads=reads, **row)
 
 
 _WRAPS = (
@@ -405,7 +407,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "glm-4.5",
         *("tool_call", "arg_key", "arg_value"),
-        example="<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
         models="GLM 4.5, 4.6, 4.7, 5; Ling 3; Laguna; Spark 2.5; Hunyuan V3",
         servers="vLLM `glm45`, `glm47`, `ling3`, `poolside_v1`, `hy_v3`; Ollama; llama.cpp; mlx-lm; SGLang",
         before=("<tool_calls>",),
@@ -420,8 +421,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "longcat-pairs",
         *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
-        example="<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
-        "<longcat_arg_value>Paris</longcat_arg_value>\n</longcat_tool_call>",
         models="LongCat",
         servers="vLLM `longcat`; mlx-lm",
         after=("</longcat_tool_call>",),

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object
-from sigadapt.schemas.repeated_keys import object_of
+from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
 from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
@@ -31,14 +30,8 @@ _FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t]*\n")
 
 
 def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tuple[TextCall, int] | None:
-    """Read one call; None if it is none, or of no declared tool.
-
-    Args:
-        scan: the text.
-        at: the place where the call's name would stand.
-        tools: the declared tools.
-        is_sure: whether a call whose values are no literals is a bad call, and not text.
-    """
+    """Read one call; None if it is none, or of no declared tool."""
+    # `is_sure`: a call whose values are no literals is a bad call, and not text.
     head = _HEAD.match(scan.text, at)
     name = tools.name_of(head["name"]) if head else None
     if head is not None and (name is None or name not in tools.schemas):
