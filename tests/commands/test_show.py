@@ -35,7 +35,8 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
             dspy.Predict(programs.Assist)(**inputs)
     (received,) = provider.received
     row = WIRES[wire]
-    changes: tuple[sigadapt.Change, ...] = lm.history[-1].get("changes") or ()
+    record: Any = lm.history[-1]
+    changes: Any = record.get("changes") or ()
     run = partial(programs.PROGRAM, **inputs)
     sent, _ = sent_to(row.model, row.options, sigadapt.ChatAdapter, run, len)
     assert sent["body"] == received.body
