@@ -50,7 +50,7 @@ from sigadapt.commands.sending import sent_to
 from sigadapt.commands.show import DEFAULT_MODELS, shorten
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
-from sigadapt.providers import CHAT, PROVIDERS, ROUTES, provider_of
+from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.schemas import checking
@@ -117,6 +117,7 @@ from sigadapt.text.scan import Scan, Spent
 __all__ = [
     "ARGUMENT_LEVELS",
     "BUDGET",
+    "BY_DIALECT",
     "CHAT",
     "DEFAULT_MODELS",
     "DIALECTS",
@@ -239,7 +240,6 @@ __all__ = [
     "prompt_of",
     "prompted_request",
     "property_of",
-    "provider_of",
     "question",
     "read",
     "read_from",
