@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -35,8 +35,7 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
             dspy.Predict(programs.Assist)(**inputs)
     (received,) = provider.received
     row = WIRES[wire]
-    record: Any = lm.history[-1]
-    changes: Any = record.get("changes") or ()
+    changes = cast("list[Any]", lm.history[-1].get("changes") or [])
     run = partial(programs.PROGRAM, **inputs)
     sent, _ = sent_to(row.model, row.options, sigadapt.ChatAdapter, run, len)
     assert sent["body"] == received.body
