@@ -135,7 +135,9 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, for a name of no text.
         """
-        return _text_in(self._predictor(name))
+        if name not in self.texts:
+            raise _unknown_text(name, self.texts)
+        return _text_in(self.texts[name])
 
     def __setitem__(self, name: str, text: str) -> None:
         """Replace a text.
@@ -143,10 +145,11 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, for a name of no text; also for a text that is not a string.
         """
-        predictor = self._predictor(name)
+        old, predictor = self[name], cast("Any", self.texts[name])
         if not isinstance(cast("object", text), str):
             raise InvalidOption(f"the text of {name!r} cannot be {text!r}", field="texts")
-        predictor.signature = predictor.signature.with_instructions(text)
+        if text != old:
+            predictor.signature = predictor.signature.with_instructions(text)
 
     def load_state(self, state: Json, **options: Any) -> None:
         """Bring back the texts that `dump_state` or `save` kept.
@@ -165,11 +168,6 @@ class ToolTexts(dspy.Module):
             )
         loaded: Any = super()
         loaded.load_state(state, **options)
-
-    def _predictor(self, name: str) -> Any:
-        if name not in self.texts:
-            raise _unknown_text(name, self.texts)
-        return self.texts[name]
 
     def _write(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)

@@ -31,27 +31,33 @@ class Program(NamedTuple):
 def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bool = False) -> Program:
     """Return the program of a signature or a module."""
     module = signature = target
+    parameters: dict[str, FieldInfo] | None = None
     if isinstance(target, dspy.Module):
         predictors: list[Any] = target.predictors()
         if not predictors:
             reason = f"{type(target).__name__} has no predictors, and so it sends no request"
             raise InvalidOption(reason, field="signature", fix="Name a module with a dspy.Predict in it.")
-        fields = None if react else _parameters_of(target, predictors)
-        if fields is not None:
-            return _with_own_forward(target, fields, decls, given)
+        parameters = None if react else _parameters_of(target, predictors)
         signature = getattr(target, "signature", None) or predictors[0].signature
     elif not react:
         module = dspy.Predict(target)
-    name: str = signature.__name__
-    tools = tools_field(signature)
+    fields: dict[str, FieldInfo] = signature.input_fields if parameters is None else parameters
+    if parameters is None:
+        name, tools = signature.__name__, tools_field(signature)
+        reason = f"{name} has no tools field"
+        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
+    else:
+        name = type(target).__name__
+        tools = next((each for each, field in fields.items() if _TOOLS & {*_members(field.annotation)}), None)
+        reason = f"the forward of {name} takes no tools"
+        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
     if react:
         module = _react(signature, decls)
     elif decls.entries and tools is None:
-        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
-        raise InvalidOption(f"{name} has no tools field", field="tools", fix=fix)
-    takes_all = not react and (tools is None or _takes_all(signature.input_fields[tools].annotation))
-    inputs, placeholders = inputs_of(signature.input_fields, given, decls, tools)
-    return Program(name, module, inputs, placeholders, [] if takes_all else _natives(decls))
+        raise InvalidOption(reason, field="tools", fix=fix)
+    takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
+    own = [] if takes_all else [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+    return Program(name, module, *inputs_of(fields, given, decls, tools), own)
 
 
 def tools_field(signature: Any) -> str | None:
@@ -61,7 +67,7 @@ def tools_field(signature: Any) -> str | None:
 
 
 def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
-    if plan_of(signature) is not None:
+    if tools_field(signature) is not None:
         fix = "Leave out --react, or name a signature without tool fields."
         reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
         raise InvalidOption(reason, field="react", fix=fix)
@@ -70,18 +76,6 @@ def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
         return dspy.ReActV2(signature, tools=tools)
     except ValueError as error:
         raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
-
-
-def _with_own_forward(
-    module: dspy.Module, fields: Mapping[str, FieldInfo], decls: ToolDecls, given: Iterable[str]
-) -> Program:
-    name = type(module).__name__
-    tools = next((each for each, field in fields.items() if _TOOLS & {*_members(field.annotation)}), None)
-    if decls.entries and tools is None:
-        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
-        raise InvalidOption(f"the forward of {name} takes no tools", field="tools", fix=fix)
-    left_out = [] if tools is None or _takes_all(fields[tools].annotation) else _natives(decls)
-    return Program(name, module, *inputs_of(fields, given, decls, tools), left_out)
 
 
 def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInfo] | None:
@@ -136,10 +130,6 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 def _takes_all(annotation: Any) -> bool:
     """Whether a tools field also takes tools that the provider runs."""
     return not _OF_DSPY & {*_members(annotation)}
-
-
-def _natives(decls: ToolDecls) -> list[str]:
-    return [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
 
 
 def for_dspy(decls: ToolDecls) -> list[dspy.Tool]:

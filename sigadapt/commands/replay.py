@@ -36,8 +36,6 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
-_RECORD = "Record with LoopbackProvider(script, record=path)."
-
 
 class Replayed(NamedTuple):
     """What became of one exchange: its document, and the values that the lines show."""
@@ -83,7 +81,8 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
     wire = WIRES[exchange.wire]
     was = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
     if not was.model:
-        raise InvalidOption("a recorded request names no model", field="file", fix=_RECORD)
+        fix = "Record with LoopbackProvider(script, record=path)."
+        raise InvalidOption("a recorded request names no model", field="file", fix=fix)
     engine = {} if program.engine == "auto" else {"engine": program.engine}
     changes = {"model": f"{wire.model.partition('/')[0]}/{was.model}", **engine}
     choices: list[Choice | None] = [None]
