@@ -7,7 +7,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#wha
 
 import json
 from collections.abc import Iterator
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from sigadapt.commands.request_parts import MESSAGES, READING_ORDER, Part, parts_of
@@ -32,9 +32,11 @@ class Divergence(NamedTuple):
 def divergence(before: Json, after: Json) -> Divergence:
     """Return where a request parts from an earlier one."""
     old, new = [list(parts_of(body, READING_ORDER)) for body in (before, after)]
-    size = sum(len(_bytes(part)) for part in old)
-    same = len([*takewhile(lambda pair: _is_same(*pair), zip(old, new, strict=False))])
-    byte = sum(len(_bytes(part)) for part in old[:same])
+    sizes = [len(compact(part.value).encode(errors="replace")) for part in old]
+    forms = [[(part.kind, compact(part.value)) for part in parts] for parts in (old, new)]
+    pairs = enumerate(zip(*forms, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+    size, byte = sum(sizes), sum(sizes[:same])
     if same == len(old):
         return Divergence(byte, size, "", "This request begins with all of the earlier one.")
     gone = old[same]
@@ -67,14 +69,6 @@ def earlier_request(text: bytes, model: str) -> Json:
             fix="Give a body, a recording, or what `sigadapt show --json` printed.",
         )
     return saved
-
-
-def _bytes(part: Part) -> bytes:
-    return compact(part.value).encode(errors="replace")
-
-
-def _is_same(old: Part, new: Part) -> bool:
-    return old.kind == new.kind and compact(old.value) == compact(new.value)
 
 
 def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:

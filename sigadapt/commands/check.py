@@ -111,8 +111,7 @@ def _undescribed(decls: ToolDecls) -> Iterator[Json]:
         if not decl.description.strip():
             yield _finding("error", decl.name, "it has no description")
         properties: Json = decl.parameters.get("properties", {})
-        described = {"description", "$ref"}
-        bare = [name for name, schema in properties.items() if described.isdisjoint(schema)]
+        bare = [name for name, schema in properties.items() if {"description", "$ref"}.isdisjoint(schema)]
         if bare:
             yield _finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
 

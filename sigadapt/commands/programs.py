@@ -71,9 +71,8 @@ def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
         fix = "Leave out --react, or name a signature without tool fields."
         reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
         raise InvalidOption(reason, field="react", fix=fix)
-    tools: list[Any] = [*for_dspy(decls)]
     try:
-        return dspy.ReActV2(signature, tools=tools)
+        return dspy.ReActV2(signature, tools=_for_dspy(decls))
     except ValueError as error:
         raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
 
@@ -107,7 +106,7 @@ def inputs_of(
     """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
     values = dict(_given(item, fields) for item in given)
     if tools is not None and tools not in values:
-        values[tools] = decls if _takes_all(fields[tools].annotation) else for_dspy(decls)
+        values[tools] = decls if _takes_all(fields[tools].annotation) else _for_dspy(decls)
     placeholders: list[str] = []
     for name, field in fields.items():
         if name not in values and field.is_required():
@@ -132,7 +131,7 @@ def _takes_all(annotation: Any) -> bool:
     return not _OF_DSPY & {*_members(annotation)}
 
 
-def for_dspy(decls: ToolDecls) -> list[dspy.Tool]:
+def _for_dspy(decls: ToolDecls) -> list[Any]:
     """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
     return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
 
