@@ -62,8 +62,7 @@ _OF_TEXT = frozenset({"openai", "responses"})  # wires whose calls can be cut of
 def policy(received: Received) -> Answer:
     """Return the answer to the question that the request holds."""
     asked = json.dumps(received.body, ensure_ascii=False)
-    faulty = CUT_OFF if received.wire in _OF_TEXT else WRONG_TYPE
-    known = {**ANSWERS, FAULTY_QUESTION: faulty}
+    known = {**ANSWERS, FAULTY_QUESTION: CUT_OFF if received.wire in _OF_TEXT else WRONG_TYPE}
     return next(answer for question, answer in known.items() if question in asked)
 
 

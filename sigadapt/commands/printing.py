@@ -27,8 +27,6 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON 
 CODE = "none"
 """The style of a line of code."""
 
-_INDENT = "  "
-
 
 def console() -> Console:
     """Return the console of stdout as it is now."""
@@ -99,9 +97,9 @@ def quiet() -> None:
 def layout(value: Any, width: int = 78, depth: int = 0) -> str:
     """Write JSON in as few lines as fit the width, with escapes for what does not print."""
     line = _dumps(value)
-    if len(line) + len(_INDENT) * depth <= width:
+    inside, outside = "  " * (depth + 1), "  " * depth
+    if len(outside + line) <= width:
         return line
-    inside, outside = _INDENT * (depth + 1), _INDENT * depth
     if is_object(value):
         items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in value.items()]
         opened, closed = "{", "}"
