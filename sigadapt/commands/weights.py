@@ -21,12 +21,13 @@ def weights(body: Json, count: Callable[[str], int]) -> list[Weight]:
     """Return what each tool, each message and each long field weigh; small fields are one part."""
     heavy: list[Weight] = []
     small: Json = {}
-    for part in parts_of(body, body):
-        weight = _weigh(part.name, part.value, count)
-        if part.place == f"/{part.name}" and weight.bytes < _LEAST:
-            small[part.name] = part.value
+    for key, value in body.items():
+        rows = [_weigh(part.name, part.value, count) for part in parts_of(body, [key])]
+        # Gemini's `toolConfig` holds settings only, so it has no row of a tool.
+        if not rows or (rows[0].part == key and rows[0].bytes < _LEAST):
+            small[key] = value
         else:
-            heavy.append(weight)
+            heavy += rows
     return [*heavy, _weigh(", ".join(small), small, count)] if small else heavy
 
 
