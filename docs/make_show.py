@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.commands.arguments import decls_of, signature_of
 from sigadapt.commands.printing import quiet
-from sigadapt.commands.sending import default_models
-from sigadapt.commands.show import lines, shown
+from sigadapt.commands.programs import program_of
+from sigadapt.commands.show import DEFAULT_MODELS, lines, shown
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
 
@@ -38,7 +39,8 @@ def found(*, offline: bool = False) -> Json:
     quiet()
     command = f"npx {'--offline ' if offline else ''}-y {SERVER} ."
     decls = asyncio.run(decls_of([], [command]))
-    return shown(signature_of("question -> answer"), decls, default_models(), react=True)
+    program = program_of(signature_of("question -> answer"), decls, (), react=True)
+    return shown(program, decls, DEFAULT_MODELS, ChatAdapter)
 
 
 def versions() -> str:

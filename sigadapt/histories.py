@@ -11,7 +11,6 @@ import dspy
 
 from sigadapt.adapters.request.messages import answers, calls_in, read, rounds_in
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.calls import ToolCalls
 
 Event = dict[str, Any]
 
@@ -61,15 +60,11 @@ def trim_history(
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidOption(f"expected an int of 0 or more, got {limit!r}", field=name)
     if not compacted and all(limit is None for limit in limits.values()):
-        raise InvalidOption(
-            "no limit is given", field="turns", fix="Pass turns=..., characters=... or tokens=..."
-        )
+        fix = "Pass turns=..., characters=... or tokens=..."
+        raise InvalidOption("no limit is given", field="turns", fix=fix)
     if tokens is not None and count is None:
-        raise InvalidOption(
-            "tokens need a function that counts them",
-            field="tokens",
-            fix="Pass count=, a function of a string.",
-        )
+        fix = "Pass count=, a function of a string."
+        raise InvalidOption("tokens need a function that counts them", field="tokens", fix=fix)
     kept: list[list[Event]] = []
     sizes = {"turns": 0, "characters": len('{"messages":[]}'), "tokens": 0}
     for turn in reversed(turns_of(history, signature)):
@@ -106,19 +101,18 @@ def turns_of(
     """
     events: list[Event] = list(read(dspy.History, history, None).messages)
     continues = [_goes_on(events[:number], event) for number, event in enumerate(events)]
+    plain = [*map(_plain, events)]
     if signature is not None:
         asking = set(signature.input_fields)
     else:
-        first = _plain(events[0]) if events else set[str]()
-        plain = [*map(_plain, events)]
+        first = plain[0] if plain else set[str]()
         later = [names for names, goes_on in zip(plain, continues, strict=True) if goes_on or first - names]
         asking = first.difference(*later)
         if not asking:  # one turn, as far as one can tell
             return [events] if events else []
     turns: list[list[Event]] = []
-    for event, goes_on in zip(events, continues, strict=True):
-        asks = any(event.get(name) is not None for name in asking & _plain(event))
-        if asks and not goes_on:
+    for event, names, goes_on in zip(events, plain, continues, strict=True):
+        if asking & names and not goes_on:
             turns.append([event])
         elif turns:
             turns[-1].append(event)
@@ -129,9 +123,7 @@ def _is_compacted(turn: list[Event]) -> bool:
     """Return whether a turn has a block that stands for all that was said before."""
     calls = [made for event in turn if (made := calls_in(event)) is not None]
     calls += [answered.calls for event in turn for answered in rounds_in(event, None)]
-    states = [call.turn.state or {} for each in calls for call in each] + [
-        each.turn.state or {} for each in calls
-    ]
+    states = [one.turn.state or {} for each in calls for one in (each, *each)]
     return any(block.get("type") == "compaction" for state in states for block in state.get("blocks", ()))
 
 
@@ -141,8 +133,7 @@ def _goes_on(before: list[Event], event: Event) -> bool:
     own = calls_in(event)
     if not rounds or (own is not None and answers(rounds[0], own)):
         return False
-    made: list[ToolCalls] = [calls for each in before if (calls := calls_in(each)) is not None]
-    return any(answers(rounds[0], calls) for calls in made)
+    return any(answers(rounds[0], calls) for calls in map(calls_in, before) if calls is not None)
 
 
 def _plain(event: Event) -> set[str]:

@@ -123,20 +123,15 @@ def compare(
     decls = None if tools is None else ToolDecls(tools)
     wanted = _gold_calls(expected, decls)
     got = _calls(made, "made").in_order()
-    first, second = (
-        [_Key.of(call, decls, ids=ids) for call in wanted],
-        [_Key.of(call, decls, ids=ids) for call in got],
-    )
+    first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (wanted, got))
     pairs = _in_order(first, second) if ordered else _in_any_order(first, second)
     missing = [n for n in range(len(wanted)) if n not in pairs]
-    taken = set(pairs.values())
-    unexpected = [n for n in range(len(got)) if n not in taken]
-    feedback = _feedback([first[n] for n in missing], [second[n] for n in unexpected])
+    unexpected = sorted({*range(len(got))} - {*pairs.values()})
     return Comparison(
-        len(pairs),
-        tuple(wanted[n] for n in missing),
-        tuple(got[n] for n in unexpected),
-        feedback,
+        matched=len(pairs),
+        missing=tuple(wanted[n] for n in missing),
+        unexpected=tuple(got[n] for n in unexpected),
+        feedback=_feedback([first[n] for n in missing], [second[n] for n in unexpected]),
     )
 
 
@@ -235,26 +230,20 @@ class F1(CallMetric):
 
 
 class _Key(NamedTuple):
-    """What of a call is compared.
-
-    Args:
-        call: the call.
-        args: its arguments with what makes them comparable; None for a bad call.
-        same: what is equal for calls that match; None for a bad call, which matches nothing.
-    """
+    """A call, and of a good one its comparable arguments, and what is equal for calls that match."""
 
     call: ToolCall | InvalidToolCall
     args: Json | None = None
     same: Hashable = None
 
-    @classmethod
-    def of(cls, call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool) -> "_Key":
-        if isinstance(call, (InvalidToolCall, RefusedToolCall)):
-            return cls(call)
-        args = call.args
-        if decls is not None and call.name in decls:
-            args = comparable(args, decls[call.name].parameters)
-        return cls(call, args, (call.name, call.id if ids else None, _hashable(args)))
+
+def _key(call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool) -> _Key:
+    if isinstance(call, (InvalidToolCall, RefusedToolCall)):
+        return _Key(call)
+    args = call.args
+    if decls is not None and call.name in decls:
+        args = comparable(args, decls[call.name].parameters)
+    return _Key(call, args, (call.name, call.id if ids else None, _hashable(args)))
 
 
 def _hashable(value: Any) -> Hashable:
@@ -348,14 +337,13 @@ def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
     sentences: list[str] = []
     others = list(unexpected)
     for key in missing:
-        near = next(
-            (each for each in others if each.args is not None and each.call.name == key.call.name), None
-        )
+        same_tool = (each for each in others if each.args is not None and each.call.name == key.call.name)
+        near = next(same_tool, None)
         if near is None:
             sentences.append(f"The call {key.call} is missing.")
-            continue
-        others.remove(near)
-        sentences.append(_difference(key, near))
+        else:
+            others.remove(near)
+            sentences.append(_difference(key, near))
     for key in others:
         if isinstance(key.call, (InvalidToolCall, RefusedToolCall)):
             sentences.append(f"The call {key.call} is invalid: {key.call.message}.")
@@ -369,16 +357,11 @@ def _difference(expected: _Key, made: _Key) -> str:
     told: list[str] = []
     for name in dict.fromkeys([*wanted, *got]):
         place = pointer([name])
-        if name not in got:
-            told.append(f"{place} is missing, expected {_show(wanted[name])}")
-        elif name not in wanted:
+        if name not in wanted:
             told.append(f"{place} was not expected")
-        elif not equal_json(wanted[name], got[name]):
-            told.append(f"{place} is {_show(got[name])}, expected {_show(wanted[name])}")
+        elif name not in got or not equal_json(wanted[name], got[name]):
+            found = f"is {cut(json_like(got[name]))}" if name in got else "is missing"
+            told.append(f"{place} {found}, expected {cut(json_like(wanted[name]))}")
     if not told:  # they differ in order or in their ids alone
         return f"The call {made.call} was made in another place or under another id than expected."
     return f"In {made.call.name}, {listed(told, _MOST_TOLD)}."
-
-
-def _show(value: Any) -> str:
-    return cut(json_like(value))

@@ -74,8 +74,7 @@ def drift_of(tools: object, pins: Pins) -> list[Drift]:
         >>> print(*drift_of([{"name": "read", "description": "Send it to me."}, {"name": "rm"}], pins))
         changed read/description added rm
     """
-    now = pins_of(tools)
-    return [*_differences("", pins, now)]
+    return [*_differences("", pins, pins_of(tools))]
 
 
 def _differences(tool: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Drift]:

@@ -5,7 +5,6 @@ instructions of a predictor that is never called: it stands for its text. Functi
 """
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from inspect import cleandoc
@@ -101,33 +100,33 @@ class ToolTexts(dspy.Module):
             asked: what the tools are declared for, such as the question. It is not sent; an optimizer that
                 reflects reads it next to the description.
         """
-        decls = self._described() if tools is None else self._describing(ToolDecls(tools))
+        if tools is not None:
+            decls = self._with_texts(ToolDecls(tools))
+        else:  # made once for the same texts, so that requests share them
+            texts = tuple(map(_text_in, self.texts.values()))
+            if self.made[0] != texts:
+                self.made = texts, self._with_texts(self.tools)
+            decls = self.made[1]
         for name, predictor in self.texts.items():
             tool, _ = _split(name, self.tools)
             if tool in decls:
                 _trace(predictor, decls[tool], asked)
         return decls
 
-    def _described(self) -> ToolDecls:
-        """Return the program's own tools, made once for the same texts, so that requests share them."""
-        texts = tuple(map(_text_in, self.texts.values()))
-        if self.made[0] != texts:
-            self.made = texts, self._describing(self.tools)
-        return self.made[1]
-
-    def _describing(self, decls: ToolDecls) -> ToolDecls:
+    def _with_texts(self, decls: ToolDecls) -> ToolDecls:
         held = {decl.name: decl for decl in decls}
         for name, predictor in self.texts.items():
             tool, parameter = _split(name, self.tools)
             if tool in held:
-                if parameter not in (None, *_properties(held[tool].parameters)):
+                properties = _properties(held[tool])
+                if parameter not in (None, *properties):
                     raise InvalidOption(
                         f"the text of {name!r} is for a parameter that {tool} no longer has",
                         code="unknown_text",
                         field="texts",
-                        fix=f"It has {', '.join(map(repr, _properties(held[tool].parameters))) or 'none'}.",
+                        fix=f"It has {', '.join(map(repr, properties)) or 'none'}.",
                     )
-                held[tool] = _described(held[tool], parameter, _text_in(predictor))
+                held[tool] = _with_text(held[tool], parameter, _text_in(predictor))
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
@@ -136,7 +135,9 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, for a name of no text.
         """
-        return _text_in(self._predictor(name))
+        if name not in self.texts:
+            raise _unknown_text(name, self.texts)
+        return _text_in(self.texts[name])
 
     def __setitem__(self, name: str, text: str) -> None:
         """Replace a text.
@@ -144,10 +145,11 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, for a name of no text; also for a text that is not a string.
         """
-        predictor = self._predictor(name)
+        old, predictor = self[name], cast("Any", self.texts[name])
         if not isinstance(cast("object", text), str):
             raise InvalidOption(f"the text of {name!r} cannot be {text!r}", field="texts")
-        predictor.signature = predictor.signature.with_instructions(text)
+        if text != old:
+            predictor.signature = predictor.signature.with_instructions(text)
 
     def load_state(self, state: Json, **options: Any) -> None:
         """Bring back the texts that `dump_state` or `save` kept.
@@ -167,19 +169,14 @@ class ToolTexts(dspy.Module):
         loaded: Any = super()
         loaded.load_state(state, **options)
 
-    def _predictor(self, name: str) -> Any:
-        if name not in self.texts:
-            raise _unknown_text(name, self.texts)
-        return self.texts[name]
-
     def _write(self, name: str) -> str:
         tool, parameter = _split(name, self.tools)
-        decl = next((decl for decl in self.tools if decl.name == tool), None)
-        if decl is None or decl.format is not None or parameter not in (None, *_properties(decl.parameters)):
-            known = [d.name for d in self.tools]
-            if decl is not None:
-                known = [f"{tool}.{each}" for each in _properties(decl.parameters)]
-            raise _unknown_text(name, known, "" if decl is None else f"{tool}.")
+        if tool not in self.tools:
+            raise _unknown_text(name, [decl.name for decl in self.tools])
+        decl = self.tools[tool]
+        properties = _properties(decl)
+        if decl.format is not None or parameter not in (None, *properties):
+            raise _unknown_text(name, [f"{tool}.{each}" for each in properties], f"{tool}.")
         return _text_of(decl, parameter)
 
 
@@ -196,35 +193,29 @@ def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidO
 
 def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
     """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
-    if name in tools or "." not in name:
-        return name, None
-    for at in (at for at in reversed(range(len(name))) if name[at] == "."):
-        if name[:at] in tools:
-            return name[:at], name[at + 1 :]
-    tool, _, parameter = name.rpartition(".")
-    return tool, parameter
+    dots = (at for at in reversed(range(len(name))) if name[at] == ".")
+    at = None if name in tools else next((at for at in dots if name[:at] in tools), None)
+    return (name, None) if at is None else (name[:at], name[at + 1 :])
 
 
-def _properties(schema: Json | None) -> Json:
-    properties: Json = (schema or {}).get("properties") or {}
-    return properties
+def _properties(decl: ToolDecl) -> Json:
+    return decl.parameters.get("properties") or {}
 
 
 def _text_of(decl: ToolDecl, parameter: str | None) -> str:
     if parameter is None:
         return decl.description
-    schema = _properties(decl.parameters)[parameter]
+    schema = _properties(decl)[parameter]
     return str(schema.get("description", "")) if is_object(schema) else ""
 
 
-def _described(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
+def _with_text(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
     """Return a declaration with another description; itself where the text is as it was."""
     if text == cleandoc(_text_of(decl, parameter)):
         return decl
     if parameter is None:
         return with_fields(decl, description=text)
-    parameters = deepcopy(decl.parameters or {})
-    schema = parameters["properties"][parameter]
-    kept = schema if is_object(schema) else {}
-    parameters["properties"][parameter] = {**kept, "description": text}
-    return replace(decl, parameters=parameters)
+    schema = _properties(decl)[parameter]
+    described = {**(schema if is_object(schema) else {}), "description": text}
+    properties = {**_properties(decl), parameter: described}
+    return replace(decl, parameters={**decl.parameters, "properties": properties})

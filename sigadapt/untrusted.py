@@ -123,26 +123,16 @@ def untrusted_history(
     if len(given) > events:
         raise _refusal(f"the history has {len(given):,} events, and at most {events:,} are taken")
     plan = plan_of(signature)
-    fields = (
-        signature.fields.keys() - {plan.tools, plan.history_fields.history}
-        if plan
-        else signature.fields.keys()
-    )
-    checked: list[dict[str, Any]] = []
+    inputs = {plan.tools, plan.history_fields.history} if plan else set[str | None]()
     for number, event in enumerate(given):
         for key, part in event.items():
-            if key not in fields:
-                raise _refusal(
-                    f"event {number} has {cut(repr(key))}, which is not a field of the conversation"
-                )
+            if key not in signature.fields or key in inputs:
+                reason = f"event {number} has {cut(repr(key))}, which is not a field of the conversation"
+                raise _refusal(reason)
             if TYPE_MARKER in compact(part):
                 raise _refusal(f"{key!r} of event {number} has the marks of an image or a file")
-        checked.append(
-            {
-                key: _without_state(key, part, plan and plan.history_fields.results)
-                for key, part in event.items()
-            }
-        )
+    results = plan and plan.history_fields.results
+    checked = [{key: _without_state(key, part, results) for key, part in event.items()} for event in given]
     clean = dspy.History(messages=checked)
     if any(True for _ in _parts_of(clean)) and (secret is None or not is_signed(clean, signatures, secret)):
         raise _refusal("it has calls or results that this server did not sign", fix=_FIX)
@@ -154,10 +144,8 @@ def _parts_of(value: object) -> Iterator[list[Any]]:
     inside: list[Any] = []
     if isinstance(value, ToolCalls):
         results = value.tool_call_results
-        inside = [
-            *value.in_order(),
-            *(read(dspy.ToolCallResults, results, None).tool_call_results if results else ()),
-        ]
+        inside = list(value.in_order())
+        inside += read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
     elif isinstance(value, ToolResults):
         inside = [part for each in value.rounds for part in (each.calls, *each.results)]
     elif isinstance(value, dspy.History):

@@ -40,17 +40,17 @@ from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import cli, demo
 from sigadapt.commands.arguments import WIRE_NAMES, load
 from sigadapt.commands.cache_prefix import divergence
-from sigadapt.commands.check import ROUTE_NAMES, Finding, checked, lines, routes_of
+from sigadapt.commands.check import ROUTE_NAMES, checked, lines, routes_of
 from sigadapt.commands.cli import app, main
 from sigadapt.commands.printing import counted, layout
 from sigadapt.commands.programs import inputs_of
 from sigadapt.commands.read import DIALECTS, read_from
-from sigadapt.commands.sending import Model, default_models, sent_to
-from sigadapt.commands.show import shorten
-from sigadapt.commands.weights import weights
+from sigadapt.commands.request_parts import weights
+from sigadapt.commands.sending import sent_to
+from sigadapt.commands.show import DEFAULT_MODELS, shorten
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
-from sigadapt.providers import CHAT, PROVIDERS, ROUTES, provider_of
+from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.schemas import checking
@@ -117,7 +117,9 @@ from sigadapt.text.scan import Scan, Spent
 __all__ = [
     "ARGUMENT_LEVELS",
     "BUDGET",
+    "BY_DIALECT",
     "CHAT",
+    "DEFAULT_MODELS",
     "DIALECTS",
     "FORMATS",
     "MOST_CALLS",
@@ -136,13 +138,11 @@ __all__ = [
     "CutOff",
     "DeclaredCache",
     "Excerpt",
-    "Finding",
     "Flaw",
     "Json",
     "JsonText",
     "Layout",
     "Lowered",
-    "Model",
     "NativeRows",
     "NativeTool",
     "Options",
@@ -191,7 +191,6 @@ __all__ = [
     "counted",
     "cut",
     "decode",
-    "default_models",
     "demo",
     "dicts",
     "divergence",
@@ -241,7 +240,6 @@ __all__ = [
     "prompt_of",
     "prompted_request",
     "property_of",
-    "provider_of",
     "question",
     "read",
     "read_from",

@@ -10,7 +10,7 @@ import inspect
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO, TypeAlias
@@ -19,6 +19,10 @@ import dspy
 import typer
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.baml_adapter import BAMLAdapter
+from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt.adapters.json_adapter import JSONAdapter
+from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
@@ -32,11 +36,7 @@ _FIX = "Write module:name, as in my_package.tools:TOOLS."
 
 
 def load(place: str, field: str = "tools") -> object:
-    """Import the object that `module:name` names; the name may have dots.
-
-    Raises:
-        InvalidOption: the module cannot be imported, or has no such name.
-    """
+    """Import the object that `module:name` names; the name may have dots."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
     module, _, name = place.partition(":")
@@ -52,22 +52,13 @@ def load(place: str, field: str = "tools") -> object:
 
 
 async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
-    """Return the tools of objects and of MCP servers.
-
-    Raises:
-        InvalidOption: an object that cannot be loaded, or a server that does not answer.
-        InvalidToolDecl: as ToolDecls.
-    """
+    """Return the tools of objects and of MCP servers."""
     with redirect_stdout(sys.stderr):
         return await arun(resolving(await sources_of(places, servers), RequestContext()))
 
 
 async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
-    """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server.
-
-    Raises:
-        InvalidOption: as `decls_of`.
-    """
+    """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server."""
     sources: list[object] = []
     for place in places:
         source = load(place)
@@ -101,11 +92,7 @@ async def _list_tools(command: str, log: TextIO) -> ToolDecls:
 
 
 def signature_of(text: str) -> Any:
-    """Return the signature or the module of a program, by `module:name` or as a text with an arrow.
-
-    Raises:
-        InvalidOption: it is neither.
-    """
+    """Return the signature or the module of a program, by `module:name` or as a text with an arrow."""
     field = "signature"
     new_signature: Any = dspy.Signature
     if "->" in text:
@@ -125,6 +112,21 @@ WIRE_NAMES = {
 }
 """The loopback provider's wires, by the names that every verb and `dialect=` have for them."""
 
+ADAPTERS: dict[str, Callable[..., Any]] = {
+    "chat": ChatAdapter,
+    "json": JSONAdapter,
+    "xml": XMLAdapter,
+    "baml": BAMLAdapter,
+}
+
+AdapterOption: TypeAlias = Annotated[
+    Literal["chat", "json", "xml", "baml"] | None,
+    typer.Option(help="The adapter. Default: chat; for a recording, the one that fits it."),
+]
+ModeOption: TypeAlias = Annotated[
+    Literal["auto", "native", "prompted"] | None,
+    typer.Option(help="The adapter's tool_calling. Default: auto; for a recording, its own."),
+]
 EngineOption: TypeAlias = Annotated[Literal["auto", "litellm"], typer.Option(help="The engine of dspy.LM.")]
 InputOption: TypeAlias = Annotated[
     list[str] | None,
@@ -143,8 +145,6 @@ McpOption: TypeAlias = Annotated[
 def sentence(error: BaseException) -> str:
     """Return an error as one sentence: of a provider's error, its first line; LiteLLM's hold tracebacks."""
     text = str(error).strip()
-    return (
-        " ".join(text.split())
-        if isinstance(error, SigadaptError)
-        else text.partition("\n")[0] or type(error).__name__
-    )
+    if isinstance(error, SigadaptError):
+        return " ".join(text.split())
+    return text.partition("\n")[0] or type(error).__name__

@@ -18,23 +18,15 @@ _SHOWN = 30  # characters before and after the first one that differs
 
 
 class Divergence(NamedTuple):
-    """Where two requests part.
-
-    Args:
-        byte: how many bytes of tools, instructions and messages are the same, and so can be cached.
-        of: how many the earlier request has.
-        place: where the first other one is; empty if there is none.
-        why: what happened there, in a sentence.
-        before: what the earlier request has there.
-        after: what this one has there.
-    """
+    """Where two requests part, why, and what each has there; `place` is empty if they do not."""
 
     byte: int
     of: int
+    """The bytes of the earlier request's tools, instructions and messages; the first `byte` can be cached."""
     place: str
     why: str
-    before: str
-    after: str
+    before: str = ""
+    after: str = ""
 
 
 def divergence(before: Json, after: Json) -> Divergence:
@@ -44,11 +36,11 @@ def divergence(before: Json, after: Json) -> Divergence:
     same = len([*takewhile(lambda pair: _is_same(*pair), zip(old, new, strict=False))])
     byte = sum(len(_bytes(part)) for part in old[:same])
     if same == len(old):
-        return Divergence(byte, size, "", "This request begins with all of the earlier one.", "", "")
+        return Divergence(byte, size, "", "This request begins with all of the earlier one.")
     gone = old[same]
     if same == len(new) or new[same].kind != gone.kind:
         why = f"It has no {gone.kind} here, where the earlier request has one."
-        return Divergence(byte, size, gone.place, why, compact(gone.value)[:_SHOWN], "")
+        return Divergence(byte, size, gone.place, why, compact(gone.value)[:_SHOWN])
     here = new[same]
     texts = compact(gone.value), compact(here.value)
     begin = next(n for n, (a, b) in enumerate(zip_longest(*texts)) if a != b)
@@ -59,11 +51,7 @@ def divergence(before: Json, after: Json) -> Divergence:
 
 
 def earlier_request(text: bytes, model: str) -> Json:
-    """Return a request from a file: a body, a line of a recording, or what `sigadapt show --json` printed.
-
-    Raises:
-        InvalidOption: it is none of these, or has no request for the model.
-    """
+    """Return a request from a file: a body, a line of a recording, or what `sigadapt show --json` printed."""
     try:
         saved: Any = json.loads(text.strip().rpartition(b"\n")[2] if b'\n{"wire"' in text else text)
     except ValueError as error:

@@ -6,7 +6,7 @@ description. It is a note if a wire gets a changed declaration, or if a paramete
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -38,122 +38,104 @@ def _routes() -> dict[str, Route]:
 ROUTE_NAMES: dict[str, Route] = _routes()
 """The routes that are checked, by the names that findings use."""
 
-
 _ENGINES = {"native", "litellm"}
 
 
-class Finding(NamedTuple):
-    """A remark on a tool; `wires` is empty if it applies to all wires, `tool` is None if it has no name."""
-
-    level: Literal["error", "note"]
-    tool: str | None
-    why: str
-    wires: tuple[str, ...] = ()
-
-
-class Report(NamedTuple):
-    """The tools that were declared, and the findings."""
-
-    decls: ToolDecls
-    findings: tuple[Finding, ...]
-
-    @property
-    def failed(self) -> bool:
-        """Whether any finding is an error."""
-        return any(finding.level == "error" for finding in self.findings)
-
-
 def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
-    """Return the routes of some providers and engines, by the names that findings use; all of them for none.
-
-    Raises:
-        InvalidOption: for an unknown engine, or if no route is left.
-    """
+    """Return the routes of some providers and engines, by the names that findings use; of none, all."""
     if not _ENGINES.issuperset(engines):
         raise InvalidOption(f"expected native or litellm, got {', '.join(engines)}", field="engine")
     found = {
         name: route
         for name, route in ROUTE_NAMES.items()
-        if (not providers or {route.dialect, route.dialect.partition("-")[0]} & {*providers})
-        and (not engines or (route.client == "litellm") in {engine == "litellm" for engine in engines})
+        if not engines or ("litellm" if route.client == "litellm" else "native") in engines
     }
+    names = {name: {route.dialect, route.dialect.partition("-")[0]} for name, route in found.items()}
     for provider in providers:
-        if not any(provider in {r.dialect, r.dialect.partition("-")[0]} for r in found.values()):
+        if not any(provider in each for each in names.values()):
             known = ", ".join(sorted({route.dialect for route in ROUTE_NAMES.values()}))
-            reason = f"{provider!r} is not a provider" + (
-                f" of the engine {', '.join(engines)}" if engines else ""
-            )
+            of = f" of the engine {', '.join(engines)}" if engines else ""
+            reason = f"{provider!r} is not a provider{of}"
             raise InvalidOption(reason, field="provider", fix=f"Use one of {known}.")
-    return found
+    return {name: route for name, route in found.items() if not providers or names[name] & {*providers}}
 
 
-async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Report:
-    """Check tools."""
-    findings: list[Finding] = []
+async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json:
+    """Return the document: the tools that were declared, and the findings."""
+    findings: list[Json] = []
     good: list[object] = []
     for source in tools if is_sequence(tools) else [tools]:
         try:
             decls = await arun(resolving(source, RequestContext()))
         except SigadaptError as error:  # each is reported
-            findings.append(_refusal(error))
+            findings.append(_finding("error", error.tool, str(error)))
         else:
             good.append(Toolset(source.name, decls) if isinstance(source, Toolset) else decls)
     try:
         decls = await arun(resolving(good, RequestContext()))
     except SigadaptError as error:
-        return Report(ToolDecls(), (*findings, _refusal(error)))
-    return Report(decls, (*findings, *_undescribed(decls), *_by_wire(decls, routes)))
+        findings.append(_finding("error", error.tool, str(error)))
+        decls = ToolDecls()
+    findings += [*_undescribed(decls), *_by_wire(decls, routes)]
+    return {
+        "ok": all(finding["level"] != "error" for finding in findings),
+        "fingerprint": decls.fingerprint(),
+        "routes": list(routes),
+        "tools": [{"name": decl.name, "bytes": decl.size} for decl in decls],
+        "findings": findings,
+    }
 
 
-def lines(report: Report) -> Iterator[str]:
-    """Write the report as lines of text, tool by tool."""
-    total, size = counted(len(report.decls), "tool"), counted(sum(decl.size for decl in report.decls), "byte")
-    yield f"{total}, {size}, fingerprint {report.decls.fingerprint()}"
-    parts = [(f"{decl.name}: {counted(decl.size, 'byte')}", {decl.name}) for decl in report.decls]
-    undeclared = {finding.tool for finding in report.findings if finding.tool not in report.decls}
+def lines(document: Json) -> Iterator[str]:
+    """Yield the document's lines, tool by tool."""
+    sizes = {tool["name"]: tool["bytes"] for tool in document["tools"]}
+    total, size = counted(len(sizes), "tool"), counted(sum(sizes.values()), "byte")
+    yield f"{total}, {size}, fingerprint {document['fingerprint']}"
+    parts = [(f"{name}: {counted(size, 'byte')}", {name}) for name, size in sizes.items()]
+    undeclared = {finding["tool"] for finding in document["findings"]} - sizes.keys()
     for head, tools in [*parts, ("not declared:", undeclared)] if undeclared else parts:
         yield head
-        for finding in report.findings:
-            if finding.tool in tools:
-                where = f" ({', '.join(finding.wires)})" if finding.wires else ""
-                yield f"  {finding.level}: {finding.why}{where}"
+        for finding in document["findings"]:
+            if finding["tool"] in tools:
+                where = f" ({', '.join(finding['wires'])})" if finding["wires"] else ""
+                yield f"  {finding['level']}: {finding['why']}{where}"
 
 
-def _refusal(error: SigadaptError, *wires: str) -> Finding:
-    return Finding("error", error.tool, str(error), wires)
+def _finding(level: str, tool: str | None, why: str, wires: Sequence[str] = ()) -> Json:
+    """Return a remark on a tool, or on what has no name (None); no wires means all of them."""
+    return {"level": level, "tool": tool, "why": why, "wires": list(wires)}
 
 
-def _undescribed(decls: ToolDecls) -> Iterator[Finding]:
+def _undescribed(decls: ToolDecls) -> Iterator[Json]:
     for decl in decls:
         if not decl.description.strip():
-            yield Finding("error", decl.name, "it has no description")
+            yield _finding("error", decl.name, "it has no description")
         properties: Json = decl.parameters.get("properties", {})
         described = {"description", "$ref"}
         bare = [name for name, schema in properties.items() if described.isdisjoint(schema)]
         if bare:
-            yield Finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
+            yield _finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
 
 
-def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Finding]:
+def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
     """Yield what each wire refuses or changes; wires with the same finding share one."""
-    found: dict[Finding, list[str]] = {}
+    found: dict[tuple[str, str | None, str], list[str]] = {}
     for wire, route in routes.items():
-        for finding in _on_wire(decls, route):
-            found.setdefault(finding, []).append(wire)
-    for finding, wires in found.items():
-        yield finding._replace(wires=tuple(wires))
+        for remark in _on_wire(decls, route):
+            found.setdefault(remark, []).append(wire)
+    return (_finding(*remark, wires) for remark, wires in found.items())
 
 
-def _on_wire(decls: ToolDecls, route: Route) -> Iterator[Finding]:
+def _on_wire(decls: ToolDecls, route: Route) -> Iterator[tuple[str, str | None, str]]:
     for entry in decls.entries:
         request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
         try:
             changes = lower(request, route).changes
         except SigadaptError as error:
-            yield _refusal(error)
+            yield "error", error.tool, str(error)
             continue
         name = entry.name if isinstance(entry, ToolDecl) else entry.kind
-        yield from (Finding("note", name, f"{change.what}: {change.why}") for change in changes)
+        yield from (("note", name, f"{change.what}: {change.why}") for change in changes)
 
 
 def check(
@@ -186,21 +168,11 @@ def check(
         raise InvalidOption("there are no tools to check", field="tools", fix=fix)
     with waiting("checking ..."):
         sources = asyncio.run(sources_of([tools] if tools else [], mcp or ()))
-        report = asyncio.run(checked(sources, routes))
+        document = asyncio.run(checked(sources, routes))
     if as_json:
-        emit("check", **_document(report, routes))
+        emit("check", **document)
     else:
-        for line in lines(report):
+        for line in lines(document):
             say(line, "red" if line.startswith("  error:") else None)
-    if report.failed:
+    if not document["ok"]:
         raise typer.Exit(1)
-
-
-def _document(report: Report, routes: Mapping[str, Route]) -> dict[str, Any]:
-    return {
-        "ok": not report.failed,
-        "fingerprint": report.decls.fingerprint(),
-        "routes": list(routes),
-        "tools": [{"name": decl.name, "bytes": decl.size} for decl in report.decls],
-        "findings": [{**finding._asdict(), "wires": list(finding.wires)} for finding in report.findings],
-    }

@@ -69,12 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage: Any = error
         complain(f"{verb}: {usage.format_message().replace('Value error, ', '')} See {verb} --help.")
         return USAGE
-    except SigadaptError as error:
+    except (SigadaptError, LMError) as error:
         complain(f"{verb}: {sentence(error)}")
-        return 1 if error.code == "provider_error" else USAGE
-    except LMError as error:
-        complain(f"{verb}: {sentence(error)}")
-        return 1
+        return USAGE if isinstance(error, SigadaptError) and error.code != "provider_error" else 1
     except (typer.Abort, KeyboardInterrupt):
         complain(f"{verb}: stopped")
         return 1

@@ -125,9 +125,8 @@ def _dumps(value: Any) -> str:
 
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
     """Return calls as the JSON documents hold them: `calls` and `invalid`."""
-    good: list[ToolCall] = [] if calls is None else calls.tool_calls
-    bad: tuple[InvalidToolCall, ...] = () if calls is None else calls.invalid
-    return {"calls": [_fields(call) for call in good], "invalid": [_fields(call) for call in bad]}
+    calls = ToolCalls() if calls is None else calls
+    return {"calls": list(map(_fields, calls.tool_calls)), "invalid": list(map(_fields, calls.invalid))}
 
 
 def _fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:

@@ -8,18 +8,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import dspy
+from pydantic.fields import FieldInfo
 
 from sigadapt.adapters.plan import plan_of
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
-
-
-class Taken(NamedTuple):
-    """An input that a program takes: its type, and whether it must have a value."""
-
-    annotation: Any
-    required: bool
 
 
 class Program(NamedTuple):
@@ -35,37 +29,45 @@ class Program(NamedTuple):
 
 
 def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bool = False) -> Program:
-    """Return the program of a signature or a module.
-
-    Raises:
-        InvalidOption: for inputs or tools that it does not take, and for a module without predictors.
-    """
-    signature = target
+    """Return the program of a signature or a module."""
+    module = signature = target
+    parameters: dict[str, FieldInfo] | None = None
     if isinstance(target, dspy.Module):
         predictors: list[Any] = target.predictors()
         if not predictors:
             reason = f"{type(target).__name__} has no predictors, and so it sends no request"
             raise InvalidOption(reason, field="signature", fix="Name a module with a dspy.Predict in it.")
-        takes = None if react else _parameters_of(target, predictors)
-        if takes is not None:
-            return _with_own_forward(target, takes, decls, given)
+        parameters = None if react else _parameters_of(target, predictors)
         signature = getattr(target, "signature", None) or predictors[0].signature
-    name: str = signature.__name__
-    if react:
-        module, whole = _react(signature, decls), False
+    elif not react:
+        module = dspy.Predict(target)
+    fields: dict[str, FieldInfo] = signature.input_fields if parameters is None else parameters
+    if parameters is None:
+        name, tools = signature.__name__, tools_field(signature)
+        reason = f"{name} has no tools field"
+        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
     else:
-        module, whole = target if isinstance(target, dspy.Module) else dspy.Predict(target), True
-        plan = plan_of(signature)
-        if plan is not None:
-            whole = _takes_all(signature.input_fields[plan.tools].annotation)
-        elif decls.entries:
-            fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
-            raise InvalidOption(f"{name} has no tools field", field="tools", fix=fix)
-    return Program(name, module, *inputs_of(signature, given, decls), [] if whole else _natives(decls))
+        name = type(target).__name__
+        tools = next((each for each, field in fields.items() if _TOOLS & {*_members(field.annotation)}), None)
+        reason = f"the forward of {name} takes no tools"
+        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
+    if react:
+        module = _react(signature, decls)
+    elif decls.entries and tools is None:
+        raise InvalidOption(reason, field="tools", fix=fix)
+    takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
+    own = [] if takes_all else [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+    return Program(name, module, *inputs_of(fields, given, decls, tools), own)
+
+
+def tools_field(signature: Any) -> str | None:
+    """Return the name of a signature's tools field; None if it has none."""
+    plan = plan_of(signature)
+    return None if plan is None else plan.tools
 
 
 def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
-    if plan_of(signature) is not None:
+    if tools_field(signature) is not None:
         fix = "Leave out --react, or name a signature without tool fields."
         reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
         raise InvalidOption(reason, field="react", fix=fix)
@@ -76,19 +78,7 @@ def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
         raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
 
 
-def _with_own_forward(
-    module: dspy.Module, takes: Mapping[str, Taken], decls: ToolDecls, given: Iterable[str]
-) -> Program:
-    name = type(module).__name__
-    tools = next((each for each, taken in takes.items() if _TOOLS & {*_members(taken.annotation)}), None)
-    if decls.entries and tools is None:
-        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
-        raise InvalidOption(f"the forward of {name} takes no tools", field="tools", fix=fix)
-    left_out = [] if tools is None or _takes_all(takes[tools].annotation) else _natives(decls)
-    return Program(name, module, *_values(takes, given, decls, tools), left_out)
-
-
-def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] | None:
+def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInfo] | None:
     """Return what a module's own forward takes; None if it takes whatever the signature has."""
     forward = getattr(module, "forward", None)
     if forward is None:
@@ -101,37 +91,27 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, Taken] |
         hints = {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
     except Exception:  # a name that only a type checker knows
         hints = {}
-    fields = {
-        name: field.annotation for each in predictors for name, field in each.signature.input_fields.items()
-    }
+    fields = (each.signature.input_fields.items() for each in predictors)
+    hints = {name: field.annotation for items in fields for name, field in items} | hints
     return {
-        each.name: Taken(hints.get(each.name, fields.get(each.name, str)), each.default is each.empty)
+        each.name: FieldInfo(
+            annotation=hints.get(each.name, str), default=... if each.default is each.empty else each.default
+        )
         for each in named
     }
 
 
-def inputs_of(signature: Any, given: Iterable[str], decls: ToolDecls) -> tuple[dict[str, Any], list[str]]:
-    """Return values for the input fields of a signature.
-
-    Raises:
-        InvalidOption: for an unknown name, or a value that is not JSON.
-    """
-    fields: dict[str, Any] = signature.input_fields
-    plan = plan_of(signature)
-    takes = {name: Taken(field.annotation, field.is_required()) for name, field in fields.items()}
-    return _values(takes, given, decls, None if plan is None else plan.tools)
-
-
-def _values(
-    takes: Mapping[str, Taken], given: Iterable[str], decls: ToolDecls, tools: str | None
+def inputs_of(
+    fields: Mapping[str, FieldInfo], given: Iterable[str], decls: ToolDecls, tools: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    values = dict(_given(item, takes) for item in given)
+    """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
+    values = dict(_given(item, fields) for item in given)
     if tools is not None and tools not in values:
-        values[tools] = decls if _takes_all(takes[tools].annotation) else for_dspy(decls)
+        values[tools] = decls if _takes_all(fields[tools].annotation) else for_dspy(decls)
     placeholders: list[str] = []
-    for name, taken in takes.items():
-        if name not in values and taken.required:
-            if taken.annotation is dspy.History:
+    for name, field in fields.items():
+        if name not in values and field.is_required():
+            if field.annotation is dspy.History:
                 values[name] = dspy.History(messages=[])
             else:
                 values[name] = f"<{name}>"
@@ -152,10 +132,6 @@ def _takes_all(annotation: Any) -> bool:
     return not _OF_DSPY & {*_members(annotation)}
 
 
-def _natives(decls: ToolDecls) -> list[str]:
-    return [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
-
-
 def for_dspy(decls: ToolDecls) -> list[dspy.Tool]:
     """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
     return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
@@ -165,12 +141,12 @@ def _never(**_: Any) -> None:
     raise NotImplementedError
 
 
-def _given(item: str, takes: Mapping[str, Taken]) -> tuple[str, Any]:
+def _given(item: str, fields: Mapping[str, FieldInfo]) -> tuple[str, Any]:
     name, equals, value = item.partition("=")
-    if name not in takes or not equals:
-        fix = f"Write name=value with one of {', '.join(takes)}."
+    if name not in fields or not equals:
+        fix = f"Write name=value with one of {', '.join(fields)}."
         raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
-    if str in _members(takes[name].annotation):
+    if str in _members(fields[name].annotation):
         return name, value
     try:
         return name, json.loads(value)

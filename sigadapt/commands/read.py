@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -24,7 +25,6 @@ from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
-from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import rendered_answer
@@ -48,12 +48,7 @@ class Read(NamedTuple):
 
 
 def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Read:
-    """Read what a provider sent, or what a model wrote.
-
-    Raises:
-        UnreadableResponse: for JSON or a stream that is not a model's answer.
-        InvalidOption: for text, if there are no declarations.
-    """
+    """Read what a provider sent, or what a model wrote, which needs declarations."""
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
@@ -71,30 +66,21 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
         return as_text
     if decls is None:
         return found
-    return found._replace(choices=[_check(_declare(c, decls, found.wire), decls) for c in found.choices])
+    return found._replace(choices=[_check(choice, decls, found.wire) for choice in found.choices])
 
 
 def _read_bytes(content: bytes, dialect: str | None) -> Read:
     """Read a body or a stream."""
-    body = _body(content)
+    body: Any = None
+    with suppress(ValueError, RecursionError):
+        body = json.loads(content)
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
-        return Read(
-            "body", _wire(provider_of_body(body, dialect) or provider_of_stream([body], dialect)), choices
-        )
+        provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
+        return Read("body", provider and provider.name, choices)
     choice = choice_from_stream(content, dialect=dialect)
-    return Read("stream", dialect or _wire(provider_of_stream(events_of(content))), [choice])
-
-
-def _body(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _wire(provider: Provider | None) -> str | None:
-    return None if provider is None else provider.name
+    provider = None if dialect else provider_of_stream(events_of(content))
+    return Read("stream", provider.name if provider else dialect, [choice])
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> Read:
@@ -109,23 +95,17 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
             field="tools",
             fix="Give the tools with --tools module:name.",
         )
-    choice = choice_from_text(text, decls)
-    return Read("text", None, [_check(choice, decls)])
+    return Read("text", None, [_check(choice_from_text(text, decls), decls)])
 
 
-def _declare(choice: Choice, decls: ToolDecls, wire: str | None) -> Choice:
-    """Return the choice with declared names for the aliases that the wire's requests have (names travel)."""
+def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:
+    """Return the choice with checked calls, and declared names for the aliases of the wire (names travel)."""
     calls, names = choice.tool_calls, [decl.name for decl in decls]
     if calls is None:
         return choice
     for limits in {(route.name_pattern, route.longest_name) for route in ROUTES if route.dialect == wire}:
         calls = with_declared_names(calls, aliases(names, *limits))
-    return replace(choice, tool_calls=calls)
-
-
-def _check(choice: Choice, decls: ToolDecls) -> Choice:
-    calls = choice.tool_calls
-    return choice if calls is None else replace(choice, tool_calls=calls.validated(decls))
+    return replace(choice, tool_calls=calls.validated(decls))
 
 
 def read(
@@ -164,11 +144,7 @@ def read(
 
 
 def content_of(file: str) -> bytes:
-    """Return the bytes of a file, or of stdin for `-`.
-
-    Raises:
-        InvalidOption: the file cannot be read.
-    """
+    """Return the bytes of a file, or of stdin for `-`."""
     if file == "-":
         return sys.stdin.buffer.read()
     try:

@@ -7,62 +7,42 @@ responses, and the real `dspy.LM` reads them, streams as streams.
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import dspy
 import typer
 
-from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
+    ADAPTERS,
     WIRE_NAMES,
+    AdapterOption,
     EngineOption,
     InputOption,
     McpOption,
+    ModeOption,
     ToolsOption,
     decls_of,
     sentence,
     signature_of,
 )
 from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet, say, waiting
-from sigadapt.commands.programs import inputs_of
+from sigadapt.commands.programs import inputs_of, tools_field
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.commands.request_parts import READING_ORDER, parts_of
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
 
 class Replayed(NamedTuple):
-    """What became of one exchange; without a choice or outputs, the error says why."""
+    """What became of one exchange: its document, and the values that the lines show."""
 
-    exchange: Exchange
+    document: Json
     choice: Choice | None
-    outputs: dict[str, Any] | None
-    error: str | None
-    differs: list[str]
-    """The fields of the request's body that differ from the recorded ones."""
-    adapter: str
-    told_alike: bool
-    """Whether the model got the recorded instructions; otherwise another program was recorded."""
-
-    @property
-    def is_good(self) -> bool:
-        """Whether the program is the recorded one and got its outputs, and every call is good."""
-        calls = self.choice.tool_calls if self.choice else None
-        return self.told_alike and self.error is None and (calls is None or not calls.invalid)
-
-
-class _Noted:
-    """A hook that keeps the last choice."""
-
-    choice: Choice | None = None
-
-    def after_choice(self, choice: Choice, context: HookContext) -> None:
-        self.choice = choice
+    outputs: Json
 
 
 class Program(NamedTuple):
@@ -70,28 +50,23 @@ class Program(NamedTuple):
 
     signature: Any
     inputs: dict[str, Any]
-    tools: Sequence[str] = ()
-    engine: str = "auto"
-    adapter: str | None = None
-    tool_calling: str | None = None
-
-
-_RECORD = "Record with LoopbackProvider(script, record=path)."
+    tools: Sequence[str]
+    engine: str
+    adapter: str | None
+    tool_calling: str | None
 
 
 def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
-    """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls.
-
-    Raises:
-        InvalidOption: for a wire that the loopback provider does not speak.
-    """
+    """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls."""
     if exchange.wire not in WIRES:
         raise InvalidOption(f"the wire {exchange.wire!r} cannot be replayed", field="file")
     mode = program.tool_calling or _mode(exchange, program.tools)
-    first, *others = [program.adapter] if program.adapter else ADAPTERS
-    found = _under(first, mode, exchange, program)
-    tried = (found, *(_under(name, mode, exchange, program) for name in others if not found.told_alike))
-    return next((each for each in tried if each.told_alike), found)
+    tries: list[Replayed] = []
+    for name in [program.adapter] if program.adapter else ADAPTERS:
+        tries.append(_under(name, mode, exchange, program))
+        if tries[-1].document["same_instructions"]:
+            return tries[-1]
+    return tries[0]
 
 
 def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
@@ -103,14 +78,20 @@ def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
 
 
 def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
-    wire, noted = WIRES[exchange.wire], _Noted()
+    wire = WIRES[exchange.wire]
     was = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
     if not was.model:
-        raise InvalidOption("a recorded request names no model", field="file", fix=_RECORD)
+        fix = "Record with LoopbackProvider(script, record=path)."
+        raise InvalidOption("a recorded request names no model", field="file", fix=fix)
     engine = {} if program.engine == "auto" else {"engine": program.engine}
     changes = {"model": f"{wire.model.partition('/')[0]}/{was.model}", **engine}
-    adapter = ADAPTERS[name](on_invalid="keep", tool_calling=mode, hooks=[noted])
-    outputs: dict[str, Any] | None = None
+    choices: list[Choice | None] = [None]
+
+    def keep(choice: Choice, _: object) -> None:
+        choices.append(choice)
+
+    adapter = ADAPTERS[name](on_invalid="keep", tool_calling=mode, hooks=[SimpleNamespace(after_choice=keep)])
+    outputs: Json = {}
     error: str | None = None
     with LoopbackProvider([exchange.reply]) as provider:
         lm = dspy.LM(**provider.lm_options(wire.name, **changes))
@@ -120,11 +101,24 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
             except Exception as raised:  # what the program would get is what is reported
                 error = f"{type(raised).__name__}: {sentence(raised)}"
         now = provider.received[0].body if provider.received else {}
-    keys = sorted(now.keys() | exchange.request.keys())
-    differs = [key for key in keys if now.get(key) != exchange.request.get(key)]
+    choice = choices[-1]
+    answer = None if choice is None else choice_document(choice)
     told = _instructions(exchange.request)  # none in an exchange written by hand
-    alike = not told or _instructions(now) == told
-    return Replayed(exchange, noted.choice, outputs, error, differs, name, alike)
+    told_alike = not told or _instructions(now) == told
+    keys = sorted(now.keys() | exchange.request.keys())
+    document: Json = {
+        "wire": next(name for name, known in WIRE_NAMES.items() if known == exchange.wire),
+        "path": exchange.path,
+        "status": exchange.status,
+        "ok": told_alike and error is None and not (answer and answer["invalid"]),
+        "answer": answer,
+        "outputs": None if error else {n: v if v is None else str(v) for n, v in outputs.items()},
+        "error": error,
+        "adapter": name,
+        "same_instructions": told_alike,
+        "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
+    }
+    return Replayed(document, choice, outputs)
 
 
 def _instructions(body: Json) -> list[Any]:
@@ -132,7 +126,7 @@ def _instructions(body: Json) -> list[Any]:
     return [part.value for part in parts_of(body, READING_ORDER) if part.kind == "instructions"]
 
 
-def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> dict[str, Any]:
+def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> Json:
     if not streamed:
         return dict(program(**inputs).items())
     streamed_program: Any = dspy.streamify(program, async_streaming=False)
@@ -147,24 +141,20 @@ _NOT_THE_SAME = (
 )
 
 
-def _wire_name(exchange: Exchange) -> str:
-    return next(name for name, wire in WIRE_NAMES.items() if wire == exchange.wire)
-
-
-def lines(number: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
+def _lines(number: int, size: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
     """Yield what became of an exchange, as lines with their styles and as renderables."""
-    exchange = found.exchange
-    size = counted(len(exchange.response), "byte")
-    yield f"{number}. {_wire_name(exchange)} {exchange.path}, status {exchange.status}, {size}", "bold"
+    document = found.document
+    where = f"{document['wire']} {document['path']}, status {document['status']}"
+    yield f"{number}. {where}, {counted(size, 'byte')}", "bold"
     if found.choice is not None:
         yield found.choice, None
-    for name, value in (found.outputs or {}).items():
+    for name, value in found.outputs.items():
         yield f"  {name} = {value!r}", None
-    if found.error:
-        yield f"  error: {found.error}", "red"
-    if found.differs:
-        yield f"  The request differs from the recorded one in: {', '.join(found.differs)}", None
-    if not found.told_alike:
+    if document["error"]:
+        yield f"  error: {document['error']}", "red"
+    if differs := document["request_differs_in"]:
+        yield f"  The request differs from the recorded one in: {', '.join(differs)}", None
+    if not document["same_instructions"]:
         yield f"  error: {_NOT_THE_SAME}", "red"
 
 
@@ -192,7 +182,7 @@ def replay(
     if isinstance(target, dspy.Module):
         raise InvalidOption("replaying takes a signature, not a module", field="signature")
     decls = asyncio.run(decls_of(tools or (), mcp or ()))
-    values, placeholders = inputs_of(target, inputs or (), decls)
+    values, placeholders = inputs_of(target.input_fields, inputs or (), decls, tools_field(target))
     exchanges = list(exchanges_in(content_of(file)))
     if not exchanges:
         raise InvalidOption("the recording is empty", field="file")
@@ -201,33 +191,13 @@ def replay(
     with waiting("replaying ..."):
         found = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
-        emit("replay", placeholders=placeholders, exchanges=[document(each) for each in found])
+        emit("replay", placeholders=placeholders, exchanges=[each.document for each in found])
     else:
-        _print(found, placeholders, decls)
-    if not all(each.is_good for each in found):
+        say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
+        if placeholders:
+            say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
+        for number, each in enumerate(found, 1):
+            for line, style in _lines(number, len(exchanges[number - 1].response), each):
+                say(line, style) if isinstance(line, str) else draw(line)
+    if not all(each.document["ok"] for each in found):
         raise typer.Exit(1)
-
-
-def _print(found: Sequence[Replayed], placeholders: list[str], decls: ToolDecls) -> None:
-    say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
-    if placeholders:
-        say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
-    for number, each in enumerate(found, 1):
-        for line, style in lines(number, each):
-            say(line, style) if isinstance(line, str) else draw(line)
-
-
-def document(found: Replayed) -> dict[str, Any]:
-    """Return what became of an exchange as the JSON document holds it."""
-    return {
-        "wire": _wire_name(found.exchange),
-        "path": found.exchange.path,
-        "status": found.exchange.status,
-        "ok": found.is_good,
-        "answer": None if found.choice is None else choice_document(found.choice),
-        "outputs": found.outputs and {n: v if v is None else str(v) for n, v in found.outputs.items()},
-        "error": found.error,
-        "adapter": found.adapter,
-        "same_instructions": found.told_alike,
-        "request_differs_in": found.differs,
-    }

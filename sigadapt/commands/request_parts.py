@@ -1,15 +1,16 @@
-"""The parts of a request's body, whatever the provider's format: its tools, instructions and messages."""
+"""The parts of a request's body and what they weigh, whatever the provider's format."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 
 TOOLS = ("tools", "toolConfig")
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
 MESSAGES = ("messages", "input", "contents")
 READING_ORDER = (*TOOLS, *INSTRUCTIONS, *MESSAGES)
 """The keys in the order in which a provider reads them, whatever the order of the body's keys."""
+_LEAST = 40  # bytes of a field that has a row of its own among the weights
 
 
 class Part(NamedTuple):
@@ -48,3 +49,22 @@ def _each_tool(value: Any) -> Iterator[Any]:
 def _tool_name(tool: Json) -> str:
     inner: Json = tool.get("function") or tool.get("toolSpec") or tool
     return str(inner.get("name") or inner.get("type") or next(iter(inner), "?"))
+
+
+def weights(body: Json, count: Callable[[str], int]) -> list[Json]:
+    """Return what each tool, message and long field weigh, in bytes and tokens; small fields are one part."""
+    heavy: list[Json] = []
+    small: Json = {}
+    for key, value in body.items():
+        rows = [_weight(part.name, part.value, count) for part in parts_of(body, [key])]
+        # Gemini's `toolConfig` holds settings only, so it has no row of a tool.
+        if not rows or (rows[0]["part"] == key and rows[0]["bytes"] < _LEAST):
+            small[key] = value
+        else:
+            heavy += rows
+    return [*heavy, _weight(", ".join(small), small, count)] if small else heavy
+
+
+def _weight(name: str, value: Any, count: Callable[[str], int]) -> Json:
+    text = compact(value)
+    return {"part": name, "bytes": len(text.encode(errors="replace")), "tokens": count(text)}

@@ -5,83 +5,60 @@ Nothing leaves the machine: `sending.py` catches each request.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
-from sigadapt.commands.adapters import ADAPTERS, AdapterOption, ModeOption
 from sigadapt.commands.arguments import (
+    ADAPTERS,
+    AdapterOption,
     EngineOption,
     InputOption,
     McpOption,
+    ModeOption,
     ToolsOption,
     decls_of,
     signature_of,
 )
 from sigadapt.commands.cache_prefix import divergence, earlier_request
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
-from sigadapt.commands.programs import program_of
+from sigadapt.commands.programs import Program, program_of
 from sigadapt.commands.read import content_of
-from sigadapt.commands.sending import Model, Sent, default_models, sent_to
-from sigadapt.commands.weights import Weight, weights
+from sigadapt.commands.sending import sent_to
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.testing import WIRES
 
+_Models: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+"""Names of models, and the other arguments of `dspy.LM`."""
+
+DEFAULT_MODELS: _Models = [(wire.model, wire.options) for wire in WIRES.values()]
 _NUMBER = re.compile(r"/\d+(?=/|$)")
 _LONGEST = 60  # characters of a text in a shortened body
 _MOST = 2  # members of its lists
 _MOST_TOOLS = 5  # rows of tools in a table of weights
 
 
-def shown(
-    target: Any,
-    decls: ToolDecls,
-    models: Sequence[Model],
-    *,
-    given: Sequence[str] = (),
-    react: bool = False,
-    adapter_with: Callable[..., Any] = ChatAdapter,
-) -> Json:
-    """Return the document: what each provider would get for a signature or a program.
-
-    Raises:
-        InvalidOption: as `program_of`.
-    """
-    program = program_of(target, decls, given, react=react)
+def shown(program: Program, decls: ToolDecls, models: _Models, adapter_with: Callable[..., Any]) -> Json:
+    """Return the document: what each provider would get for a program."""
     counting, count = token_counter()
-    sent = [sent_to(model, adapter_with, program.module, program.inputs) for model in models]
+    run = partial(program.module, **program.inputs)
+    sent = [sent_to(model, settings, adapter_with, run, count) for model, settings in models]
     own = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
     tools = [decl.name for decl in decls] + [kind for kind in own if kind not in program.left_out]
     if not decls.entries:  # those that the module holds itself
-        tools = next((list(each.tools) for each in sent if each.tools), list[str]())
+        tools = next((names for _, names in sent if names), list[str]())
     return {
         "signature": program.name,
         "tools": tools,
         "placeholders": program.placeholders,
         "left_out": program.left_out,
         "tokens_are": counting,
-        "requests": [_request(each, weights(each.body, count) if each.body else []) for each in sent],
-    }
-
-
-def _request(sent: Sent, weighed: list[Weight]) -> Json:
-    return {
-        "model": sent.model,
-        "wire": sent.wire,
-        "path": sent.path,
-        "error": sent.error,
-        "prompted": sent.is_prompted,
-        "changes": [change._asdict() for change in sent.changes],
-        "adaptations": list(sent.adaptations),
-        "bytes": sum(weight.bytes for weight in weighed),
-        "tokens": sum(weight.tokens for weight in weighed),
-        "weights": [weight._asdict() for weight in weighed],
-        "body": sent.body,
+        "requests": [request for request, _ in sent],
     }
 
 
@@ -126,8 +103,8 @@ def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | N
         yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
     if not request["changes"] and not request["adaptations"]:
         yield "  Nothing is renamed, lowered or dropped.", None
-    for weight in _rows([Weight(**each) for each in request["weights"]]):
-        yield f"  {weight.bytes:>8,} bytes {weight.tokens:>7,} tokens  {weight.part}", None
+    for weight in _rows(request["weights"]):
+        yield f"  {weight['bytes']:>8,} bytes {weight['tokens']:>7,} tokens  {weight['part']}", None
     for line in layout(shorten(request["body"]) if short else request["body"], 76).splitlines():
         yield f"  {line}", CODE
 
@@ -143,20 +120,20 @@ def _alike(changes: Sequence[Json]) -> Iterator[str]:
         yield f"{what} {all_of_them[0] if count == 1 else f'{where} ({count} times)'}: {why}"
 
 
-def _rows(weighed: list[Weight]) -> Iterator[Weight]:
+def _rows(weighed: list[Json]) -> Iterator[Json]:
     """Yield the total, and the parts; of many tools, the sum and the largest."""
     yield _sum("in all", weighed)
-    tools = [weight for weight in weighed if weight.part.startswith("tool ")]
+    tools = [weight for weight in weighed if weight["part"].startswith("tool ")]
     if len(tools) > _MOST_TOOLS:
-        largest = sorted(tools, key=lambda weight: -weight.bytes)[:3]
+        largest = sorted(tools, key=lambda weight: -weight["bytes"])[:3]
         yield _sum(f"{len(tools)} tools; the largest are:", tools)
-        yield from (weight._replace(part=f"  {weight.part}") for weight in largest)
+        yield from ({**weight, "part": f"  {weight['part']}"} for weight in largest)
         weighed = [weight for weight in weighed if weight not in tools]
     yield from weighed
 
 
-def _sum(part: str, weighed: list[Weight]) -> Weight:
-    return Weight(part, sum(w.bytes for w in weighed), sum(w.tokens for w in weighed))
+def _sum(part: str, weighed: list[Json]) -> Json:
+    return {"part": part, **{unit: sum(weight[unit] for weight in weighed) for unit in ("bytes", "tokens")}}
 
 
 _ModelOption: TypeAlias = Annotated[
@@ -197,10 +174,10 @@ def show(
     earlier = content_of(compare) if compare else b""
     target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
-    models = [Model(name, asked) for name in model] if model else default_models()
+    models = [(name, asked) for name in model] if model else DEFAULT_MODELS
     made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
-        document = shown(target, decls, models, given=inputs or (), react=react, adapter_with=made)
+        document = shown(program_of(target, decls, inputs or (), react=react), decls, models, made)
     requests: list[Json] = document["requests"]
     parted = {
         request["model"]: divergence(earlier_request(earlier, request["model"]), {**request["body"]})

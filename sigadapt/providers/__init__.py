@@ -30,12 +30,8 @@ PROVIDERS: tuple[Provider, ...] = (
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)
 """The routes of all providers. The first of each client is for servers that have no route of their own."""
 
-_BY_NAME = {provider.name: provider for provider in PROVIDERS}
-
-
-def provider_of(dialect: str) -> Provider | None:
-    """Return the provider of a wire format; None for an unknown name, such as that of a user's own engine."""
-    return _BY_NAME.get(dialect)
+BY_DIALECT = {provider.name: provider for provider in PROVIDERS}
+"""The provider of each wire format. The engine that a user made has a dialect that is not among them."""
 
 
 def provider_named(dialect: str) -> Provider:
@@ -44,8 +40,8 @@ def provider_named(dialect: str) -> Provider:
     Raises:
         InvalidOption: for an unknown name; the message lists the known ones.
     """
-    provider = _BY_NAME.get(dialect)
+    provider = BY_DIALECT.get(dialect)
     if provider is None:
-        fix = f"Use one of {', '.join(_BY_NAME)}."
+        fix = f"Use one of {', '.join(BY_DIALECT)}."
         raise InvalidOption(f"{dialect!r} is not a known dialect", field="dialect", fix=fix)
     return provider

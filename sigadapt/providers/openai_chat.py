@@ -91,26 +91,28 @@ _GROWING = ("text", "summary", "data", "thinking")
 
 def _candidate(choice: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    sent = calls_of(message.get("tool_calls"))
-    calls = [chat_call(call) for call in sent]
-    known = [call[1:] for call in calls]
-    for old in calls_of(message.get("function_call")):
+    sent, in_old_form = calls_of(message.get("tool_calls")), calls_of(message.get("function_call"))
+    calls = list(map(chat_call, sent))
+    for old in in_old_form:
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         call = old.get("name"), old.get("arguments")
-        calls += [(None, *call)] if any(call) and call not in known else []
+        if any(call) and call not in [each[1:] for each in calls]:
+            calls.append((None, *call))
     text = message.get("content")
-    parts = [] if text is None or isinstance(text, str) else content_parts(text)
-    if parts:
-        text = joined(
-            part.get("refusal") if part.get("type") == "refusal" else part.get("text") for part in parts
-        )
-    # LiteLLM puts the refusal in `provider_specific_fields`.
-    refusal = message.get("refusal") or an_object(message.get("provider_specific_fields")).get("refusal")
-    text = joined([text, refusal if is_text(refusal) else None])
-    finish = (
-        "refusal" if is_text(refusal) and not calls else finish_word(choice.get("finish_reason"), _FINISH)
-    )
-    finish, why, error = _native_end(choice, finish)
+    parts: list[Json] = []
+    if text is not None and not is_text(text):
+        parts = content_parts(text)
+        text = joined(part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts)
+    refusal = message.get("refusal")
+    if not refusal and "provider_specific_fields" in message:  # LiteLLM's place for it
+        refusal = an_object(message["provider_specific_fields"]).get("refusal")
+    if refusal:
+        text = joined([text, refusal])
+    is_refusal = bool(refusal) and isinstance(refusal, str) and not calls
+    finish = "refusal" if is_refusal else finish_word(choice.get("finish_reason"), _FINISH)
+    why = error = None
+    if not _OF_GATEWAYS.isdisjoint(choice):
+        finish, why, error = _native_end(choice, finish)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
     has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
     if not has_more:
@@ -118,6 +120,9 @@ def _candidate(choice: Json) -> Reading:
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
+
+
+_OF_GATEWAYS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:

@@ -12,7 +12,7 @@ Providers send arguments as JSON text (`parse_arguments`) or decoded (`check_dec
 
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jiter
 
@@ -24,14 +24,15 @@ from sigadapt.schemas.json_values import (
     compact,
     cut,
     fault_in,
-    is_array,
-    is_object,
     json_like,
     without_halves,
 )
 
 _HALF = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
 """A backslash, a pair of surrogates, or half of one, as JSON escapes them."""
+
+_EXPONENT = re.compile(r"[eE]\+?\d")
+_LARGE = 300  # digits of a number that may be too large for a double
 
 
 class CutOff(NamedTuple):
@@ -62,7 +63,8 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
     except ValueError as error:  # also UnicodeEncodeError, for half of a surrogate pair
         return _undecodable(text, str(error), cut_off=cut_off)
     if value.__class__ is dict:  # `is_object` would be one more call for each tool call
-        if _holds_infinity(value):  # 1e999
+        # To look at each value takes as long as to decode the text.
+        if (len(text) >= _LARGE or _EXPONENT.search(text)) and _holds_infinity(value):  # 1e999
             return Flaw("invalid_json", f"a number is too large for a double: {cut(text)}")
         return value
     if value is None:
@@ -110,8 +112,10 @@ def _whole(escape: re.Match[str]) -> str:
 
 
 def _holds_infinity(value: Any) -> bool:
-    if is_object(value) or is_array(value):
-        return any(map(_holds_infinity, value.values() if is_object(value) else value))
+    if isinstance(value, dict):
+        return any(map(_holds_infinity, cast("Json", value).values()))
+    if isinstance(value, list):
+        return any(map(_holds_infinity, cast("list[Any]", value)))
     return isinstance(value, float) and math.isinf(value)
 
 

@@ -5,7 +5,6 @@ background, so that it can be read on light and dark. Rich is imported only to p
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
@@ -48,7 +47,7 @@ class Cell(NamedTuple):
     def html(self) -> str:
         """Write the piece as HTML."""
         if self.excerpt is not None:
-            before, marked, after = (escape(part) for part in self.excerpt)
+            before, marked, after = (_escape(part) for part in self.excerpt)
             place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
             return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
         text = _escape(self.text)
@@ -59,7 +58,7 @@ class Cell(NamedTuple):
 
     def rich(self) -> "RenderableType":
         """Write the piece for a terminal."""
-        from rich.text import Text  # noqa: PLC0415  (the first lines say why)
+        from rich.text import Text
 
         if self.excerpt is not None:
             return _Place(self.excerpt)
@@ -98,10 +97,10 @@ class Rendered(NamedTuple):
 
     def rich(self) -> "RenderableType":
         """Return a renderable of rich. Its colours are those that the terminal has for its background."""
-        from rich import box  # noqa: PLC0415
-        from rich.console import Group  # noqa: PLC0415
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+        from rich import box
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
 
         parts: list[RenderableType] = [
             Text(printable(cut(self.title)), "bold red" if self.bad else "bold"),
@@ -133,6 +132,8 @@ class Shown:
 
 
 def _escape(text: str) -> str:
+    from html import escape
+
     return escape(printable(text))
 
 
@@ -297,13 +298,13 @@ class _Place(NamedTuple):
     excerpt: Excerpt
 
     def __rich_measure__(self, *_: Any) -> Any:
-        from rich.measure import Measurement  # noqa: PLC0415
+        from rich.measure import Measurement
 
         widest = _cells("".join(self.excerpt)) + (not self.excerpt.marked)
         return Measurement(min(widest, _NARROW), widest)
 
     def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
-        from rich.text import Text  # noqa: PLC0415
+        from rich.text import Text
 
         before, marked, after = self.excerpt
         room = options.max_width - _cells(marked + after) - (not marked)
@@ -315,6 +316,6 @@ class _Place(NamedTuple):
 
 
 def _cells(text: str) -> int:
-    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.cells import cell_len
 
     return cell_len(text)

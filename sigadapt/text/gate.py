@@ -19,7 +19,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
-from sigadapt.text.quotations import fence_at, run_of
+from sigadapt.text.quotations import fence_at, is_open, run_of
 from sigadapt.text.reader import TextReading, read_text
 from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import CLOSER, SILENT
@@ -37,16 +37,21 @@ _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
 # Trying every opener at every character is slow. All begin with one of these.
-_BEGINS = r"(?=[<\[{`~>◁\]fAH\n])"
+_BEGINS = r"(?=[<\[{,`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
-_FIELD = r"\[\[ ## (?:{0}) ## \]\]|\{{\s*\"(?:{0})\"|</?(?:{0})>"
+_FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*\"(?:{0})\"|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
+_NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:)?\s*\[\s*\]))"
 _UNKNOWN = r"(?P<call><[|｜])"  # a token of a model
-# A call without markup: a bracket, Harmony without its special tokens, or the name of a tool.
+# A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
+# may write in other ways (`Tools.name_of`).
 _BARE = (
     r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:[\[{{]|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
-    r"|(?:{tools})(?:\s*(?:\((?!\w+\s*[^\w\s=])|[{{\[:]|\n\s*\{{)|\Z))"
+    r"|(?:{tools})(?:\[(?:ARGS|CALL_ID)\]|(?:\n\s*)?\{{)"
+    r"|['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
 )
+_SIGN = re.compile(r"[^a-zA-Z0-9-]")
+_ANY_NAME = r"(?:[\w.-]|\\_)++"
 
 
 class TextGate:
@@ -60,10 +65,13 @@ class TextGate:
         names = {*fields} - {layout.field}
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
-        call = rf"(?P<call>{_CALL}|{tags}|{_FIELD.format(layout.field or '(?!)')})"
+        call = rf"(?P<call>{_CALL}|{tags}|(?:{_FIELD.format(layout.field or '(?!)')}){_NO_CALLS})"
         self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers}|{_UNKNOWN})")
-        tools = r"[\w.:-]++" if how.get("undeclared") else rf"(?:{_either(schemas)})(?:\.call)?(?![\w.:-])"
-        self._bare = regex.compile(_BARE.format(field=field, tools=tools))
+        spelled = _ANY_NAME
+        if not how.get("undeclared"):
+            names = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas) or "(?!)"
+            spelled = rf"(?:functions\.)?(?:{names})(?:\.call)?"
+        self._bare = regex.compile(_BARE.format(field=field, tools=_either(schemas), spelled=spelled))
         self._pieces = list[str]()
         self._passed = list[str]()
         self._near, self._settled = "", 0
@@ -105,7 +113,7 @@ class TextGate:
     def _up_to_markup(self) -> str:
         place = self._first_opener(self._behind_text)
         text = self._near[self._settled : place]
-        if not self._is_begun and text.strip() and self._bare.match(text, partial=place == len(self._near)):
+        if not self._is_begun and text.strip() and self._bare.match(self._near, self._settled, partial=True):
             return ""
         return self._pass(text, place)
 
@@ -170,17 +178,18 @@ class TextGate:
         said = text
         if reading.text != text:
             # With a mark behind it, a reading shows whether it is still said, and the space before it.
-            marked = self._read(f"{text}{_MARK}").text or ""
-            if not marked.endswith(_MARK):
+            marked = self._read(f"{text}{_MARK}")
+            if not (marked.text or "").endswith(_MARK) or len(marked.calls) < len(reading.calls):
                 return ""
-            said, self._lacks = marked[:-1], True
+            said, self._lacks = (marked.text or "")[:-1], True
         passed = "".join(self._passed)
         if not said.startswith(passed):
             said, passed = said.lstrip(), passed.lstrip()
-        if not said.startswith(passed):
-            return ""
         news = said[len(passed) :]
-        if self._is_begun or news.lstrip()[:1] in ("[", "{") or not text.endswith(news):
+        is_json = not self._is_begun and news.lstrip()[:1] in ("[", "{")
+        if not said.startswith(passed) or (is_json and is_open(news.lstrip(), 0)):
+            return ""
+        if self._is_begun or is_json or not text.endswith(news):
             return self._pass(news, place)
         self._settle(place - len(news))
         return self._up_to_markup()

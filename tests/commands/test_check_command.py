@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from commands.test_show import SERVER
-from internals import ROUTE_NAMES, Finding, checked, cli, lines, load, routes_of
+from internals import ROUTE_NAMES, checked, cli, lines, load, routes_of
 
 from sigadapt import RequestContext, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption
@@ -24,15 +24,15 @@ def described(city: str) -> str:
     raise AssertionError
 
 
-async def found(tools: object) -> list[Finding]:
-    return list((await checked(tools)).findings)
+async def found(tools: object) -> list[dict[str, Any]]:
+    return (await checked(tools))["findings"]
 
 
 async def test_a_good_tool_has_no_errors():
     """tool-check: What is wrong with declarations is reported for each provider."""
     (caveat,) = await found([described])
-    assert (caveat.level, caveat.wires) == ("note", ("litellm/gemini",))
-    assert "LiteLLM may leave out parts" in caveat.why
+    assert (caveat["level"], caveat["wires"]) == ("note", ["litellm/gemini"])
+    assert "LiteLLM may leave out parts" in caveat["why"]
 
 
 async def test_a_tool_that_goes_everywhere_whole_has_no_findings():
@@ -42,11 +42,11 @@ async def test_a_tool_that_goes_everywhere_whole_has_no_findings():
 async def test_names_that_a_provider_would_refuse_are_notes():
     """tool-check: What is wrong with declarations is reported for each provider."""
     (long,) = await found([{"name": "x" * 70, "description": "X."}])
-    assert (long.level, set(long.wires)) == ("note", set(ROUTE_NAMES))
+    assert (long["level"], set(long["wires"])) == ("note", set(ROUTE_NAMES))
     (dotted,) = await found({"name": "a.b", "description": "X."})
-    assert "renamed" in dotted.why
-    assert "gemini" not in dotted.wires
-    assert {"openai-chat", "anthropic", "litellm/bedrock-converse"} <= set(dotted.wires)
+    assert "renamed" in dotted["why"]
+    assert "gemini" not in dotted["wires"]
+    assert {"openai-chat", "anthropic", "litellm/bedrock-converse"} <= set(dotted["wires"])
 
 
 async def test_what_is_not_described_is_found():
@@ -55,29 +55,29 @@ async def test_what_is_not_described_is_found():
     def f(a: int, b: str) -> None: ...
 
     error, note, _ = await found(f)
-    assert (error.level, error.tool, error.wires) == ("error", "f", ())
-    assert (note.level, note.why) == ("note", "parameters without a description: a, b")
+    assert (error["level"], error["tool"], error["wires"]) == ("error", "f", [])
+    assert (note["level"], note["why"]) == ("note", "parameters without a description: a, b")
 
 
 async def test_every_refused_declaration_is_told():
     """tool-check: Every refused declaration is told."""
     bad = [{"name": f"f{n}", "parameters": {"type": "dict"}} for n in range(3)]
     findings = await found([described, *bad, 5])
-    refused = [finding.tool for finding in findings if finding.level == "error"]
+    refused = [finding["tool"] for finding in findings if finding["level"] == "error"]
     assert refused == ["f0", "f1", "f2", None]
     report = await checked([described, *bad])
-    assert [decl.name for decl in report.decls] == ["described"]
+    assert [tool["name"] for tool in report["tools"]] == ["described"]
     (duplicate,) = await found([described, described])
-    assert "declared 2 times" in duplicate.why
+    assert "declared 2 times" in duplicate["why"]
     (both,) = await found([described, Toolset("t", [described])])
-    assert "toolset 't'" in both.why
+    assert "toolset 't'" in both["why"]
 
 
 async def test_strict_tools_that_cannot_be_are_errors():
     """tool-check: What is wrong with declarations is reported for each provider."""
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "description": "A."}}}
     findings = await found({"name": "f", "description": "F.", "parameters": schema, "strict": True})
-    errors = {wire for finding in findings if finding.level == "error" for wire in finding.wires}
+    errors = {wire for finding in findings if finding["level"] == "error" for wire in finding["wires"]}
     assert {"openai-chat", "openai-responses"} <= errors
     assert "anthropic" not in errors
 
@@ -87,7 +87,7 @@ async def test_toolsets_are_asked():
         return [described]
 
     report = await checked([Toolset("t", tools).prefixed("x_")])
-    assert [decl.name for decl in report.decls] == ["x_described"]
+    assert [tool["name"] for tool in report["tools"]] == ["x_described"]
 
 
 async def test_the_report_tells_every_tool_and_its_size():
@@ -145,11 +145,11 @@ def test_the_command_runs_from_a_shell(tmp_path: Path):
 async def test_only_what_is_asked_for_is_checked():
     """tool-check: Only the providers and engines asked for are checked."""
     dotted = {"name": "a.b", "description": "X."}
-    (both,) = (await checked(dotted, routes_of(["anthropic"]))).findings
-    assert both.wires == ("anthropic", "litellm/anthropic")
-    (native,) = (await checked(dotted, routes_of(["openai"], ["native"]))).findings
-    assert native.wires == ("openai-chat", "openai-responses")
-    assert (await checked(dotted, routes_of(["gemini"], ["native"]))).findings == ()
+    (both,) = (await checked(dotted, routes_of(["anthropic"])))["findings"]
+    assert both["wires"] == ["anthropic", "litellm/anthropic"]
+    (native,) = (await checked(dotted, routes_of(["openai"], ["native"])))["findings"]
+    assert native["wires"] == ["openai-chat", "openai-responses"]
+    assert (await checked(dotted, routes_of(["gemini"], ["native"])))["findings"] == []
     assert list(routes_of()) == list(ROUTE_NAMES)
 
 

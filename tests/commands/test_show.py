@@ -5,13 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
 from commands import programs
-from internals import Model, default_models, main, sent_to, shorten, weights
+from internals import DEFAULT_MODELS, main, sent_to, shorten, weights
 
 import sigadapt
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
@@ -34,10 +35,12 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
             dspy.Predict(programs.Assist)(**inputs)
     (received,) = provider.received
     row = WIRES[wire]
-    sent = sent_to(Model(row.model, row.options), sigadapt.ChatAdapter, programs.PROGRAM, inputs)
-    assert sent.body == received.body
-    assert sent.path == received.path
-    assert sent.changes == (lm.history[-1].get("changes") or ())
+    changes = cast("list[Any]", lm.history[-1].get("changes") or [])
+    run = partial(programs.PROGRAM, **inputs)
+    sent, _ = sent_to(row.model, row.options, sigadapt.ChatAdapter, run, len)
+    assert sent["body"] == received.body
+    assert sent["path"] == received.path
+    assert sent["changes"] == [change._asdict() for change in changes]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch:
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     found = document(capsys, ASSIST, "--tools", TOOLS)
-    assert [request["model"] for request in found["requests"]] == [m.name for m in default_models()]
+    assert [request["model"] for request in found["requests"]] == [name for name, _ in DEFAULT_MODELS]
     assert found["placeholders"] == ["question", "days"]
     assert found["tools"] == ["get_weather", "files.read"]
     assert all(request["error"] is None for request in found["requests"])
@@ -119,7 +122,7 @@ def test_every_part_is_weighed(capsys: Any) -> None:
 )
 def test_tools_are_weighed_one_by_one_in_each_form(body: dict[str, Any]) -> None:
     """command-line: Each part is weighed in bytes and tokens."""
-    assert [w.part for w in weights(body, len) if w.part.startswith("tool")] == ["tool a", "tool b"]
+    assert [w["part"] for w in weights(body, len) if w["part"].startswith("tool")] == ["tool a", "tool b"]
 
 
 def test_a_field_without_tools_or_messages_is_weighed_as_well() -> None:
@@ -129,7 +132,7 @@ def test_a_field_without_tools_or_messages_is_weighed_as_well() -> None:
         "tools": [],
         "messages": [],
     }
-    assert [(w.part, w.bytes) for w in weights(body, len)] == [
+    assert [(w["part"], w["bytes"]) for w in weights(body, len)] == [
         ("toolConfig, tools, messages", len(json.dumps(body, separators=(",", ":"))))
     ]
 

@@ -22,7 +22,7 @@ from sigadapt.errors import InvalidOption
 )
 def test_only_a_field_of_text_takes_text(given: str, value: Any) -> None:
     """command-line: An input that nobody gave is a placeholder, and said so."""
-    values, placeholders = inputs_of(programs.Typed, [given], ToolDecls())
+    values, placeholders = inputs_of(programs.Typed.input_fields, [given], ToolDecls(), None)
     name = given.partition("=")[0]
     assert values[name] == value
     assert name not in placeholders
@@ -32,4 +32,4 @@ def test_only_a_field_of_text_takes_text(given: str, value: Any) -> None:
 def test_a_value_that_is_neither_text_nor_json_is_refused(given: str) -> None:
     """command-line: An error is one line, and never a traceback."""
     with pytest.raises(InvalidOption, match="is not JSON"):
-        inputs_of(programs.Typed, [given], ToolDecls())
+        inputs_of(programs.Typed.input_fields, [given], ToolDecls(), None)

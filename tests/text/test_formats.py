@@ -155,6 +155,8 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     (f"{GLM}<tool_call>now</tool_call>", BOTH),
     ("<tool_call>get_weather\n<arg_key>city</arg_key>\nParis</arg_value></tool_call>", PARIS),
     (f"{GLM_OPEN}</tool_call>", TWO_DAYS),
+    (f"{GLM.replace('</arg_value>', '')}<tool_call>now</tool_call>", BOTH),
+    (GLM.replace("city", "\ncity\n"), PARIS),
     ('<tool_call>get_weather city="Paris"</tool_call>', PARIS),
     # Mistral, DeepSeek, Kimi
     ('[TOOL_CALLS]get_weather[CALL_ID]abcdefghi[ARGS]{"city": "Paris"}[TOOL_CALLS]now{}', BOTH),
@@ -194,6 +196,8 @@ def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) ->
 @pytest.mark.parametrize(
     ("text", "code", "sent"),
     [
+        ('<|tool_call>call:get_weather{"\\q":1}<tool_call|>', "invalid_json", '{"\\q":1}'),
+        (GLM.replace("</arg_key>", ""), "invalid_json", "<arg_key>city<arg_value>Paris</arg_value>"),
         (f"<tool_call>{NESTED[:-10]}", "truncated", '{"city":'),
         ('<|tools_prefix|>[{"get_weather": {"city": "Pa', "truncated", '{"city": "Pa'),
         ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Pa', "truncated", '"{\\"city\\": \\"Pa'),
@@ -261,3 +265,15 @@ def test_ids_that_models_write_are_kept() -> None:
     assert kimi is not None
     assert other is not None
     assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")
+
+
+@pytest.mark.parametrize("end", ["</tool_call>", ""])
+def test_a_call_behind_one_whose_key_is_broken_is_read(end: str) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    broken = f"<tool_call>get_weather<arg_key>city<arg_value>Paris{end}"
+    read = choice_from_text(f"{broken}<tool_call>now</tool_call>", TOOLS).tool_calls
+    assert read is not None
+    assert [(call.name, call.args) for call in read] == [NOW]
+    assert [(call.name, call.arguments) for call in read.invalid] == [
+        ("get_weather", "<arg_key>city<arg_value>Paris")
+    ]

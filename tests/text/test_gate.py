@@ -12,7 +12,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import TextGate, text_read
+from internals import Layout, TextGate, text_read
 from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
@@ -117,6 +117,69 @@ def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
     heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
     assert not final.calls
     assert "".join(heard["answer"]).strip() == final.answer == text
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ('fetch\n{"city": "Paris"}', {}),
+        ("fetch_all_of_it(at=[0.7, 0.8], city='New York');", {}),
+        ("functions.fetch(city='Paris')", {}),
+        ("fetch\\_all\\_of\\_it(city='Paris')", {}),
+        ("'fetch(city=1)'", {}),
+        ("<|im_end|>[fetch()]", {}),
+        ("other(function=[1, 2])", {"undeclared": True}),
+    ],
+)
+def test_calls_without_markup_are_not_shown(text: str, how: Any) -> None:
+    """streaming: Markup of a call is not shown."""
+    tools: dict[str, Any] = {"fetch": {}, "fetch_all_of_it": {}}
+    assert text_read(text, tools, **how).calls
+    for size in range(1, len(text) + 1):
+        gate = TextGate(tools, ("answer",), **how)
+        assert "".join(map(gate.take, _cut(text, [size]))) == "", size
+
+
+PROSE: list[tuple[str, dict[str, bool]]] = [
+    ("Sure: {look} at the sky, ", {"undeclared": True}),
+    ("I see fetch as a word, not a call, ", {}),
+    ("fetching takes long, ", {}),
+    ("fetch(city) gives the weather of a city", {}),
+    ("fetch [1] gives the weather of a city", {}),
+    ("Paris (see below) is a city", {"undeclared": True}),
+]
+
+
+@pytest.mark.parametrize(("text", "how"), PROSE)
+def test_prose_that_begins_like_a_call_passes_at_once(text: str, how: Any) -> None:
+    """streaming: Held text that is no call is shown."""
+    gate = TextGate({"fetch": {}}, ("answer",), **how)
+    assert "".join(map(gate.take, _cut(text, [3]))).strip(" ,") == text.strip(" ,")
+
+
+@pytest.mark.parametrize("before", ["", "Sure: ", "abc</think> "])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_calls_of_an_object_of_fields_are_not_shown(before: str, indent: int | None) -> None:
+    """streaming: Markup of a call is not shown."""
+    layout = Layout("calls", '"{}"', ("answer", "source"))
+    call = {"tool_calls": [{"name": "fetch", "args": {"a": {"b": 1}}}]}
+    text = before + json.dumps({"answer": LOOK, "calls": call}, indent=indent)
+    said = text_read(text, {"fetch": {}}, undeclared=True, layout=layout).text or ""
+    for size in (1, 3, 7, 20):
+        gate = TextGate({"fetch": {}}, ("answer", "calls", "source"), undeclared=True, layout=layout)
+        shown = "".join(map(gate.take, _cut(text, [size])))
+        assert "calls" not in shown
+        assert LOOK in shown
+        assert "".join((shown + gate.rest(said)).split()) == "".join(said.split())
+
+
+@pytest.mark.parametrize("empty", ["null", "[]", '{"tool_calls": []}'])
+def test_a_field_behind_an_empty_calls_field_streams(empty: str) -> None:
+    """streaming: Held text that is no call is shown."""
+    layout = Layout("calls", '"{}"', ("answer", "source"))
+    gate = TextGate({"fetch": {}}, ("answer", "calls", "source"), undeclared=True, layout=layout)
+    text = f'{{"answer": "It is", "calls": {empty}, "source": "the wide sky'
+    assert "".join(map(gate.take, _cut(text, [4]))) == text
 
 
 def test_a_native_answer_streams_as_before() -> None:

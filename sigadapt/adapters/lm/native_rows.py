@@ -14,7 +14,7 @@ import orjson
 from dspy import lm15
 
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import CHAT, provider_named, provider_of
+from sigadapt.providers import BY_DIALECT, CHAT, provider_named
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
 from sigadapt.providers.wire.values import name_in, objects
@@ -67,7 +67,7 @@ class NativeRows(NamedTuple):
 
 def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json]) -> NativeRows:
     """Return the native rows of a request; `tools` are all tools of a conversation that changes them."""
-    wire = provider_of(route.dialect)
+    wire = BY_DIALECT.get(route.dialect)
     if route.client == "engine" or wire is None:
         return NativeRows(CHAT)
     provider = CHAT if route.as_chat else wire

@@ -16,7 +16,7 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
@@ -126,7 +126,7 @@ def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool
         )
         own = None
         if route.native_tools or not all(map(is_plain, tools)):
-            provider = None if route.as_chat else provider_of(route.dialect)
+            provider = None if route.as_chat else BY_DIALECT.get(route.dialect)
             own = provider.tools(list(tools)) if provider else list(tools)
         kept[key] = typed, own
     return kept[key]
@@ -164,7 +164,7 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
     choice = request.get("tool_choice")
     if not isinstance(choice, dict) or _is_of_functions(choice):
         return None
-    provider = CHAT if route.as_chat else provider_of(route.dialect)
+    provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect)
     return provider.tool_choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
 
 

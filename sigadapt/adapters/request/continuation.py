@@ -2,7 +2,7 @@
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message, result_message
-from sigadapt.providers import provider_of
+from sigadapt.providers import BY_DIALECT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -53,7 +53,7 @@ def change_of_pause(request: Request, count: int) -> Change:
 def whole_turn(before: Reading, latest: Reading) -> Reading:
     """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
     paused = before.state or {}
-    provider = provider_of(paused["dialect"])
+    provider = BY_DIALECT.get(paused["dialect"])
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
     resumed = latest.state or {"blocks": plain}
     return latest._replace(

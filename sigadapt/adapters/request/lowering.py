@@ -14,7 +14,7 @@ from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, wit
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import CHAT, provider_of
+from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import ANY, Route
 from sigadapt.providers.wire.values import name_in, named_part
@@ -72,7 +72,7 @@ def lower(request: Request, route: Route) -> Lowered:
             request = _sign(request, route, changes)
     if not plain:
         request = without_searches(request, route, changes)
-    wire = provider_of(route.dialect) if route.client == "lm15" else None
+    wire = BY_DIALECT.get(route.dialect) if route.client == "lm15" else None
     needed = wire.settings_for(dict(request)) if wire is not None else {}
     if needed:
         why = f"these tools are taken together only with a setting, which is sent: {compact(needed)}"
@@ -251,7 +251,7 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
 
 def _left_behind(state: Json, row: Json, route: Route) -> str | None:
     """Return what of a turn does not go back, and why; None if all of it goes back."""
-    provider = provider_of(state["dialect"])
+    provider = BY_DIALECT.get(state["dialect"])
     if provider is None or not route.replays(state):
         others = [*provider.extras(state)] if provider else []
         if route.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:

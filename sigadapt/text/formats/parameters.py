@@ -89,6 +89,11 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
     args, place, whole = parameters_at(scan, found.end(), schema, mine)
+    opener = mine.call_end.replace("/", "")
+    end = scan.earliest((mine.call_end, opener), place)
+    if mine.pairs and whole is None and end < len(scan.text):  # a key that is none
+        behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
+        return Found([as_written(scan, name, found.end(), end)], behind)
     declared: Any = schema.get("properties")
     is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
     if whole is None or (_ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))):
@@ -311,7 +316,7 @@ def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> Tex
     """Return the format `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
     head = re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?")
     tags = Tags(
-        re.compile(rf"<{key}>(?P<key>[^\n]{{0,200}}?)</{key}>\s*(?:<{value}>)?"),
+        re.compile(rf"<{key}>(?P<key>[^<>]{{0,200}})</{key}>\s*(?:<{value}>)?"),
         f"</{value}>",
         f"</{call}>",
         re.compile(rf"<{key}>|</?{call}>|\Z"),
