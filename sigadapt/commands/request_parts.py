@@ -55,12 +55,13 @@ def weights(body: Json, count: Callable[[str], int]) -> list[Json]:
     """Return what each tool, message and long field weigh, in bytes and tokens; small fields are one part."""
     heavy: list[Json] = []
     small: Json = {}
-    for part in parts_of(body, body):
-        weight = _weight(part.name, part.value, count)
-        if part.place == f"/{part.name}" and weight["bytes"] < _LEAST:
-            small[part.name] = part.value
+    for key, value in body.items():
+        rows = [_weight(part.name, part.value, count) for part in parts_of(body, [key])]
+        # Gemini's `toolConfig` holds settings only, so it has no row of a tool.
+        if not rows or (rows[0]["part"] == key and rows[0]["bytes"] < _LEAST):
+            small[key] = value
         else:
-            heavy.append(weight)
+            heavy += rows
     return [*heavy, _weight(", ".join(small), small, count)] if small else heavy
 
 

@@ -28,18 +28,12 @@ class StrictRules(NamedTuple):
     """What the strict mode of one provider takes; the defaults are OpenAI's.
 
     Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
-
-    Args:
-        requires_all: whether every property must be required.
-        refused: keywords that it refuses beyond those that no strict mode takes.
-        most: the largest value that it takes of a keyword, by keyword.
-        recursion: whether a schema may refer to itself.
     """
 
-    requires_all: bool = True
-    refused: frozenset[str] = frozenset()
-    most: tuple[tuple[str, int], ...] = ()
-    recursion: bool = True
+    requires_all: bool = True  # every property must be required
+    refused: frozenset[str] = frozenset()  # keywords, beyond those that no strict mode takes
+    most: tuple[tuple[str, int], ...] = ()  # the largest value of a keyword, by keyword
+    recursion: bool = True  # a schema may refer to itself
 
 
 class StrictTool(NamedTuple):

@@ -117,30 +117,16 @@ def writer(
 
 
 class TextFormat(NamedTuple):
-    """One row of the table.
+    """One row of the table."""
 
-    Args:
-        name: how `formats=` and `call_format=` name it.
-        opener: a regular expression without groups for what a call begins with.
-        read: reads calls at a place where the opener matched.
-        example: a call of `get_weather` for Paris.
-        models: which models write it.
-        servers: which servers have a parser for it, or show it where they have none on.
-        reads: what beside the example is read, in a sentence for the documentation.
-        before: tags before calls that say nothing by themselves.
-        after: such tags behind calls.
-        bare: whether the opener is no markup, so that prose may hold it too.
-        write: writes calls; None if nobody has to.
-    """
-
-    name: str
-    opener: str
-    read: Read
-    example: str
-    models: str
-    servers: str
-    reads: str
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    bare: bool = False
+    name: str  # as `formats=` and `call_format=` name it
+    opener: str  # a regular expression without groups for what a call begins with
+    read: Read  # reads calls at a place where the opener matched
+    example: str  # a call of `get_weather` for Paris
+    models: str  # which models write it
+    servers: str  # which servers have a parser for it, or show it where they have none on
+    reads: str  # what beside the example is read, in a sentence for the documentation
+    before: tuple[str, ...] = ()  # tags before calls that say nothing by themselves
+    after: tuple[str, ...] = ()  # such tags behind calls
+    bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None

@@ -30,25 +30,15 @@ _QUOTATIONS = (
 
 
 class Grammar(NamedTuple):
-    """The openers of some formats, compiled once.
+    """The openers of some formats, compiled once."""
 
-    Args:
-        token: matches any opener; its group is the kind, `f<number>` for the formats of that number.
-        openers: the same as alternatives of a pattern.
-        formats: formats with the same opener, by number.
-        fences: formats that are a code fence.
-        bare: formats without markup.
-        before: tags before calls.
-        after: what matches tags behind them.
-    """
-
-    token: re.Pattern[str]
-    openers: str
-    formats: tuple[tuple[TextFormat, ...], ...]
-    fences: tuple[TextFormat, ...]
-    bare: tuple[TextFormat, ...]
-    before: tuple[str, ...]
-    after: re.Pattern[str]
+    token: re.Pattern[str]  # any opener; its group is the kind, `f<number>` for the formats of that number
+    openers: str  # the same as alternatives of a pattern
+    formats: tuple[tuple[TextFormat, ...], ...]  # those with the same opener, by number
+    fences: tuple[TextFormat, ...]  # those that are a code fence
+    bare: tuple[TextFormat, ...]  # those without markup
+    before: tuple[str, ...]  # tags before calls
+    after: re.Pattern[str]  # tags behind them
 
 
 @lru_cache(maxsize=8)

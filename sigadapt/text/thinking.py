@@ -17,21 +17,13 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """One kind of thinking, by regular expressions of what opens and what closes it.
-
-    Args:
-        opener: what opens it.
-        closer: what closes it.
-        anywhere: whether it opens anywhere.
-        shows: whether its closer shows that the text began in a thinking, though nothing opened it.
-        may_be_call: whether its opener may be the header of a call, so that the format is asked first.
-    """
+    """One kind of thinking, by regular expressions of what opens and what closes it."""
 
     opener: str
     closer: str
-    anywhere: bool = False
-    shows: bool = False
-    may_be_call: bool = False
+    anywhere: bool = False  # whether it opens anywhere
+    shows: bool = False  # whether a closer that nothing opened shows that the text began in a thinking
+    may_be_call: bool = False  # whether its opener may be the header of a call: the format is asked first
 
 
 KINDS: tuple[Kind, ...] = (

@@ -125,6 +125,18 @@ def test_tools_are_weighed_one_by_one_in_each_form(body: dict[str, Any]) -> None
     assert [w["part"] for w in weights(body, len) if w["part"].startswith("tool")] == ["tool a", "tool b"]
 
 
+def test_a_field_without_tools_or_messages_is_weighed_as_well() -> None:
+    """command-line: Each part is weighed in bytes and tokens."""
+    body: dict[str, Any] = {
+        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
+        "tools": [],
+        "messages": [],
+    }
+    assert [(w["part"], w["bytes"]) for w in weights(body, len)] == [
+        ("toolConfig, tools, messages", len(json.dumps(body, separators=(",", ":"))))
+    ]
+
+
 def test_inputs_are_given_or_said_to_be_placeholders(capsys: Any) -> None:
     """command-line: An input that nobody gave is a placeholder, and said so."""
     words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "-i", "question=Why?", "-i", "days=3"]

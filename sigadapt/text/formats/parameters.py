@@ -42,30 +42,18 @@ _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
 class Tags(NamedTuple):
-    """The tags of one family member.
+    """The tags of one family member."""
 
-    Args:
-        parameter: what opens a parameter, with the group `key`.
-        parameter_end: what closes it.
-        call_end: what closes the call; empty where nothing does.
-        goes_on: what may stand behind a parameter: the next one, a closing tag, the next call or the end.
-        call: what opens a call, with the group `name`; None where the name stands elsewhere.
-        breaks: whether a line break before the closing tag is markup even where none stands behind the
-            opening one.
-        pairs: what opens a key, where it has tags of its own, as GLM writes it; else empty. Line breaks then
-            belong to the value, and the call may lack its closing tag if every declared parameter is there.
-        prefix: what the group `prefix` of an opening tag must be; None where tags have no prefix.
-        tag_end: what each tag ends with.
-    """
-
-    parameter: re.Pattern[str]
+    parameter: re.Pattern[str]  # what opens a parameter, with the group `key`
     parameter_end: str
-    call_end: str
-    goes_on: re.Pattern[str]
-    call: re.Pattern[str] | None = None
-    breaks: bool = False
+    call_end: str  # empty where nothing closes a call
+    goes_on: re.Pattern[str]  # behind a parameter: the next one, a closing tag, the next call or the end
+    call: re.Pattern[str] | None = None  # what opens a call, with the group `name`, unless that is elsewhere
+    breaks: bool = False  # whether a line break before the closing tag is always markup
+    # What opens a key that has tags of its own, as GLM writes it. Line breaks then belong to the value, and
+    # the call may lack its closing tag if every declared parameter is there.
     pairs: str = ""
-    prefix: str | None = None
+    prefix: str | None = None  # what the group `prefix` of an opening tag must be, if tags have one
     tag_end: str = ">"
 
     def opens(self, tag: re.Match[str] | None) -> bool:
