@@ -18,7 +18,8 @@ None. An invalid call that raises nothing is an `InvalidToolCall` with one of th
 call). `Choice` and `InvalidToolCall` stand above this file's floor, so they are typed as Any here.
 """
 
-import sys
+import pickle
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
@@ -86,13 +87,7 @@ class SigadaptError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own reduce would pass the finished sentence as `reason`.
-        return _revive, (type(self), self.args, self.__dict__)
-
-
-def _revive(cls: type[SigadaptError], args: tuple[Any, ...], state: dict[str, Any]) -> SigadaptError:
-    error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
-    return error
+        return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
 class InvalidToolDecl(SigadaptError):
@@ -277,13 +272,14 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
     def __reduce__(self) -> tuple[Any, ...]:
         # A signature made in a function or from a text is not found by name where the error is loaded. An
         # error has to leave its process all the same, and says what stayed behind.
-        revive, (cls, args, state) = super().__reduce__()
-        if _is_found_by_name(self.signature):
-            return revive, (cls, args, state)
+        new, of, state = super().__reduce__()
+        with suppress(pickle.PicklingError, AttributeError, TypeError):
+            pickle.dumps(self.signature)
+            return new, of, state
         name = getattr(self.signature, "__name__", type(self.signature).__name__)
         lost = f"The signature {name} did not travel with this error."
         notes = [*state.get("__notes__", ()), lost]
-        return revive, (cls, args, {**state, "signature": None, "__notes__": notes})
+        return new, of, {**state, "signature": None, "__notes__": notes}
 
 
 def _summary(choice: Any) -> str:
@@ -291,15 +287,6 @@ def _summary(choice: Any) -> str:
     calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
     lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
     return "\n".join([*([choice.text] if choice.text else []), *lines])
-
-
-def _is_found_by_name(value: Any) -> bool:
-    if value is None:
-        return True
-    found: Any = sys.modules.get(getattr(value, "__module__", ""))
-    for name in getattr(value, "__qualname__", "").split("."):
-        found = getattr(found, name, None)
-    return found is value
 
 
 class MissingToolCalls(ToolCallParseError):

@@ -81,6 +81,7 @@ _MORE = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 ) | frozenset(("audio", "annotations"))
 """Fields of a message that a state may hold."""
+_OF_GATEWAYS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
 _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
@@ -120,9 +121,6 @@ def _candidate(choice: Json) -> Reading:
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
-
-
-_OF_GATEWAYS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:

@@ -69,7 +69,9 @@ def parse_arguments(text: str, *, cut_off: bool = False) -> "Json | Flaw":
         return value
     if value is None:
         return {}
-    return Flaw("not_an_object", f"the arguments are {_kind(value)}, not an object: {cut(text)}")
+    kinds: dict[Any, str] = {list: "an array", str: "a string", bool: "a boolean"}
+    kind = kinds.get(value.__class__, "a number")
+    return Flaw("not_an_object", f"the arguments are {kind}, not an object: {cut(text)}")
 
 
 def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
@@ -117,8 +119,3 @@ def _holds_infinity(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_holds_infinity, cast("list[Any]", value)))
     return isinstance(value, float) and math.isinf(value)
-
-
-def _kind(value: object) -> str:
-    kinds: dict[type[Any], str] = {list: "an array", str: "a string", bool: "a boolean"}
-    return kinds.get(type(value), "a number")

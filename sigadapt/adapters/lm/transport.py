@@ -17,7 +17,7 @@ from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
-from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe, nobody
+from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe
 from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
@@ -59,7 +59,7 @@ class _Show(NamedTuple):
 
 
 def answers(
-    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe = nobody
+    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe | None = None
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
@@ -82,7 +82,7 @@ def answers(
     given = []
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, route.endpoint, nobody if given else subscribe)
+        answer = yield from _answer(*asking, route.endpoint, None if given else subscribe)
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         given.append(answer)
@@ -91,13 +91,13 @@ def answers(
 
 
 def _answer(
-    shown: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe
+    shown: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
 ) -> Steps[Answer]:
     stream = stream_now()
     if stream is None:
         with shown:
             return Answer((yield ask), endpoint)
-    tap = CallTap(stream, subscribe())
+    tap = CallTap(stream, subscribe and subscribe())
     with streaming_to(tap), with_partial_marked(tap.calls), shown:
         answer = Answer((yield ask), endpoint)
     for item in tap.rest(answer):

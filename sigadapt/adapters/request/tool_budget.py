@@ -3,8 +3,6 @@
 A tool that is deferred until the model searches for it does not count, where the route has such a search.
 """
 
-from typing import Any
-
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
@@ -22,7 +20,12 @@ _FIX = (
 def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest."""
     tools = sent.request.get("tools") or request.get("tools") or []
-    sizes: dict[str, int] = made_once(tools, "sizes", lambda: _sizes(tools))
+
+    def bytes_by_name() -> dict[str, int]:
+        read = [tool for tool in tools if not tool.get("defer_loading")]
+        return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}
+
+    sizes = made_once(tools, "sizes", bytes_by_name)
     total = sum(sizes.values())
     if total <= most:
         return
@@ -38,9 +41,3 @@ def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None
         tool=declared.get(largest[0], largest[0]),
         fix=_FIX,
     )
-
-
-def _sizes(tools: list[dict[str, Any]]) -> dict[str, int]:
-    """Return the bytes of each tool that the model reads, by the name that is sent."""
-    read = [tool for tool in tools if not tool.get("defer_loading")]
-    return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}

@@ -19,11 +19,6 @@ Subscribe: TypeAlias = Callable[[], CallSubscription | None]
 """Returns the subscription, or None if nobody listens to calls. It is called only if DSPy streams."""
 
 
-def nobody() -> None:
-    """Return None: nobody listens."""
-    return
-
-
 class CallTap:
     """Stands in for DSPy's stream during one model call."""
 
