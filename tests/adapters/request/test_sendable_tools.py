@@ -330,5 +330,6 @@ def test_keywords_at_the_root_of_a_schema(client: str):
 async def test_the_check_tells_them():
     """tool-check: Keywords that are lost at a schema's root are told."""
     report = await checked([{"name": "f", "description": "F.", "parameters": ROOT}])
-    told = {wire for finding in report.findings if "at the root" in finding.why for wire in finding.wires}
+    at_root = [finding for finding in report["findings"] if "at the root" in finding["why"]]
+    told = {wire for finding in at_root for wire in finding["wires"]}
     assert told == {"litellm/anthropic", "litellm/bedrock-converse", "litellm/azure"}
