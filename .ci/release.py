@@ -48,7 +48,7 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehe
         rehearsal: whether the changelog's entry may be without a date.
     """
     version = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
-    entry = re.search(r"^## \[(.+?)\] - (.+)\n+(.*)", changelog, re.MULTILINE)
+    entry = re.search(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", changelog, re.MULTILINE)
     if version is None or entry is None:
         yield "sigadapt/__init__.py has no __version__, or CHANGELOG.md no entry `## [version] - date`"
         return
@@ -56,7 +56,7 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehe
         yield f"the version is {version[1]}, and the first entry of CHANGELOG.md is {entry[1]}"
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", entry[2]) and not (rehearsal and entry[2] == "Unreleased"):
         yield f"the entry of {entry[1]} in CHANGELOG.md has no date, but {entry[2]!r}"
-    if not entry[3].startswith("### "):
+    if "\n- " not in entry[3]:
         yield f"the entry of {entry[1]} in CHANGELOG.md says nothing"
     if f"v{version[1]}" in tags:
         yield f"the tag v{version[1]} is there already"

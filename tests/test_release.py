@@ -38,6 +38,7 @@ CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-11-21\n\n### Added\n\n- More.\n\n#
         (PACKAGE, CHANGELOG.replace("2026-11-21", "soon"), [], True, ["no date"]),
         (PACKAGE.replace("1.2.0", "1.3.0"), CHANGELOG, [], False, ["1.3.0, and the first entry"]),
         (PACKAGE, CHANGELOG.replace("### Added\n\n- More.\n\n", ""), [], False, ["says nothing"]),
+        (PACKAGE, CHANGELOG.replace("### Added", "The first one.\n\n### Added"), [], False, []),
         (PACKAGE, CHANGELOG, ["v1.1.0", "v1.2.0"], False, ["v1.2.0 is there already"]),
         ("", CHANGELOG, [], False, ["no __version__"]),
     ],

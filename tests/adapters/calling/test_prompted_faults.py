@@ -149,7 +149,7 @@ def asked(
             try:
                 out: Any = dspy.Predict(signature)(question="weather?", tools=[get_weather, now])
             except MissingToolCalls as error:
-                return ("missing", error.code, error.field, cast("Any", error.choice).finish_reason)
+                return ("missing", error.code, error.field, error.choice.finish_reason)
             except ToolCallParseError as error:
                 said = (error.code, error.tool, error.path, error.reason, error.field)
                 return (said, seen(error.choice.tool_calls), len(provider.received))
