@@ -109,7 +109,7 @@ def _candidate(choice: Json) -> Reading:
         refusal = an_object(message["provider_specific_fields"]).get("refusal")
     if refusal:
         text = joined([text, refusal])
-    is_refusal = bool(refusal) and isinstance(refusal, str) and not calls
+    is_refusal = refusal and is_text(refusal) and not calls
     finish = "refusal" if is_refusal else finish_word(choice.get("finish_reason"), _FINISH)
     why = error = None
     if not _OF_GATEWAYS.isdisjoint(choice):
