@@ -11,7 +11,7 @@ from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.routes import controls_of, facts_of, route_of
-from sigadapt.adapters.lm.streams import long_events
+from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import show_to_watchers
@@ -222,7 +222,7 @@ __all__ = [
     "litellm_only",
     "literal_at",
     "load",
-    "long_events",
+    "recorder",
     "looks_like",
     "lower",
     "main",

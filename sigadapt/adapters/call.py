@@ -189,7 +189,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
         for number, answer in enumerate(answered):
             sent = prepared.for_candidate(number)
             answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
-            choice = sent.read_choice(answer.reading, answer.response)
+            choice = answer.choice_by(sent.read_choice)
             candidate = Candidate(choice, sent, answer.response)
             if options.on_invalid == "reask":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
@@ -218,6 +218,7 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
         before = answer.reading
         (answer,) = yield from resumed.answers()
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
+        answer.choice = None
     return answer
 
 
@@ -246,7 +247,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         good += latest
         count = len(prepared.answered)
         response = answer.response
-        choice = prepared.read_choice(answer.reading, response)
+        choice = answer.choice_by(prepared.read_choice)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning)
         choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
@@ -391,7 +392,7 @@ class Prepared(NamedTuple):
             return ""
         return f"The text holds what looks like a {call[0]} call of {call[1]!r}; recover=True reads it."
 
-    def subscribe(self) -> CallSubscription | None:
+    def subscribe(self, stream: Any) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         if self.streamed_field is None or not all_listeners():
             return None
@@ -403,15 +404,16 @@ class Prepared(NamedTuple):
 
             fields = tuple(self.call.signature.output_fields)
             gate = TextGate(schemas_of(self.decls), fields, **self.calling.reads)
-        return CallSubscription(self.streamed_field, self._read_new_calls, self.lowered.names, texts, gate)
-
-    def _read_new_calls(self, reading: Reading, raw: Any) -> Choice:
-        """Return what `read_choice` does, without the calls that were accepted before."""
-        choice = self.read_choice(reading, raw)
-        if not self.accepted or choice.tool_calls is None:
-            return choice
-        calls = [call for call in choice.tool_calls if identity(call) not in self.accepted]
-        return replace(choice, tool_calls=choice.tool_calls.model_copy(update={"tool_calls": calls}))
+        return CallSubscription(
+            stream,
+            field=self.streamed_field,
+            read=self.read_choice,
+            aliases=self.lowered.names,
+            earlier=len(self.answered),
+            accepted=self.accepted,
+            texts=texts,
+            gate=gate,
+        )
 
     def answers(self) -> Steps[list[Answer]]:
         """Send the request and return one Answer per candidate."""

@@ -1,8 +1,8 @@
 """Send calls to the listeners of `dspy.streamify` while an answer streams.
 
-DSPy streams chunks of a chat completion to `StreamListener`s and handles text fields itself. For the calls
-field, `lm/streams/call_tap.py` puts the calls together, and a `CallSubscription` makes the `StreamResponse`s
-that go to the same stream. Rules:
+DSPy streams chunks of a chat completion to `StreamListener`s and handles text fields itself. During one model
+call, a `CallTap` stands in for that stream. It passes the chunks on and puts the calls together; if somebody
+listens to calls, it is a `CallSubscription`, which sends their `StreamResponse`s too. Rules:
 
  a. A `StreamListener` on the calls field gets each call once, as a `ToolCalls` that holds only this call,
     good or bad. Its name and checks are the same as in the prediction (whole calls). It has no turn (text,
@@ -13,34 +13,33 @@ that go to the same stream. Rules:
  c. If later fragments make a good call bad, it is sent again as a bad call. The prediction has the bad call.
  d. A partial call is a `PartialCall`, without decoded arguments. Only a `CallListener` made with
     `partial=True` gets them.
- e. A subscription belongs to one model call and ends with it.
+ e. A subscription belongs to one model call and ends with it. The calls of an answer to a reask are counted
+    on from those before it, as in the prediction.
  f. Where calls are read from text, `text/gate.py` holds their markup back from the listeners to text.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import Answer, Choice
-from sigadapt.adapters.text_listeners import (
-    TextSubscription,
-    holds_more,
-    response_to,
-    text_of_chunk,
-    with_text,
-)
-from sigadapt.dspy_boundary.internals import StreamListener, own_listeners
+from sigadapt.adapters.response.typed_calls import identity
+from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
+from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
-from sigadapt.providers.stream_parts import Call, Fold
+from sigadapt.providers.stream_parts import Call, Fold, fold
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 
 if TYPE_CHECKING:
+    from sigadapt.adapters.lm.streams.recorder import Recorder
     from sigadapt.text.gate import TextGate
 
 AnyCall = ToolCall | InvalidToolCall
+_NO_FRAGMENTS: list[Json] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +97,82 @@ class CallListener(StreamListener):
         """Ignore chunks of text: a `CallSubscription` sends the calls to the stream."""
 
 
-class CallSubscription:
-    """The listeners to the calls of one model call, and the calls that they have got so far."""
+class CallTap:
+    """Stands in for DSPy's stream during one model call, and keeps the calls for an answer that breaks off.
+
+    `recorder` has the provider's own events, on a native route.
+    """
+
+    recorder: "Recorder | None" = None
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._fragments: list[Json] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def send(self, item: Any) -> None:
+        """Send a chunk to DSPy's stream, and what the listeners get of it."""
+        if not isinstance(item, EngineChunk):
+            await self._stream.send(item)
+            return
+        chunk: Any = item
+        delta: Json = chunk["choices"][0]["delta"]
+        fragments: list[Json] = delta.get("tool_calls") or _NO_FRAGMENTS
+        if fragments:
+            if fragments[0]["function"]["arguments"] == NOT_JSON:
+                return
+            self._fragments += fragments
+        for each in self._on_chunk(chunk, delta.get("content") or "", fragments):
+            await self._stream.send(each)
+
+    def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
+        return [chunk]
+
+    def on_end(self, answer: Answer) -> list[Any]:
+        """Return what is left to send when the answer ends."""
+        return []
+
+    def calls(self) -> list[Json]:
+        """Return the calls that were streamed, as the `tool_calls` of an unstreamed chat message."""
+        return fold(self._fragments, ended=True)
+
+
+class CallSubscription(CallTap):
+    """The listeners to the calls of one model call, and the calls that they have got so far.
+
+    Args:
+        stream: DSPy's stream.
+        field: the calls field.
+        read: returns the Choice of a Reading, its calls typed and checked.
+        aliases: the names under which declared tools were sent.
+        earlier: how many calls the answers before a reask made.
+        accepted: the `identity` of each good one of these, which no listener gets again.
+        texts: the listeners to plain text; None if there is no plain text output.
+        gate: holds back the markup of calls; None if calls are not read from text.
+    """
 
     def __init__(
         self,
+        stream: Any,
+        *,
         field: str,
-        read_choice: Callable[[Reading, Any], Choice],
+        read: Callable[[Reading, Any], Choice],
         aliases: Mapping[str, str],
+        earlier: int,
+        accepted: Collection[str],
         texts: TextSubscription | None,
         gate: "TextGate | None",
     ) -> None:
-        self._texts = texts  # None if there is no plain text output
-        self._gate = gate  # None if calls are not read from text
+        super().__init__(stream)
+        self._texts = texts
+        self._gate = gate
         self._latest: Any = None
-        self._read_choice = read_choice
+        self._read = read
         self._declared = {alias: name for name, alias in aliases.items()}
+        self._earlier = earlier
+        self._accepted = accepted
         own = own_listeners()
         self._listeners = [each for each in own if each.signature_field_name == field]
         for each in own:
@@ -127,27 +186,29 @@ class CallSubscription:
         self._fold = Fold()
         self._index: dict[Call, int] = {}
         self._sent: dict[int, AnyCall] = {}
+        self._known: set[tuple[str, str, str]] = set()  # id, name and arguments of the good ones
 
-    def on_chunk(self, chunk: Json, fragments: list[Json]) -> Iterator[Any]:
-        """Yield what to send for a chunk: the chunk, unless its text is held back, and what follows it."""
-        text = text_of_chunk(chunk)
-        shown: Any = chunk
+    def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
+        """Return what to send for a chunk: the chunk, unless its text is held back, and what follows it."""
+        shown = chunk
         if text and self._gate is not None:
             self._latest = chunk
             text = self._gate.take(text)
-            if not text and not holds_more(chunk):
-                return
+            choice: Json = chunk["choices"][0]
+            if not (text or choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"}):
+                return []
             shown = with_text(chunk, text)
-        yield from self._with_text(shown, text)
+        items = self._with_text(shown, text)
         for fragment in fragments:
-            yield from self._on_fragment(fragment)
+            items += self._on_fragment(fragment)
+        return items
 
-    def _with_text(self, chunk: Any, text: str) -> Iterator[Any]:
-        """Yield a chunk and what the listeners to plain text get of it."""
-        if self._texts is None or not self._texts.takes_all:
-            yield chunk
-        if self._texts is not None and text:
-            yield from self._texts.on_text(text)
+    def _with_text(self, chunk: Any, text: str) -> list[Any]:
+        """Return a chunk and what the listeners to plain text get of it."""
+        if self._texts is None:
+            return [chunk]
+        items = [] if self._texts.takes_all else [chunk]
+        return [*items, *self._texts.on_text(text)] if text else items
 
     def _on_fragment(self, fragment: Json) -> Iterator[Any]:
         """Yield the `StreamResponse`s to send after a fragment of a call."""
@@ -156,33 +217,29 @@ class CallSubscription:
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
-            chunk = PartialCall(index, call.id, name, call.arguments)
-            yield from (response_to(each, chunk, is_last=False, ends=False) for each in self._for_partial)
+            chunk = PartialCall(self._earlier + index, call.id, name, call.arguments)
+            for each in self._for_partial:
+                yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
             if done is not newest:
                 yield from self._complete(done)
 
-    def on_end(self, answer: Answer) -> Iterator[Any]:
-        """At the end of the stream, yield the text and calls not sent yet."""
-        choice: Choice | None = None
+    def on_end(self, answer: Answer) -> list[Any]:
+        """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
+        items: list[Any] = []
         if self._gate is not None and self._latest is not None:
-            choice = self._read_choice(answer.reading, answer.response)
-            text = self._gate.rest(choice.text)
+            text = self._gate.rest(answer.choice_by(self._read).text)
             if text:
-                yield from self._with_text(with_text(self._latest, text), text)
+                items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            yield from self._texts.on_end(goes_on=answer.reading.finish == "pause")
+            items += self._texts.on_end(goes_on=answer.reading.finish == "pause")
         if not self._listeners:
-            return
-        calls = (choice or self._read_choice(answer.reading, answer.response)).tool_calls
-        missing: list[AnyCall] = []
-        for call in calls.in_order() if calls is not None else ():
-            sent = self._sent.get(call.index)
-            if sent is None or (isinstance(sent, ToolCall) and isinstance(call, InvalidToolCall)):
-                missing.append(call)
+            return items
+        missing = [call for call in self._new_calls(answer.choice_by(self._read)) if self._is_news(call)]
         for place, call in enumerate(missing, 1):
-            yield from self._responses(call, is_last=place == len(missing))
+            items += self._responses(call, is_last=place == len(missing))
+        return items
 
     def _complete(self, call: Call) -> Iterator[Any]:
         index, text = self._index[call], call.arguments
@@ -192,16 +249,36 @@ class CallSubscription:
             return
         # All calls so far, because ids depend on them, but the arguments of this call only.
         raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(self._fold.calls)]
-        calls = self._read_choice(Reading(None, None, raw, None), None).tool_calls
-        for whole in calls.in_order() if calls is not None else ():
+        for whole in self._new_calls(self._read(Reading(None, None, raw, None), None)):
             if whole.index == index:
                 yield from self._responses(whole, is_last=False)
 
+    def _new_calls(self, choice: Choice) -> Iterator[AnyCall]:
+        """Yield the calls of a Choice that were not accepted before."""
+        calls = choice.tool_calls
+        for call in () if calls is None else calls.in_order():
+            if (
+                isinstance(call, InvalidToolCall)
+                or not self._accepted
+                or identity(call) not in self._accepted
+            ):
+                yield call
+
+    def _is_news(self, call: AnyCall) -> bool:
+        """Return whether no listener got a call, or got a good one that is another or a bad one now."""
+        known = self._sent.get(call.index)
+        if not isinstance(known, ToolCall) or isinstance(call, InvalidToolCall):
+            return known is None or isinstance(known, ToolCall)
+        return (call.id, call.name, call.arguments) not in self._known
+
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call
+        index = self._earlier + call.index
         if isinstance(call, InvalidToolCall):
-            chunk = ToolCalls(tool_calls=[], invalid=(call,))
+            bad = call.model_copy(update={"index": index}) if self._earlier else call
+            chunk = ToolCalls(tool_calls=[], invalid=(bad,))
         else:
-            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
+            self._known.add((call.id, call.name, call.arguments))
+            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn(), "index": index})])
         for listener in self._listeners:
             yield response_to(listener, chunk, is_last=is_last)

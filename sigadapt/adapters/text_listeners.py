@@ -16,7 +16,6 @@ from typing import Any
 from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.dspy_boundary.internals import StreamResponse, all_listeners, listeners_of
 
-_NO_DELTA: dict[str, Any] = {}
 _ENDS = {CHAT_MARKER: CHAT_MARKER.format("completed"), "<{}>": "</{}>"}
 
 
@@ -31,11 +30,7 @@ class TextSubscription:
         self._held = self._line = ""  # what is held; and the first character of what was sent of this line
         self._is_plain: bool | None = None
         self._are_alone = len(self._listeners) == len(all_listeners())
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether the text is plain and nobody else listens, so that DSPy's half has nothing left to find."""
-        return bool(self._is_plain) and self._are_alone
+        self.takes_all = False  # the text is plain and nobody else listens: DSPy's half has nothing to find
 
     def on_text(self, text: str) -> Iterator[Any]:
         """Yield the `StreamResponse`s to send after a piece of text."""
@@ -58,6 +53,7 @@ class TextSubscription:
         if not begun or self._start.startswith(begun) or (not self._markers and begun[0] in "{[`"):
             return  # `on_end` knows
         self._is_plain = not begun.startswith(self._start)
+        self.takes_all = self._is_plain and self._are_alone
 
     def _ready(self) -> str:
         """Take the text that is no part of a marker off what is held."""
@@ -98,28 +94,8 @@ def _overlap(text: str, marker: str) -> int:
     return next((size for size in sizes if marker.startswith(text[-size:])), 0)
 
 
-def text_of_chunk(chunk: Any) -> str:
-    """Return the text in a chunk of a chat completion; empty if it has none."""
-    pieces: list[str] = []
-    choices: Any = chunk.get("choices") or ()
-    for choice in choices:
-        text: Any = (choice.get("delta") or _NO_DELTA).get("content")
-        if isinstance(text, str):
-            pieces.append(text)
-    return "".join(pieces)
-
-
 def with_text(chunk: Any, text: str) -> Any:
     """Return a chunk of a chat completion with another text, and as it is apart from that."""
     changed = copy.deepcopy(chunk)
-    for place, choice in enumerate(changed["choices"]):
-        choice["delta"]["content"] = text if place == 0 else ""
+    changed["choices"][0]["delta"]["content"] = text
     return changed
-
-
-def holds_more(chunk: Any) -> bool:
-    """Return whether a chunk of a chat completion holds anything but text."""
-    return any(
-        choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"}
-        for choice in chunk["choices"]
-    )

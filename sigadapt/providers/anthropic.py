@@ -93,7 +93,7 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     if not whole and block.deltas:
         whole["type"] = _TYPES.get(kind_of(block.deltas[0]), _UNKNOWN)
     for delta in block.deltas:
-        if kind_of(delta) == "compaction_delta":
+        if delta.get("type") == "compaction_delta":
             whole = {**whole, **delta, "type": whole["type"]}
     for key in ("text", "thinking", "signature"):
         if pieces := block.pieces(key):
@@ -134,11 +134,11 @@ class Anthropic(Provider):
         calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
         if ends_in(blocks, self.is_call):
             calls = mark_last_cut_off(calls, finish)
-        text = in_paragraphs(block.get("text") if block.get("type") == "text" else None for block in blocks)
-        thinking = joined(block.get("thinking") for block in blocks if block.get("type") == "thinking")
+        text = in_paragraphs([block.get("text") if block.get("type") == "text" else None for block in blocks])
+        thinking = joined([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
         # Code in a container that made calls waits there for their results.
         container = an_object(body.get("container")).get("id")
-        by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses)
+        by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses if "caller" in use)
         fields = {"container": container} if is_text(container) and by_code else None
         described = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
         kept = state(NAME, described, fields)
@@ -167,15 +167,18 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/build-with-claude/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
         message: Json = {"type": "message", "stop_reason": None}
-        blocks = Blocks()
+        blocks, is_started = Blocks(), False
         for event in events:
-            kind, index = kind_of(event), event.get("index")
+            kind, index = event.get("type"), event.get("index")
             if kind == "message_start":
+                if is_started:  # a gateway tried again
+                    message, blocks = {"type": "message", "stop_reason": None}, Blocks()
+                is_started = True
                 message.update(an_object(event.get("message")))
             elif kind == "content_block_start":
-                blocks.open(index, an_object(event.get("content_block")))
+                blocks.open(index, event.get("content_block"))
             elif kind == "content_block_delta":
-                blocks.at(index).deltas.append(an_object(event.get("delta")))
+                blocks.add(index, event.get("delta"))
             elif kind == "content_block_stop":
                 blocks.at(index).ended = True
             elif kind == "message_delta":

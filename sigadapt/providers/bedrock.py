@@ -81,17 +81,15 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return {"text": text}
 
 
-_ERRORS = {
-    "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
-    "throttlingException", "validationException",
-}  # fmt: skip
-
-
 class BedrockConverse(Provider):
     """Converse."""
 
     name = NAME
     arguments_as_objects = True
+    errors = frozenset((
+        "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
+        "throttlingException", "validationException",
+    ))  # fmt: skip
 
     def is_body(self, body: Json) -> bool:
         return "stopReason" in body or "message" in an_object(body.get("output"))
@@ -130,9 +128,9 @@ class BedrockConverse(Provider):
             if kind == "messageStart":
                 message.update(content)
             elif kind == "contentBlockStart":
-                blocks.open(index, an_object(content.get("start")))
+                blocks.open(index, content.get("start"))
             elif kind == "contentBlockDelta":
-                blocks.at(index).deltas.append(an_object(content.get("delta")))
+                blocks.add(index, content.get("delta"))
             elif kind == "contentBlockStop":
                 blocks.at(index).ended = True
             else:  # messageStop and metadata
@@ -140,9 +138,6 @@ class BedrockConverse(Provider):
         ended = is_text(body.get("stopReason"))
         message["content"] = [_whole_block(block, ended=ended) for block in blocks.all]
         return body
-
-    def error_in(self, body: Json) -> Any:
-        return next(({"type": key, **an_object(body[key])} for key in body if key in _ERRORS), None)
 
 
 def result_block(part: Json, model: str) -> Json | None:

@@ -211,6 +211,7 @@ class Provider:
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
+    errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
 
     def __init__(self, *routes: Route) -> None:
@@ -233,10 +234,6 @@ class Provider:
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the whole body that a stream's events make."""
         raise NotImplementedError
-
-    def error_in(self, body: Json) -> Any:
-        """Return the error in a body or an event, if this provider has its own place for it."""
-        return None
 
     def without_calls(self, body: Json) -> Json:
         """Return a body without its calls, for readers that refuse a body because of a call."""

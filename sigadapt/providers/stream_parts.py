@@ -10,6 +10,10 @@ never two (whole calls). A fragment therefore starts a new call if any of these 
  c. it has another name than the call it would continue;
  d. it has a name, and either no id or an id that the call lacks, and the call came whole in one fragment.
 
+Some servers send each piece of a call with an id of its own, or the name in pieces. A fragment therefore
+continues the call with its index after all if it has a new id and no name, and the call did not come whole.
+So does one with another name and no id, if the call has an id and no arguments yet. The first id stays.
+
 Otherwise it continues a call: the one with its index, else the one with its id, else the latest. If a server
 says too little for these rules, fragments of two calls end up in one text. That text is invalid JSON, so it
 becomes a bad call that holds all of the text, never a good call with wrong arguments.
@@ -17,12 +21,14 @@ becomes a bad call that holds all of the text, never a good call with wrong argu
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.providers.provider import CutOff, FreeText, JsonText, RawCall
-from sigadapt.providers.wire.values import an_object, calls_of, is_text, json_text
+from sigadapt.providers.wire.values import calls_of, json_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object, json_like
+
+_NOTHING: Json = {}
 
 
 class Block:
@@ -49,9 +55,10 @@ class Blocks:
         self.all: list[Block] = []
         self._latest: dict[int | None, Block] = {}
 
-    def open(self, index: Any, start: Json) -> Block:
+    def open(self, index: Any, start: Json | None) -> Block:
         """Open a block at an index and return it; a second one there, so that no block is lost."""
-        block = self._latest[index if isinstance(index, int) else None] = Block(start)
+        block = Block(start if isinstance(start, dict) else _NOTHING)
+        self._latest[index if isinstance(index, int) else None] = block
         self.all.append(block)
         return block
 
@@ -59,6 +66,10 @@ class Blocks:
         """Return the latest block at an index; open one if there is none."""
         known = self._latest.get(index if isinstance(index, int) else None)
         return self.open(index, {}) if known is None else known
+
+    def add(self, index: Any, delta: Json | None) -> None:
+        """Add a delta to the latest block at an index."""
+        self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
 
 
 _HEAD = {"id", "type", "index"}
@@ -89,31 +100,57 @@ def usual_call(call: Json) -> Json:
     return {**call, "function": sent}
 
 
+class _Fragment(NamedTuple):
+    """What a fragment of a call says."""
+
+    index: Any
+    id: str | None
+    name: str | None
+    piece: Any  # of the arguments
+    is_custom: bool  # of a custom tool's call, whose arguments are free text
+
+
+def _fragment(sent: Json) -> _Fragment:
+    is_function = isinstance(sent.get("function"), dict)
+    is_custom = not is_function and isinstance(sent.get("custom"), dict)
+    part: Json = sent["function"] if is_function else sent["custom"] if is_custom else _NOTHING
+    call_id, name = sent.get("id"), part.get("name")
+    return _Fragment(
+        sent.get("index"),
+        call_id if isinstance(call_id, str) and call_id else None,
+        name if isinstance(name, str) and name else None,
+        part.get("input" if is_custom else "arguments"),
+        is_custom,
+    )
+
+
 class Call:
     """A call, as far as its fragments have arrived; the first one is still to be added."""
 
-    def __init__(self, fragment: Json) -> None:
-        self.head = fragment
+    def __init__(self, head: Json, *, is_custom: bool) -> None:
+        self.head = head
+        self.is_custom = is_custom
         self.id: str | None = None
         self.name: str | None = None
         self.pieces: list[Any] = []
         self.came_whole = False
 
-    def add(self, fragment: Json) -> None:
+    def add(self, fragment: _Fragment) -> None:
         """Add a fragment of this call."""
-        kind, key = _place(fragment)
-        self.id = self.id or _id(fragment)
-        self.name = self.name or _name(fragment)
-        piece = an_object(fragment.get(kind)).get(key)
+        self.id = self.id or fragment.id
+        if self.takes_name_of(fragment):
+            self.name = f"{self.name}{fragment.name}"
+        self.name = self.name or fragment.name
+        piece = fragment.piece
         if piece is not None and piece != "":
             text = json_text([piece]) if not self.pieces else ""
             self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
             self.pieces.append(piece)
 
-    @property
-    def is_custom(self) -> bool:
-        """Whether this is a call of a custom tool, whose arguments are free text."""
-        return _place(self.head)[0] == "custom"
+    def takes_name_of(self, fragment: _Fragment) -> bool:
+        """Return whether a fragment brings a further piece of this call's name."""
+        is_other = bool(fragment.name and self.name and fragment.name != self.name)
+        return is_other and self.id is not None and fragment.id is None and not self.pieces
 
     @property
     def arguments(self) -> str:
@@ -122,7 +159,7 @@ class Call:
 
     def whole(self, *, ended: bool) -> Json:
         """Return the call as an entry of an unstreamed message's `tool_calls`."""
-        kind, key = _place(self.head)
+        kind, key = ("custom", "input") if self.is_custom else ("function", "arguments")
         function = {"name": self.name, key: self.arguments if ended else CutOff(self.arguments)}
         return {**self.head, "id": self.id, kind: function}
 
@@ -135,32 +172,33 @@ class Fold:
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
 
-    def add(self, fragment: Json) -> Call:
+    def add(self, sent: Json) -> Call:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
-        index = fragment.get("index")
-        call = self._continued(fragment, index)
+        fragment = _fragment(sent)
+        call = self._continued(fragment)
         if call is None:
-            call = Call(fragment)
+            call = Call(sent, is_custom=fragment.is_custom)
             self.calls.append(call)
         call.add(fragment)
-        if isinstance(index, int):
-            self._by_index[index] = call
+        if isinstance(fragment.index, int):
+            self._by_index[fragment.index] = call
         if call.id is not None:
             self._by_id[call.id] = call
         return call
 
-    def _continued(self, fragment: Json, index: Any) -> Call | None:
+    def _continued(self, fragment: _Fragment) -> Call | None:
         """Return the call that a fragment continues; None if it starts a new one."""
-        call_id, name = _id(fragment), _name(fragment)
+        call_id, name = fragment.id, fragment.name
         latest = self.calls[-1] if self.calls else None
-        by_index = isinstance(index, int)
-        call = self._by_index.get(index) if by_index else self._by_id.get(call_id or "", latest)
+        by_index = isinstance(fragment.index, int)
+        call = self._by_index.get(fragment.index) if by_index else self._by_id.get(call_id or "", latest)
         if call is None:
             return None if call_id or name else latest
         if call_id and call.id and call_id != call.id:
-            return self._by_id.get(call_id)
+            goes_on = by_index and not name and not call.came_whole
+            return self._by_id.get(call_id, call if goes_on else None)
         if name and call.name and name != call.name:
-            return None
+            return call if by_index and call.takes_name_of(fragment) else None
         return None if name and call.came_whole and (not call_id or call_id != call.id) else call
 
 
@@ -170,22 +208,6 @@ def fold(fragments: Iterable[Json], *, ended: bool) -> list[Json]:
     for fragment in fragments:
         calls.add(fragment)
     return [call.whole(ended=ended) for call in calls.calls]
-
-
-def _place(fragment: Json) -> tuple[str, str]:
-    """Return the keys under which a call keeps its name and arguments; custom tools have their own."""
-    is_custom = isinstance(fragment.get("custom"), dict) and not isinstance(fragment.get("function"), dict)
-    return ("custom", "input") if is_custom else ("function", "arguments")
-
-
-def _id(fragment: Json) -> str | None:
-    value = fragment.get("id")
-    return value if is_text(value) else None
-
-
-def _name(fragment: Json) -> str | None:
-    value = an_object(fragment.get(_place(fragment)[0])).get("name")
-    return value if is_text(value) else None
 
 
 # Arguments that come leaf by leaf, as Gemini's `partialArgs` on Vertex AI. Each entry names a leaf by a JSON

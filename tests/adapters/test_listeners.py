@@ -586,18 +586,17 @@ async def test_concurrent_tasks_do_not_mix() -> None:
 def test_a_stream_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """streaming: Concurrent streams do not mix."""
     made: list[weakref.ref[Any]] = []
-    original = transport.CallTap
+    original = transport.CallTap.__init__
 
-    def counted(*arguments: Any) -> Any:
-        ear = original(*arguments)
-        made.append(weakref.ref(ear))
-        return ear
+    def counted(tap: Any, stream: Any) -> None:
+        original(tap, stream)
+        made.append(weakref.ref(tap))
 
-    monkeypatch.setattr(transport, "CallTap", counted)
+    monkeypatch.setattr(transport.CallTap, "__init__", counted)
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
         stream(lm_of(provider))
     gc.collect()
-    assert [ear() for ear in made] == [None]
+    assert [tap() for tap in made] == [None]
 
 
 def test_only_the_listened_predictor_is_heard() -> None:

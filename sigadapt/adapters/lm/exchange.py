@@ -5,27 +5,29 @@ connections, retries and prices. For one request, an engine of ours stands befor
 
  a. What lm15's types cannot express is put into the body that it writes (`native_rows.py`).
  b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
-    and `response/choice.py` reads it. Streams are recorded (`streams/stream_recorder.py`).
+    and `response/choice.py` reads it. Streams are recorded (`streams/recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
 """
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 import orjson
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.streams.stream_recorder import Recorder
+from sigadapt.adapters.lm.streams.recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.dspy_boundary.internals import (
     engines_of,
     native_engine,
+    stream_now,
     target_of,
     with_engines_from,
     with_methods,
@@ -123,6 +125,14 @@ class _OneRequestEngine:
         provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=streaming)
         return with_methods(provider, self._methods), routed
 
+    def _recorder(self, provider: Any, request: lm15.Request) -> Recorder:
+        """Return the recorder of one stream, which the listeners' half knows too."""
+        recorder = Recorder(self._provider, provider, request.model)
+        stream = stream_now()
+        if isinstance(stream, CallTap):
+            stream.recorder = recorder
+        return recorder
+
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
         headers = dict(rest.pop("headers", None) or {})
         for name, value in self._native.headers.items():
@@ -153,17 +163,13 @@ class _SyncEngine(_OneRequestEngine):
         provider, routed = self._take_plan() or self._resolve(request, streaming=False)
         if not request.config.stop:
             return provider.complete(routed)
-        recorder = Recorder(self._provider, provider, request.model)
+        recorder = self._recorder(provider, request)
         return recorder.whole(recorder.asked.complete(routed))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = self._resolve(request, streaming=True)
-        recorder = Recorder(self._provider, provider, request.model)
-        with closing(recorder.asked.stream(routed)) as events:
-            for event in events:
-                yield recorder.with_events(event)
-        yield from recorder.rest()
+        return self._recorder(provider, request).events_of(routed)
 
 
 class _AsyncEngine(_OneRequestEngine):
@@ -175,15 +181,12 @@ class _AsyncEngine(_OneRequestEngine):
         provider, routed = planned or await asyncio.to_thread(self._resolve, request, streaming=False)
         if not request.config.stop:
             return await provider.complete(routed)
-        recorder = Recorder(self._provider, provider, request.model)
+        recorder = self._recorder(provider, request)
         return recorder.whole(await recorder.asked.complete(routed))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
         provider, routed = await asyncio.to_thread(self._resolve, request, streaming=True)
-        recorder = Recorder(self._provider, provider, request.model)
-        async with aclosing(recorder.asked.stream(routed)) as events:
+        async with aclosing(self._recorder(provider, request).aevents_of(routed)) as events:
             async for event in events:
-                yield recorder.with_events(event)
-        for event in recorder.rest():
-            yield event
+                yield event

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
-from sigadapt.adapters.lm.streams.call_tap import CallTap, Subscribe
-from sigadapt.adapters.lm.streams.stream_recorder import with_partial_marked
+from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
@@ -27,6 +27,9 @@ from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send
 from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.provider import Route
 from sigadapt.signatures.awaiting import Steps
+
+Subscribe: TypeAlias = Callable[[Any], CallSubscription | None]
+"""Returns the subscription of a stream's listeners to calls, or None if nobody listens."""
 
 _NOT_PASSED = frozenset(("model", "messages", "n"))  # to a text-completion model
 
@@ -97,10 +100,12 @@ def _answer(
     if stream is None:
         with shown:
             return Answer((yield ask), endpoint)
-    tap = CallTap(stream, subscribe and subscribe())
+    tap = (subscribe and subscribe(stream)) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), shown:
         answer = Answer((yield ask), endpoint)
-    for item in tap.rest(answer):
+    if tap.recorder is not None:
+        answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
+    for item in tap.on_end(answer):
         yield _Show(stream, item)
     return answer
 

@@ -145,7 +145,8 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
     """
     given = events_of(events)
     raw = events if isinstance(events, (str, bytes, list)) else given
-    return choice_of(_stream_readings([body_of(event) for event in given], dialect)[0], raw)
+    bodies = [body_of(event) for event in given]
+    return choice_of(_stream_readings(bodies, provider_of_stream(bodies, dialect), dialect)[0], raw)
 
 
 _MISSING_CALL = (
@@ -205,10 +206,12 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     # lm15's own parts hold decoded arguments, rewritten if they could not be decoded. They are read only if
     # there is no body, as in a Response of a custom engine, or of an old cache.
     body: Json = response.provider_data or {}
-    if BODY in body or EVENTS in body:
-        kept = events_of(body[BODY] if BODY in body else body[EVENTS])
-        readings = readings_of(kept[0], dialect) if BODY in body else _stream_readings(kept, dialect)
-        return _until_stop(readings[0], text_of_parts(response.message.parts))
+    if BODY in body:
+        (whole_body, *_) = events_of(body[BODY])
+        return _until_stop(readings_of(whole_body, dialect)[0], text_of_parts(response.message.parts))
+    if EVENTS in body:
+        events = events_of(body[EVENTS])
+        return _streamed(events, provider_of_stream(events, dialect), response)
     provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
     whole = _if_whole(readings[0], response) if readings else None
@@ -217,6 +220,11 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
+
+
+def _streamed(events: Sequence[Json], provider: Provider | None, response: Any) -> Reading:
+    """Return the Reading of the events of which an lm15 Response was made."""
+    return _until_stop(_stream_readings(events, provider)[0], text_of_parts(response.message.parts))
 
 
 def _if_whole(reading: Reading, response: Any) -> Reading | None:
@@ -259,8 +267,9 @@ def _squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def _stream_readings(events: Sequence[Json], dialect: str | None) -> list[Reading]:
-    provider = provider_of_stream(events, dialect)
+def _stream_readings(
+    events: Sequence[Json], provider: Provider | None, dialect: str | None = None
+) -> list[Reading]:
     answered, error = until_error(events, provider)
     if provider is None or not answered:
         if len(answered) == 1 and error is None:  # an answer that was not streamed
@@ -279,18 +288,32 @@ def _says_something(readings: list[Reading]) -> bool:
 
 @dataclass
 class Answer:
-    """One candidate's Response, which is read once, when it is first asked for."""
+    """One candidate's Response, and what is read of it, once."""
 
     response: Any  # what the language model gave: an lm15 Response, or the text of a completion
     endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
+    provider: Provider | None = None  # that was asked for the `events`
+    events: Sequence[Json] | None = None  # of a stream, decoded as they came; None if it has none
+    choice: Choice | None = None  # its calls typed and checked
 
     @cached_property
     def reading(self) -> Reading:
         """What the Response says."""
-        reading = readings_of(self.response)[0]
+        provider, events = self.provider, self.events
+        if provider is None or events is None:
+            reading = readings_of(self.response)[0]
+        else:  # a gateway may answer in another format than it was asked in
+            known = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
+            reading = _streamed(events, known, self.response)
         if not self.endpoint or reading.state is None:
             return reading
         return reading._replace(state={**reading.state, "endpoint": self.endpoint})
+
+    def choice_by(self, read: Callable[[Reading, Any], Choice]) -> Choice:
+        """Return the Choice that `read` makes of the reading and the Response, the first time it is asked."""
+        if self.choice is None:
+            self.choice = read(self.reading, self.response)
+        return self.choice
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

@@ -16,6 +16,8 @@ _RATE_LIMITS = frozenset(
     ("429", "rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests")
 ) | {"RESOURCE_EXHAUSTED", "throttlingException"}
 
+_ERRORS = frozenset[str]().union(*(provider.errors for provider in PROVIDERS))
+
 
 def error_in(body: Json, provider: Provider | None = None) -> Any:
     """Return the error in a body or an event of a provider, or of any, as it was sent; None for no error."""
@@ -23,8 +25,10 @@ def error_in(body: Json, provider: Provider | None = None) -> Any:
         return body["error"]
     if body.get("type") == "error":
         return body
-    owners = PROVIDERS if provider is None else (provider,)
-    return next((error for each in owners if (error := each.error_in(body)) is not None), None)
+    names = _ERRORS if provider is None else provider.errors
+    for name in names & body.keys():
+        return {"type": name, **an_object(body[name])}
+    return None
 
 
 def error_without_answer(body: Json, provider: Provider) -> Any:

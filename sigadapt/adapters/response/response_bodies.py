@@ -72,7 +72,7 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
 
 def text_of_parts(parts: Any) -> str | None:
     """Return the text in the parts of an lm15 message; None if they have no text."""
-    return joined(part.text for part in parts if part.type in {"text", "refusal"})
+    return joined([part.text for part in parts if part.type in {"text", "refusal"}])
 
 
 def _arguments(sent: Json) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 import jiter
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.schemas.json_values import as_unicode, cut, is_object
+from sigadapt.schemas.json_values import Json, as_unicode, cut, is_object
 
 EVENTS = "sigadapt_events"
 """The key of `provider_data` under which a stream's events are kept as text."""
@@ -47,6 +47,11 @@ def events_of(stream: Any) -> list[Any]:
     if any(isinstance(item, (str, bytes, bytearray)) for item in items):
         return list(_decode(_text(items)))
     return items
+
+
+def data_of(text: str) -> list[Json]:
+    """Return the objects in the data of one server-sent event."""
+    return list(_values(text, may_break_off=False))
 
 
 def server_sent(texts: list[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from dspy import LMError
 from dspy.streaming import StreamListener
 from dspy.utils.exceptions import LMProviderError
-from internals import NOT_JSON, long_events
+from internals import NOT_JSON, recorder
 from support import PARIS as PARIS_CALL
 from support import ROME, May, get_weather, lm_of
 
@@ -381,7 +381,7 @@ def test_an_answer_that_lm15_streams_to_cut_it_is_whole(case: str, is_async: boo
 
 def test_an_event_over_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """streaming: An event beyond the limit is refused."""
-    monkeypatch.setattr(long_events, "LONGEST", 100_000)
+    monkeypatch.setattr(recorder, "LONGEST", 100_000)
     with pytest.raises(BaseException) as caught:  # noqa: PT011  (a group of exceptions, which Python 3.10 lacks)
         streamed("openai", NATIVE["a long chat event"][1])
     error: Any = caught.value
@@ -417,14 +417,17 @@ def test_a_listener_hears_the_calls_that_have_names() -> None:
     assert any("1e999" in str(chunk) for chunk in chunks[:-1])
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-def test_a_long_event_of_several_data_lines(end: str) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+@pytest.mark.parametrize("length", [10, 70_000], ids=["short", "long"])
+def test_an_event_of_several_data_lines(end: str, length: int) -> None:
     """streaming: A stream that DSPy's reader cannot read is read from its recording."""
-    events = long_events.LongEvents(None)
-    long = "x" * 70_000
-    lines = ["event: done", f'data: {{"a": "{long}",', 'data:  "b": 1}', ": a comment", ""]
-    short = b"".join(each for line in lines for each in events.take(f"{line}{end}".encode())).decode()
-    name = short.partition("data: ")[2].strip()
-    assert (len(short) < 100, short.startswith("event: done")) == (True, True)
-    assert events.text_of(name) == f'{{"a": "{long}",\n "b": 1}}'
-    assert events.text_of(name) == name, "a name is used once"
+    lines = [
+        *(
+            'data: {"choices": [{"index": 0,',
+            f'data:  "delta": {{"content": "{"x" * length}"}}}}]}}',
+            ": hm",
+            "",
+        ),
+        *('data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}', "", "data: [DONE]", ""),
+    ]
+    assert streamed("openai", "".join(f"{line}{end}" for line in lines).encode()).answer == "x" * length

@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
 from dspy import lm15
 
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
-from sigadapt.adapters.lm.streams.stream_recorder import with_calls
 from sigadapt.adapters.response.stream_events import BODY, events_of
 from sigadapt.dspy_boundary.internals import ChatStream, plain
 from sigadapt.errors import UnreadableResponse
@@ -62,6 +62,22 @@ def _with_end(body: Json, refusal: Any, source: Any) -> Json:
 
 def _first_choice(body: Json) -> Json:
     return an_object(next(iter(objects(body.get("choices"))), None))
+
+
+def _with_calls(body: Json, calls: list[Json]) -> Json:
+    """Return the body that LiteLLM makes of chunks, with the calls of these chunks if it changed them."""
+    # LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills
+    # in empty arguments.
+    choice = _first_choice(body)
+    message = an_object(choice.get("message"))
+    if not message or _identities(calls) == _identities(objects(message.get("tool_calls"))):
+        return body
+    whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
+    return {**body, BODY: orjson.dumps(whole).decode()}
+
+
+def _identities(calls: list[Json]) -> list[Any]:
+    return [(call.get("id"), call.get("function"), call.get("custom")) for call in calls]
 
 
 class Chunks:
@@ -137,7 +153,7 @@ class Chunks:
         else:
             streamed = an_object(_first_choice(CHAT.assemble(map(plain, self._came))).get("message"))
             body = _with_end(end.provider_data or {}, streamed.get("refusal"), source)
-            body = with_calls(body, objects(streamed.get("tool_calls")))
+            body = _with_calls(body, objects(streamed.get("tool_calls")))
             readings = self._own_readings()
             finish = readings[0].finish if readings else None
             end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)

@@ -1,0 +1,285 @@
+"""One native stream: the provider's lines become events, which are kept, decoded once, and given to lm15.
+
+DSPy's engine keeps only the last event of a streamed answer, and its message has lost arguments that it could
+not decode, refusals, and what Gemini sends in an event each. So the end event's `provider_data` holds the
+text of all events, which DSPy's cache keeps too. `response/choice.py` reads it as `choice_from_stream` reads
+a stream; the call that streamed it reads the events decoded here.
+
+lm15 gets what it can read. Upstream limits (dspy 3.4.1) and what stands here instead:
+
+ a. It reads lines of 64 KiB and events of 1 MiB. The last event of a Responses stream holds the whole answer,
+    and an event of Gemini may hold a picture. A longer event goes by a short one, which has its name.
+ b. It ends lines at LF alone, where the WHATWG standard also has CR.
+ c. It takes a body in the place of a stream for a stream without events. Here the body is the answer, an
+    error is raised as one, and anything else is an error that quotes it.
+ d. It does not know OpenAI's `response.incomplete`, and of rate limits it knows some codes.
+ e. It raises what it cannot read, and an error in the middle of an answer. Here the answer is read from the
+    events; an error after text, a call or a finish reason ends it, and the Choice says how.
+"""
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from dspy import LMStreamAssemblyError, lm15
+
+from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
+from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
+from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
+from sigadapt.adapters.response.response_bodies import body_of_parts
+from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of, server_sent
+from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
+from sigadapt.errors import UnreadableResponse
+from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.wire.values import an_object, objects
+from sigadapt.schemas.json_values import Json, cut
+
+LONGEST = 32 * 1024 * 1024
+"""The most bytes that an event, or a body in the place of a stream, may have."""
+
+_LM15_READS = 48 * 1024  # bytes of an event that lm15 is sure to read: below the limit for one line
+_BOM = b"\xef\xbb\xbf"
+_FIELD = re.compile(rb"(data|event|id|retry)?(:|\s*$)")  # the beginning of a line of a stream
+
+_Parse = Callable[[Any, Any], Iterator[Any]]
+
+
+class Recorder:
+    """The lines of one stream, its events, and what lm15 gets of them. Also its transport, as lm15 sees it.
+
+    `events` are the decoded events; None if the text of one is not JSON.
+    """
+
+    def __init__(self, provider: Provider, asked: Lm15Provider, model: str) -> None:
+        self.provider = provider
+        self.events: list[Json] | None = []
+        self._model = model
+        self._transport = asked.transport
+        self.asked: Any = with_methods(asked, {"parse_stream_events": self._parse})
+        self.asked.transport = self
+        self._texts: list[str] = []
+        self._lines: list[bytes] = []  # of one event, as far as they have arrived
+        self._size = 0
+        self._long: dict[str, str] = {}  # the data of long events by the names that lm15 gets
+        self._is_body: bool | None = None  # None before the first line
+        self._deltas = CallDeltas()
+        self._finish: str | None = None
+        self._is_started = self._is_ended = self._is_failed = self._is_done = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    # What the engine calls
+
+    def events_of(self, request: lm15.Request) -> Generator[Any, None, None]:
+        """Send the request and yield lm15's events."""
+        with closing(self.asked.stream(request)) as events:
+            for event in events:
+                yield self._with_recording(event)
+        yield from self._rest()
+
+    async def aevents_of(self, request: lm15.Request) -> AsyncGenerator[Any, None]:
+        """Send the request and yield lm15's events."""
+        async with aclosing(self.asked.stream(request)) as events:
+            async for event in events:
+                yield self._with_recording(event)
+        for event in self._rest():
+            yield event
+
+    def whole(self, response: lm15.Response) -> lm15.Response:
+        """Return the Response of a request that lm15 streams of its own accord, to cut the text at a stop."""
+        if not self._texts or not self._came_to_its_end():
+            return response
+        return replace(response, provider_data=self._recorded_in(response.provider_data))
+
+    # Lines, as a transport of lm15: sync or async, with one response
+
+    def stream(self, request: Any) -> Any:
+        """Return the context of a response, as lm15's transport does."""
+        opening = self._transport.stream(request)
+        return self._aopened(opening) if hasattr(opening, "__aenter__") else self._opened(opening)
+
+    @contextmanager
+    def _opened(self, opening: Any) -> Generator[Any]:
+        with opening as response:
+            lines = response.iter_lines()
+            response.iter_lines = lambda: self._lines_for_lm15(lines)
+            yield response
+
+    @asynccontextmanager
+    async def _aopened(self, opening: Any) -> AsyncGenerator[Any]:
+        async with opening as response:
+            lines = response.aiter_lines()
+            response.aiter_lines = lambda: self._alines_for_lm15(lines)
+            yield response
+
+    def _lines_for_lm15(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            yield from self.take(line)
+        yield from self._end_event()
+
+    async def _alines_for_lm15(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
+            for each in self.take(line):
+                yield each
+        for each in self._end_event():
+            yield each
+
+    def take(self, line: bytes) -> list[bytes]:
+        """Return the lines for lm15 after this one: those of the event that it ends."""
+        if self._is_body is None:
+            line = line.removeprefix(_BOM)
+            if not line.strip():
+                return []
+            self._is_body = _FIELD.match(line) is None
+        if b"\r" in line[:-2] and not self._is_body:
+            return [each for part in line.splitlines(keepends=True) for each in self.take(part)]
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size > LONGEST:
+            raise lm15.ProviderError(f"an event of the stream is longer than {LONGEST >> 20} MiB")
+        return [] if self._is_body or line.strip(b"\r\n") else self._end_event()
+
+    def _end_event(self) -> list[bytes]:
+        """Return the lines of the event that has ended, or of the short one that stands for it."""
+        if self._is_body:
+            return []  # `_rest` reads it
+        lines, size = self._lines, self._size
+        self._lines, self._size = [], 0
+        if size <= _LM15_READS:
+            return lines
+        texts = [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines]
+        data = [text.removeprefix("data:").removeprefix(" ") for text in texts if text.startswith("data:")]
+        if not data:
+            return [b"\n"]  # a comment, or an event without data
+        name = f"sigadapt long event {len(self._long)}"
+        self._long[name] = "\n".join(data)
+        others = [line for line in lines if line.startswith(b"event:") and len(line) < _LM15_READS]
+        return [*others, f"data: {name}\n".encode(), b"\n"]
+
+    # Events
+
+    def _parse(self, parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
+        """Keep an event, and yield what lm15 makes of it."""
+        text = self._long.pop(event.data, event.data)
+        if text:
+            self._keep(text)
+        try:
+            for each in parse(request, self._known(event, text)):
+                kind = each.type
+                if kind == "error":
+                    if any(not answer.is_empty or answer.finish for answer in self._readings()):
+                        self._is_failed = True
+                        return
+                    if is_rate_limit({"code": each.error.provider_code}):
+                        yield replace(each, error=replace(each.error, code="rate_limit"))
+                        return
+                if kind == "end" or (kind == "delta" and each.delta.type == "tool_call"):
+                    yield from self._deltas.taken(each)
+                else:
+                    yield each
+        except Exception:  # noqa: BLE001, S110  (whatever lm15 cannot read; the answer is read from the events)
+            pass
+
+    def _keep(self, text: str) -> None:
+        self._texts.append(text)
+        if self.events is None or self._is_done:
+            return
+        if text.strip() == "[DONE]":
+            self._is_done = True
+            return
+        value: Any = None
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+        if value.__class__ is dict:
+            self.events.append(value)
+            return
+        try:
+            self.events += data_of(text)
+        except UnreadableResponse:
+            self.events = None
+
+    def _known(self, event: Any, text: str) -> Any:
+        """Return the event; OpenAI's `response.incomplete` as `response.completed`."""
+        if not self.events or "response.incomplete" not in text[:200]:
+            return event if text is event.data else replace(event, data=text)
+        body = self.events[-1]
+        if body.get("type") != "response.incomplete":
+            return replace(event, data=text)
+        details = an_object(an_object(body.get("response")).get("incomplete_details"))
+        self._finish = "content_filter" if details.get("reason") == "content_filter" else "length"
+        return replace(event, data=orjson.dumps({**body, "type": "response.completed"}).decode())
+
+    def _with_recording(self, event: Any) -> Any:
+        """Return the event; the end event with the recording in its `provider_data`."""
+        self._is_started = self._is_started or event.type == "start"
+        if event.type != "end":
+            return event
+        self._is_ended = True
+        finish: Any = self._finish or event.finish_reason
+        return replace(event, finish_reason=finish, provider_data=self._recorded_in(event.provider_data))
+
+    def _recorded_in(self, data: Any) -> Json:
+        return {**(data or {}), EVENTS: server_sent(self._texts)}
+
+    def _rest(self) -> Iterator[Any]:
+        """Yield the rest of a stream that has ended, where lm15 did not see that, or no stream came."""
+        if self._is_ended:
+            return
+        if self._is_body:
+            self._read_body(b"".join(self._lines).decode("utf-8", "surrogateescape"))
+        elif not self._came_to_its_end():
+            return
+        if not self._is_started:
+            yield lm15.StreamStartEvent(model=self._model)
+        yield from self._deltas.last()
+        for reading in self._readings():
+            if reading.is_empty and is_rate_limit(reading.error):
+                yield error_event(reading.error)
+                return
+            if self._is_body and reading.text:
+                yield lm15.StreamDeltaEvent(delta=lm15.TextDelta(text=reading.text))
+        yield self._with_recording(lm15.StreamEndEvent(finish_reason="stop"))
+
+    def _read_body(self, text: str) -> None:
+        """Read a body in the place of a stream, or raise the error that it holds or is."""
+        self._texts = [text]
+        try:
+            self.events = events_of(text)
+        except UnreadableResponse:
+            self.events = []
+        for body in self.events:
+            refuse_error(body, self.provider)
+        if not self.events:
+            raise lm15.ServerError(f"expected a stream, got neither events nor JSON: {cut(text.strip())}")
+
+    def _came_to_its_end(self) -> bool:
+        return self._is_failed or any(reading.finish is not None for reading in self._readings())
+
+    def _readings(self) -> list[Reading]:
+        """Return what the events before the first error say; nothing if they cannot be read."""
+        events = [event for event in self.events or () if self.provider.is_event(event)]
+        events, _ = until_error(events, self.provider)
+        return self.provider.read(self.provider.assemble(events)) if events else []
+
+
+@contextmanager
+def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
+    """Let the partial Response of a stream that just ended say that it did not end."""
+    # DSPy raises an `LMStreamAssemblyError` whose `partial` is a Response with a finish reason like any
+    # other. `choice_from_response` then reads that Response as a broken stream: no finish reason, calls cut
+    # off.
+    try:
+        yield
+    except LMStreamAssemblyError as error:
+        if isinstance(error.partial, lm15.Response):
+            whole = an_object(objects(body_of_parts(error.partial, None)["choices"])[0].get("message"))
+            chunk = {"choices": [{"message": {**whole, "tool_calls": calls()}}]}
+            error.partial = replace(
+                error.partial, provider_data={EVENTS: server_sent([orjson.dumps(chunk).decode()])}
+            )
+        raise
