@@ -186,7 +186,7 @@ class CallSubscription(CallTap):
         self._fold = Fold()
         self._index: dict[Call, int] = {}
         self._sent: dict[int, AnyCall] = {}
-        self._known: set[tuple[str, str, str]] = set()  # id, name and arguments of the good ones
+        self._known: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
         """Return what to send for a chunk: the chunk, unless its text is held back, and what follows it."""
@@ -269,7 +269,7 @@ class CallSubscription(CallTap):
         known = self._sent.get(call.index)
         if not isinstance(known, ToolCall) or isinstance(call, InvalidToolCall):
             return known is None or isinstance(known, ToolCall)
-        return (call.id, call.name, call.arguments) not in self._known
+        return (call.id, identity(call)) not in self._known
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call
@@ -278,7 +278,7 @@ class CallSubscription(CallTap):
             bad = call.model_copy(update={"index": index}) if self._earlier else call
             chunk = ToolCalls(tool_calls=[], invalid=(bad,))
         else:
-            self._known.add((call.id, call.name, call.arguments))
+            self._known.add((call.id, identity(call)))
             chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn(), "index": index})])
         for listener in self._listeners:
             yield response_to(listener, chunk, is_last=is_last)
