@@ -191,6 +191,31 @@ class UnusableAnswer(SigadaptError):
         self.choice: Any = choice
 
 
+class EmptyAnswer(UnusableAnswer, AdapterParseError):
+    """A turn that its provider ended without a word or a call.
+
+    It is also DSPy's `AdapterParseError`, after which DSPy's agents go on. Other programs are not asked twice.
+
+    Example:
+        >>> error = EmptyAnswer("the answer is empty", choice=None)
+        >>> error.code, isinstance(error, UnusableAnswer), isinstance(error, AdapterParseError)
+        ('empty', True, True)
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        choice: Any,
+        field: str | None = None,
+        adapter_name: str = "sigadapt",
+        signature: Any = None,
+    ) -> None:
+        super().__init__(reason, code="empty", choice=choice, field=field)
+        self.adapter_name, self.signature = adapter_name, signature
+        self.lm_response, self.parsed_result = "", None
+
+
 class UnboundToolCall(SigadaptError):
     """A call whose arguments cannot be converted to the types of its function.
 

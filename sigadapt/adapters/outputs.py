@@ -22,7 +22,7 @@ from sigadapt.adapters.options import Options
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.errors import AnswerCode, MissingToolCalls, ToolCallParseError, UnusableAnswer
+from sigadapt.errors import AnswerCode, EmptyAnswer, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.providers.wire.ends import UNENDED
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import cut, is_object, listed
@@ -196,7 +196,7 @@ def outputs_of(
     elif plan.calls_required:
         raise _missing(choice, plan, signature, hint(choice.text or ""))
     else:
-        values = yield from _without_calls(adapter, plan, signature, choice.text)
+        values = yield from _without_calls(adapter, plan, signature, choice)
         if plan.missing_calls is None or not plan.texts:  # no other field takes the words
             calls = ToolCalls(turn=Turn(text=choice.text, reasoning=choice.reasoning))
         else:
@@ -231,11 +231,18 @@ def _beside_calls(adapter: OutputFormat, plan: Plan, text: str | None) -> Steps[
 
 
 def _without_calls(
-    adapter: OutputFormat, plan: Plan, signature: type[Signature], text: str | None
+    adapter: OutputFormat, plan: Plan, signature: type[Signature], choice: Choice
 ) -> Steps[dict[str, Any]]:
     """Return the outputs in the text of a turn without calls, which must hold all of them."""
+    text = choice.text
     if not text:
-        raise _parse_error(adapter, signature, "", "The LM returned neither text nor a tool call.")
+        raise EmptyAnswer(
+            "the answer is empty: neither text nor a tool call came",
+            choice=choice,
+            field=plan.calls,
+            adapter_name=type(adapter).__name__,
+            signature=signature,
+        )
     if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):

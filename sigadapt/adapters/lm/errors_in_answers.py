@@ -10,20 +10,24 @@ from typing import Any
 from dspy import LMRateLimitError, lm15
 
 from sigadapt.adapters.response.choice import Answer, choice_of
-from sigadapt.adapters.response.provider_errors import error_message, error_without_answer, is_rate_limit
+from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, is_rate_limit
 from sigadapt.errors import UnusableAnswer
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, cut, json_like
 
 
 def refuse_error(body: Json, provider: Provider, raised: Exception | None = None) -> None:
     """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much."""
-    error = error_without_answer(body, provider)
+    readings = provider.read(body) if provider.is_body(body) else []
+    if any(not reading.is_empty for reading in readings):
+        return
+    error = error_in(body, provider) or next((reading.error for reading in readings if reading.error), None)
     if is_rate_limit(error):
         raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
-    if error and raised is None and not provider.is_body(body):
-        raise lm15.ServerError(error_message(error), provider_code=_code_of(error))
+    if raised is None and not readings:  # a gateway's message, or an answer without candidates
+        told = error or complaint_in(body) or f"expected an answer, got {cut(json_like(body))}"
+        raise lm15.ServerError(error_message(told), provider_code=_code_of(error))
 
 
 def error_event(error: Any) -> lm15.StreamErrorEvent:

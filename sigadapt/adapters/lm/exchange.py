@@ -23,7 +23,7 @@ from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
 from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.recorder import Recorder
-from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
     engines_of,
     native_engine,
@@ -33,6 +33,7 @@ from sigadapt.dspy_boundary.internals import (
     with_methods,
     written_target,
 )
+from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import provider_named
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
@@ -58,8 +59,10 @@ def exchanging(
 def response_with_raw_body(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response]
 ) -> lm15.Response | None:
-    """If lm15 rejects a body that does contain an answer, return a Response that carries the body as text."""
-    body = json_in(text)
+    """If lm15 rejects a body or a stream with an answer, return a Response that carries it as text."""
+    key, body = BODY, json_in(text)
+    if not body:
+        key, body = EVENTS, _whole(text, provider)
     if all(reading.is_empty for reading in provider.read(body)):
         return None
     try:
@@ -70,7 +73,16 @@ def response_with_raw_body(
             id=None, model=str(body.get("model") or "unknown"), message=message, finish_reason="stop",
             usage=lm15.Usage(),
         )  # fmt: skip
-    return replace(response, provider_data={**(response.provider_data or {}), BODY: text})
+    return replace(response, provider_data={**(response.provider_data or {}), key: text})
+
+
+def _whole(text: str, provider: Provider) -> Json:
+    """Return the body that the events in a text make, if it holds a stream where none was asked for."""
+    try:
+        events = [event for event in events_of(text) if provider.is_event(event)]
+    except UnreadableResponse:
+        return {}
+    return provider.assemble(events) if events else {}
 
 
 def json_in(text: bytes | str) -> Json:

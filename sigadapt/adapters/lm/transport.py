@@ -41,6 +41,10 @@ class _Ask(NamedTuple):
     sent: Any
     keywords: dict[str, Any]
 
+    @property
+    def has_stop(self) -> bool:
+        return bool(self.sent.config.stop)
+
     def now(self) -> Any:
         return self.model(is_async=False)(self.sent, **self.keywords)
 
@@ -99,10 +103,10 @@ def _answer(
     stream = stream_now()
     if stream is None:
         with shown:
-            return Answer((yield ask), endpoint)
+            return Answer((yield ask), endpoint, has_stop=ask.has_stop)
     tap = (subscribe and subscribe(stream)) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), shown:
-        answer = Answer((yield ask), endpoint)
+        answer = Answer((yield ask), endpoint, has_stop=ask.has_stop)
     if tap.recorder is not None:
         answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
     for item in tap.on_end(answer):

@@ -185,7 +185,7 @@ def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
     body: Json = response
     if type(response) is not dict:
         if is_lm15(response):
-            return [_lm15_reading(response, dialect)]
+            return [_until_stop(_lm15_reading(response, dialect), response)]
         body = body_of(response)
     provider = provider_of_body(body, dialect)
     if provider is None and "text" in body and dialect is None:
@@ -208,27 +208,21 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
     body: Json = response.provider_data or {}
     if BODY in body:
         (whole_body, *_) = events_of(body[BODY])
-        return _until_stop(readings_of(whole_body, dialect)[0], text_of_parts(response.message.parts))
+        return readings_of(whole_body, dialect)[0]
     if EVENTS in body:
         events = events_of(body[EVENTS])
-        return _streamed(events, provider_of_stream(events, dialect), response)
+        return _stream_readings(events, provider_of_stream(events, dialect))[0]
     provider = provider_of_body(body, dialect)
     readings = provider.read(body) if provider else []
-    whole = _if_whole(readings[0], response) if readings else None
-    if whole is not None:
-        return whole
+    if readings and _is_whole(readings[0], response):
+        return readings[0]
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
     return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
 
 
-def _streamed(events: Sequence[Json], provider: Provider | None, response: Any) -> Reading:
-    """Return the Reading of the events of which an lm15 Response was made."""
-    return _until_stop(_stream_readings(events, provider)[0], text_of_parts(response.message.parts))
-
-
-def _if_whole(reading: Reading, response: Any) -> Reading | None:
-    """Return the Reading of `provider_data` if it holds the complete answer, else None."""
+def _is_whole(reading: Reading, response: Any) -> bool:
+    """Return whether a Reading of `provider_data` holds the complete answer."""
     # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
     calls = [part for part in parts if part.type == "tool_call"]
@@ -238,20 +232,20 @@ def _if_whole(reading: Reading, response: Any) -> Reading | None:
         # stand among what was read, in order; calls that the provider ran itself are not read.
         others = iter(read)  # `in` consumes it: the order matters
         if not all(part.name in others for part in calls if not ran_itself(part.id)):
-            return None
+            return False
     text = text_of_parts(parts) if len(calls) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
     if text is not None and text not in whole:
         # Commentary may stand behind the answer, so that each text is looked for by itself.
         texts = [part.text for part in parts if part.type in {"text", "refusal"}]
         if not all(_squeeze(each) in _squeeze(whole) for each in texts):
-            return None
-    return _until_stop(reading, text)
+            return False
+    return True
 
 
-def _until_stop(reading: Reading, text: str | None) -> Reading:
-    """Return a Reading with its text cut where DSPy applied a stop sequence."""
-    whole = reading.text or ""
+def _until_stop(reading: Reading, response: Any) -> Reading:
+    """Return a Reading with its text cut where lm15 applied a stop sequence."""
+    text, whole = text_of_parts(response.message.parts), reading.text or ""
     if not text or whole.startswith(text):
         return reading._replace(text=text or whole or None)
     if reading.commentary or not _squeeze(whole).startswith(_squeeze(text)):
@@ -294,17 +288,21 @@ class Answer:
     endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
     provider: Provider | None = None  # that was asked for the `events`
     events: Sequence[Json] | None = None  # of a stream, decoded as they came; None if it has none
+    has_stop: bool = False  # whether lm15 may have cut the text at a stop sequence of the request
     choice: Choice | None = None  # its calls typed and checked
 
     @cached_property
     def reading(self) -> Reading:
         """What the Response says."""
-        provider, events = self.provider, self.events
-        if provider is None or events is None:
-            reading = readings_of(self.response)[0]
-        else:  # a gateway may answer in another format than it was asked in
+        provider, events, response = self.provider, self.events, self.response
+        if provider is not None and events is not None:
+            # A gateway may answer in another format than it was asked in.
             known = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
-            reading = _streamed(events, known, self.response)
+            reading = _stream_readings(events, known)[0]
+        else:
+            reading = _lm15_reading(response, None) if is_lm15(response) else readings_of(response)[0]
+        if self.has_stop and is_lm15(response):
+            reading = _until_stop(reading, response)
         if not self.endpoint or reading.state is None:
             return reading
         return reading._replace(state={**reading.state, "endpoint": self.endpoint})

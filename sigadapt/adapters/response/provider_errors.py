@@ -31,14 +31,6 @@ def error_in(body: Json, provider: Provider | None = None) -> Any:
     return None
 
 
-def error_without_answer(body: Json, provider: Provider) -> Any:
-    """Return the error in a body that holds no answer beside it; None if there is no such error."""
-    readings = provider.read(body) if provider.is_body(body) else []
-    if any(not reading.is_empty for reading in readings):
-        return None
-    return error_in(body, provider) or next((reading.error for reading in readings if reading.error), None)
-
-
 def error_message(error: Any) -> str:
     """Return the message of an error; the whole error as JSON if it has none."""
     message = an_object(error).get("message", error)
