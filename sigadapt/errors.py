@@ -194,7 +194,7 @@ class UnusableAnswer(SigadaptError):
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
     """A turn that its provider ended without a word or a call.
 
-    It is also DSPy's `AdapterParseError`, after which DSPy's agents go on. Other programs are not asked twice.
+    It is also DSPy's `AdapterParseError`, after which DSPy's agents go on. No other program asks twice.
 
     Example:
         >>> error = EmptyAnswer("the answer is empty", choice=None)

@@ -129,7 +129,9 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
     replayed = options.replay_reasoning
-    if replayed and route.dialect == CHAT.name:
+    if replayed is False:
+        route = route._replace(replays_reasoning=None)
+    elif replayed is not None and route.dialect == CHAT.name:
         field = replayed if isinstance(replayed, str) else replayed.get(model)
         if field:
             route = route._replace(replays_reasoning=field, reasoning_of_others=True)

@@ -33,9 +33,10 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             which belongs to a loop: there, a bad call becomes one that fails when it is run.
         max_reasks: how many times `reask` asks again.
         max_pauses: how many times a turn that its provider paused (Anthropic's `pause_turn`) is sent back.
-        replay_reasoning: the field in which reasoning goes back to an OpenAI-compatible server, `"reasoning"`
-            or `"reasoning_content"`, or a mapping from model names to one. By default it goes back only
-            to servers that are known to need it.
+        replay_reasoning: whether reasoning goes back to an OpenAI-compatible server. By default, a server
+            gets its own in the field that it came in. `False` keeps it here. `"reasoning"` or
+            `"reasoning_content"`, or a mapping from model names to one, sends it in that field, also to
+            another server.
         validate_args: whether calls are checked against the declarations.
         repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.

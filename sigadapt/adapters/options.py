@@ -30,7 +30,7 @@ class ToolOptions(TypedDict, total=False):
     on_invalid: OnInvalid | None
     max_reasks: int
     max_pauses: int
-    replay_reasoning: str | Mapping[str, str] | None
+    replay_reasoning: str | Mapping[str, str] | Literal[False] | None
     validate_args: bool
     repair: bool
     unwrap: bool
@@ -57,7 +57,7 @@ class Options:
     on_invalid: OnInvalid | None = None
     max_reasks: int = 1
     max_pauses: int = 8
-    replay_reasoning: str | Mapping[str, str] | None = None
+    replay_reasoning: str | Mapping[str, str] | Literal[False] | None = None
     validate_args: bool = True
     repair: bool = False
     unwrap: bool = False

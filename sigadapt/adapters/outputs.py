@@ -127,7 +127,9 @@ def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
 def _unusable(choice: Choice, plan: Plan, end: _End) -> UnusableAnswer:
     words = dict.fromkeys(filter(None, (choice.finish_message, choice.text)))
     parts = [f"{end.what} (finish reason {choice.finish_reason!r})", *map(cut, words)]
-    return UnusableAnswer(": ".join(parts), code=end.code, choice=choice, field=plan.calls, fix=end.fix)
+    is_cut_text = choice.finish_reason in _PARTIAL and bool(choice.text)  # no fault of the calls field
+    field = None if is_cut_text else plan.calls
+    return UnusableAnswer(": ".join(parts), code=end.code, choice=choice, field=field, fix=end.fix)
 
 
 class Parse(NamedTuple):

@@ -163,7 +163,7 @@ class ToolAdapter(OutputFormat):
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """Return the adapter to ask again with; None after a bad call or if there is no fallback."""
-        # A field of `dspy.ToolCalls`, as in DSPy's agents, is as lenient as under DSPy (required is required).
+        # A field of `dspy.ToolCalls`, as in DSPy's agents, is as lenient as under DSPy.
         if isinstance(error, EmptyAnswer) and not plan.defers_bad_calls:
             return None
         # A stream that has shown text is not begun anew. One of an empty answer has shown nothing.

@@ -35,6 +35,7 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.result_blocks import chat_block, chat_text
 from sigadapt.providers.stream_parts import chat_call, fold, usual_call
 from sigadapt.providers.wire.ends import (
+    CUTTING,
     MALFORMED_CALLS,
     details_in,
     finish_word,
@@ -54,7 +55,8 @@ from sigadapt.providers.wire.values import (
     text_of,
 )
 from sigadapt.providers.writing import text_of_arguments, written_text
-from sigadapt.schemas.json_values import Json, compact, is_array
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 
 NAME = "openai-chat"
 
@@ -81,6 +83,9 @@ _MORE = frozenset(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 ) | frozenset(("audio", "annotations"))
 """Fields of a message that a state may hold."""
+_OF_LITELLM = frozenset(("images", "thinking_blocks", "citations"))
+_LIMITS_OF_OBJECTS = frozenset(("MAX_TOKENS", "max_tokens", "model_context_window_exceeded"))
+"""What providers that send arguments as objects say about a limit."""
 _OF_GATEWAYS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
 _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
@@ -114,6 +119,10 @@ def _candidate(choice: Json) -> Reading:
     why = error = None
     if not _OF_GATEWAYS.isdisjoint(choice):
         finish, why, error = _native_end(choice, finish)
+    if calls and finish in CUTTING and _closes_calls(message, choice):
+        call_id, name, sent_last = calls[-1]
+        whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
+        calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
     has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
     if not has_more:
@@ -121,6 +130,20 @@ def _candidate(choice: Json) -> Reading:
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
+
+
+def _closes_calls(message: Json, choice: Json) -> bool:
+    """Return whether a gateway wrote the arguments, which came as an object: a cut one may look whole."""
+    # LiteLLM's proxy, for Gemini: {"tool_calls": [...], "images": [], "thinking_blocks": []}, and for Claude:
+    # {..., "provider_specific_fields": {"citations": null, "thinking_blocks": null}}.
+    # Measured on litellm[proxy] 1.106. Gateways that hand on the provider's own word do the same.
+    beside = [an_object(each.get("provider_specific_fields")) for each in (message, choice)]
+    words = [held.get("native_finish_reason") for held in (choice, *beside)]
+    return (
+        not _OF_LITELLM.isdisjoint(message)
+        or not _OF_LITELLM.isdisjoint(beside[0])
+        or any(word in _LIMITS_OF_OBJECTS for word in words if isinstance(word, str))
+    )
 
 
 def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
@@ -301,10 +324,9 @@ class OpenAIChat(Provider):
         held = {key: sent[key] for key in sent if key in _WANTED_BACK}
         places = dict(zip((state or {}).get("ids", ()), objects(sent.get("tool_calls")), strict=False))
         row: Json = {"role": "assistant", "content": message.get("content") or None}
-        # Most servers do not know a field for reasoning, and some refuse it.
-        reasoning = next((sent[field] for field in _REASONING if field in sent), None)
-        if reasoning and route.replays_reasoning:
-            row[route.replays_reasoning] = reasoning
+        field = next((field for field in _REASONING if sent.get(field)), None)
+        if field is not None and route.replays_reasoning is not None:
+            row[route.replays_reasoning or field] = sent[field]
         calls = [_without_known(call, places.get(call["id"], {})) for call in message.get("tool_calls") or ()]
         return [{**row, **held, **({"tool_calls": calls} if calls else {})}]
 

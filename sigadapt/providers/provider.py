@@ -136,7 +136,9 @@ class Route(NamedTuple):
     # Turns that go back
     as_chat: bool = False  # written as chat messages, which LiteLLM translates
     takes: frozenset[str] = frozenset()  # the dialects whose state can be sent back
-    replays_reasoning: str = ""  # the field in which an OpenAI-compatible server wants its reasoning back
+    # The field in which an OpenAI-like server wants its reasoning back; empty for the one that it came in,
+    # None if the program keeps it.
+    replays_reasoning: str | None = ""
     reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,

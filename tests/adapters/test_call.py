@@ -655,16 +655,23 @@ def test_a_server_that_wants_its_reasoning_back_gets_it(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.usefixtures("closed_streams")
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
-async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> None:  # noqa: FBT001
+async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> None:
     """adapter-plug-in: An empty answer is paid once."""
+
+    async def ask_once() -> None:
+        if is_streamed:
+            streamed: Any = dspy.streamify(dspy.Predict(May))
+            [item async for item in streamed(question="weather?", tools=[get_weather])]
+        else:
+            await dspy.Predict(May).acall(question="weather?", tools=[get_weather])
+
     with LoopbackProvider([Answer(text="")]) as provider:
         lm = dspy.LM(**provider.lm_options("openai", engine=engine))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()), pytest.raises(BaseException) as caught:  # noqa: PT011  (a group of exceptions, which Python 3.10 lacks)
-            if is_streamed:
-                streamed: Any = dspy.streamify(dspy.Predict(May))
-                [item async for item in streamed(question="weather?", tools=[get_weather])]
-            else:
-                await dspy.Predict(May).acall(question="weather?", tools=[get_weather])
+        with (
+            dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()),
+            pytest.raises(BaseException) as caught,  # noqa: PT011  (a group of exceptions, which 3.10 lacks)
+        ):
+            await ask_once()
     error: Any = caught.value
     while hasattr(error, "exceptions"):
         (error,) = error.exceptions

@@ -446,7 +446,9 @@ CALL: Json = {
 
 
 @pytest.mark.parametrize("came", ["reasoning", "reasoning_content"])
-@pytest.mark.parametrize("asked", [None, "reasoning", "reasoning_content", {"openai/qwen": "reasoning"}])
+@pytest.mark.parametrize(
+    "asked", [None, False, "reasoning", "reasoning_content", {"openai/qwen": "reasoning"}]
+)
 def test_reasoning_goes_back_where_it_is_wanted(wired: Any, came: str, asked: Any) -> None:
     """conversations: Reasoning goes back in the field that the user names."""
     wire = wired("openai", model="openai/qwen")
@@ -458,7 +460,7 @@ def test_reasoning_goes_back_where_it_is_wanted(wired: Any, came: str, asked: An
     results = ToolResults.of(out.calls, ["18 C"])
     wire.ask(chat({"content": "Done."}), tools=[get_weather], results=results, options=options)
     turn = next(row for row in wire.sent[-1]["messages"] if row["role"] == "assistant")
-    field: Any = "reasoning" if type(asked) is dict else asked
+    field: Any = {None: came, False: None}.get(asked, asked) if type(asked) is not dict else "reasoning"
     assert {key: turn[key] for key in turn if key.startswith("reasoning")} == (
         {field: "Hm."} if field else {}
     )

@@ -100,12 +100,12 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
 
 
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
-    """Return which server a model asks: the prefix of its name and the host of its address, no secrets."""
+    """Return which server a model asks: the prefix of its name, and the host and port of its address."""
     prefix = model_of(lm).partition("/")[0]
     given = [held.get(key) for held in (settings, lm.kwargs) for key in ("api_base", "base_url")]
     known = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
-    host = urlsplit(str(next(filter(None, [*given, *known]), ""))).hostname  # local servers change the port
-    return f"{prefix}@{host}" if host else prefix
+    netloc = urlsplit(str(next(filter(None, [*given, *known]), ""))).netloc.rpartition("@")[2].lower()
+    return f"{prefix}@{netloc}" if netloc else prefix
 
 
 def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:

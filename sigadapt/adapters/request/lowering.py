@@ -241,8 +241,8 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
         why = None if state is None else _left_behind(state, row, route)
         if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
-        elif state is not None and not route.replays_reasoning and reasoning_in(state):
-            why = "this route does not take `reasoning_content` back; only text and calls are sent"
+        elif state is not None and route.replays_reasoning is None and reasoning_in(state):
+            why = "replay_reasoning=False keeps the reasoning here; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
         if row.get("is_error") and not route.marks_failed_results:
             why = "this route has no flag for a failed result; its text begins with 'ERROR: '"

@@ -16,7 +16,8 @@ MALFORMED_CALLS = WITHHELD_CALLS | {"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS
 UNENDED = frozenset(("incomplete", "in_progress", "queued"))
 """Statuses of an answer that its provider has not ended, where it says no more: OpenAI's and Google's."""
 
-_CUTTING = {"length", "content_filter", "refusal", "error"}
+CUTTING = frozenset(("length", "content_filter", "refusal", "error"))
+"""Finish reasons of an answer that may have been cut off in its last call."""
 
 
 def finish_word(value: Any, canonical: Mapping[str, str]) -> str | None:
@@ -58,7 +59,7 @@ def mark_last_cut_off(calls: list[RawCall], finish: str | None) -> list[RawCall]
         >>> mark_last_cut_off([("c1", "now", '{"zone":')], "length")
         [('c1', 'now', CutOff(sent='{"zone":'))]
     """
-    if finish in _CUTTING and calls:
+    if finish in CUTTING and calls:
         call_id, name, sent = calls[-1]
         calls[-1] = (call_id, name, sent if type(sent) is CutOff else CutOff(sent))
     return calls
