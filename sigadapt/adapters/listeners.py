@@ -49,7 +49,7 @@ class PartialCall:
 
     Args:
         index: its position among the calls of the answer, from 0.
-        id: the provider's id; None if it has not come yet.
+        id: the provider's id, or a made one (ids).
         name: the declared tool's name; None if it has not come yet.
         arguments: the text of the arguments so far.
 
@@ -108,7 +108,12 @@ class CallSubscription:
         aliases: Mapping[str, str],
         texts: TextSubscription | None,
         gate: "TextGate | None",
+        *,
+        made: Callable[[int], str],
+        before: int,
     ) -> None:
+        self._made = made  # ids of calls without one
+        self._before = before  # how many calls the answers before a reask made
         self._texts = texts  # None if there is no plain text output
         self._gate = gate  # None if calls are not read from text
         self._latest: Any = None
@@ -156,7 +161,7 @@ class CallSubscription:
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
-            chunk = PartialCall(index, call.id, name, call.arguments)
+            chunk = PartialCall(index + self._before, call.id or self._made(index), name, call.arguments)
             yield from (response_to(each, chunk, is_last=False, ends=False) for each in self._for_partial)
         newest = self._fold.calls[-1]
         for done in before if call is newest else [call]:
@@ -199,9 +204,10 @@ class CallSubscription:
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call
+        index = call.index + self._before
         if isinstance(call, InvalidToolCall):
-            chunk = ToolCalls(tool_calls=[], invalid=(call,))
+            chunk = ToolCalls(tool_calls=[], invalid=(call.model_copy(update={"index": index}),))
         else:
-            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn()})])
+            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn(), "index": index})])
         for listener in self._listeners:
             yield response_to(listener, chunk, is_last=is_last)

@@ -225,7 +225,7 @@ def compact(value: Any) -> str:
 
 def short_hash(text: str) -> str:
     """Return 22 letters and digits of a text's SHA-256: every provider takes them in an id."""
-    return b64encode(sha256(text.encode()).digest(), altchars=b"az")[:22].decode()
+    return b64encode(sha256(text.encode("utf-8", "surrogatepass")).digest(), altchars=b"az")[:22].decode()
 
 
 def cut(text: str, *, from_end: bool = False) -> str:
