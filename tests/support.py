@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,19 @@ def recorded(path: Path) -> list[dict[str, Any]]:
     """The answers in such a file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+MADE_ID = re.compile(r"call_[A-Za-z0-9]{22}")
+
+
+def place_or_id(call: Any) -> str:
+    """The id of a call; for one that sigadapt made of the request, `call_` and the place from 1."""
+    return f"call_{call.index + 1}" if MADE_ID.fullmatch(call.id) else call.id
+
+
+def with_places(value: Any) -> Any:
+    """A value with `call_1`, `call_2` and so on for the ids that sigadapt made, as they come up."""
+    text = json.dumps(value)
+    for number, made in enumerate(dict.fromkeys(MADE_ID.findall(text)), 1):
+        text = text.replace(made, f"call_{number}")
+    return json.loads(text)

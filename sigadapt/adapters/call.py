@@ -47,7 +47,7 @@ from sigadapt.adapters.outputs import (
     sole_text_field,
 )
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.aliases import ids_in
+from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.continuation import (
     asking_again,
@@ -315,6 +315,7 @@ class Prepared(NamedTuple):
     replacement: Choice | None = None  # a hook's, in the place of the model's answer
     answered: Collection[str] = ()  # ids of the calls of earlier answers, which this one must not reuse
     accepted: Collection[str] = ()  # the `identity` of each good one of these, which no listener gets again
+    made: MadeIds = MadeIds({"model": "", "messages": []})  # ids of calls without one
 
     @property
     def context(self) -> HookContext:
@@ -333,14 +334,16 @@ class Prepared(NamedTuple):
         sent = lower(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
-        return self._replace(request=request, calling=calling, lowered=sent)
+        made = MadeIds(request, self.made.candidate)
+        return self._replace(request=request, calling=calling, lowered=sent, made=made)
 
     def for_candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
         if self.controls.candidates == 1:
             return self
         field = self.streamed_field if number == 0 else None
-        return self._replace(controls=self.controls.candidate(number), streamed_field=field)
+        made = MadeIds(self.request, number)
+        return self._replace(controls=self.controls.candidate(number), streamed_field=field, made=made)
 
     def read_choice(self, reading: Reading, raw: Any) -> Choice:
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
@@ -349,7 +352,7 @@ class Prepared(NamedTuple):
             reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
         if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.request, self.route))
-        choice = choice_of(reading, raw, lambda: ids_in(self.request), self.answered)
+        choice = choice_of(reading, raw, self.made, self.answered)
         if choice.tool_calls is None:
             return choice
         calls = choice.tool_calls
@@ -413,6 +416,7 @@ class Prepared(NamedTuple):
             aliases=self.lowered.names,
             earlier=len(self.answered),
             accepted=self.accepted,
+            made=self.made,
             texts=texts,
             gate=gate,
         )

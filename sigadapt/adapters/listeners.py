@@ -48,7 +48,7 @@ class PartialCall:
 
     Args:
         index: its position among the calls of the answer, from 0.
-        id: the provider's id; None if it has not come yet.
+        id: the provider's id, or a made one (ids).
         name: the declared tool's name; None if it has not come yet.
         arguments: the text of the arguments so far.
 
@@ -149,6 +149,7 @@ class CallSubscription(CallTap):
         aliases: the names under which declared tools were sent.
         earlier: how many calls the answers before a reask made.
         accepted: the `identity` of each good one of these, which no listener gets again.
+        made: returns the id of a call without one, by its index.
         texts: the listeners to plain text; None if there is no plain text output.
         gate: holds back the markup of calls; None if calls are not read from text.
     """
@@ -162,6 +163,7 @@ class CallSubscription(CallTap):
         aliases: Mapping[str, str],
         earlier: int,
         accepted: Collection[str],
+        made: Callable[[int], str],
         texts: TextSubscription | None,
         gate: "TextGate | None",
     ) -> None:
@@ -173,6 +175,7 @@ class CallSubscription(CallTap):
         self._declared = {alias: name for name, alias in aliases.items()}
         self._earlier = earlier
         self._accepted = accepted
+        self._made = made
         own = own_listeners()
         self._listeners = [each for each in own if each.signature_field_name == field]
         for each in own:
@@ -217,7 +220,8 @@ class CallSubscription(CallTap):
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
-            chunk = PartialCall(self._earlier + index, call.id, name, call.arguments)
+            call_id = call.id or self._made(index)
+            chunk = PartialCall(self._earlier + index, call_id, name, call.arguments)
             for each in self._for_partial:
                 yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]

@@ -47,7 +47,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, json_like
+from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
 
 NAME = "anthropic"
@@ -231,9 +231,11 @@ class Anthropic(Provider):
             content_of = result.text if result.blocks is None else [*result.blocks]
             # Tools whose loading was deferred, found by a search of the program's own:
             # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
-            given = objects(result.given)
-            if given and all(kind_of(part) == "tool_reference" for part in given):
-                content_of = given
+            # Any tool could write such a list, but it reveals nothing that this request does not declare.
+            references = [{"type": "tool_reference", "tool_name": name} for name in result.deferred]
+            given = result.given if is_array(result.given) else ()
+            if given and all(part in references for part in given):
+                content_of = [*given]
             failed = {"is_error": True} if result.is_error else {}
             toolset = made.get(result.id, {}).get("toolset_name")
             of_set = {"toolset_name": toolset} if is_text(toolset) else {}

@@ -101,6 +101,7 @@ class Result(NamedTuple):
     after: Sequence[Json] = ()  # the blocks that no result can hold, behind the turn's last result
     given: Any = None  # what the program gave, as JSON
     failed: bool = False  # whether it failed, with a flag or without
+    deferred: Sequence[str] = ()  # the tools of the request that the model does not see yet
 
 
 ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})

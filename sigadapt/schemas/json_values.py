@@ -8,8 +8,10 @@ arguments that look like good ones (nothing silent). `check_decoded` refuses it 
 
 import json
 import math
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
@@ -219,6 +221,11 @@ def compact(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # an integer over 64 bits, or half of a surrogate pair
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def short_hash(text: str) -> str:
+    """Return 22 letters and digits of a text's SHA-256: every provider takes them in an id."""
+    return b64encode(sha256(text.encode("utf-8", "surrogatepass")).digest(), altchars=b"az")[:22].decode()
 
 
 def cut(text: str, *, from_end: bool = False) -> str:

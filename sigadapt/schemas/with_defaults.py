@@ -8,7 +8,7 @@ import jsonschema_rs
 import pydantic
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.schemas.subschemas import applications
+from sigadapt.schemas.subschemas import applications, target_of
 
 _MOST_LEVELS = 64  # of arguments and references; deeper ones are left as they are
 _WHOLE = ("$ref", "allOf", "anyOf", "oneOf")
@@ -18,7 +18,8 @@ _PARTS = ("properties", "patternProperties", "additionalProperties", "items")
 def with_defaults(args: Json, schema: Json) -> Json:
     """Return arguments with the default of each property that is left out, at every depth.
 
-    Of alternatives, the first that the value fits counts. Nothing is changed in place.
+    Of alternatives, the first that the value fits counts; of their defaults, the first. Nothing is changed in
+    place.
     """
     return _fill(args, schema, schema, 0, lambda value, _: value)
 
@@ -58,9 +59,22 @@ def _fill(value: Any, schema: Any, root: Json, level: int, alike: Callable[[Any,
             filled = _fill(filled, held, root, level + 1, alike)
     if is_object(filled) and is_object(properties := schema.get("properties")):
         for name, held in properties.items():
-            if name not in filled and is_object(held) and "default" in held:
-                filled[name] = held["default"]
+            if name not in filled and (default := _default_in(held, root, level)) is not None:
+                filled[name] = _fill(default[0], held, root, level + 1, alike)
     return filled
+
+
+def _default_in(schema: Any, root: Json, level: int) -> list[Any] | None:
+    """Return the default of a schema in a list: its own, or of what it refers to, or of its first part."""
+    if not is_object(schema) or level > _MOST_LEVELS:
+        return None
+    if "default" in schema:
+        return [schema["default"]]
+    parts: list[Any] = [target_of(schema.get("$ref"), root)]
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        parts += schema[keyword] if is_array(schema.get(keyword)) else ()
+    found = (_default_in(part, root, level + 1) for part in parts)
+    return next((default for default in found if default is not None), None)
 
 
 def _fits(value: Any, schema: Any, root: Json) -> bool:

@@ -7,10 +7,15 @@ c. The keywords for a pydantic model, whose constructor validates again, are the
    the same model from as pydantic makes from the JSON: the validated values; the values by annotation,
    without the model's validators; the arguments as sent. They keep the names that they were sent under.
 d. An argument without a parameter or a usable type is copied as it was sent: the tool may change it.
+
+Who approves a call is shown what the function fills in by itself. Such a value comes back here, and is left
+out again if it is no JSON or does not fit: `note: str = None` has a default that no model may send.
 """
 
 import copy
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pydantic
@@ -18,15 +23,25 @@ from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import judgements_in
-from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, listed, short_pointer
+from sigadapt.schemas.json_values import (
+    Json,
+    compact,
+    cut,
+    equal_json,
+    is_array,
+    is_object,
+    listed,
+    short_pointer,
+)
 from sigadapt.signatures.sources import callables, models, programs
-from sigadapt.signatures.sources.annotations import UNDERIVABLE
+from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 
 _MOST_ERRORS = 8
 _MOST_JUDGED = 40_000
 """How often pydantic may judge parts of a call. That is a second's work if every alternative fails."""
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
 
 
@@ -42,15 +57,97 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     if models.accepts(decl.func):
         bound = _model_arguments(decl.func, args)
     else:
-        types = programs.types_of(decl.func) if programs.accepts(decl.func) else callables.types_of(decl.func)
+        types = _types_of(decl.func)
         bound, errors = _by_annotation(types, args)
-        for name in types.filled.difference(args):
-            adapter = _adapter(types.named[name])
-            default = adapter.get_default_value() if adapter else None
-            if default:
-                bound[name] = default.value
+        bound |= _filled(types, args)
         bound = errors or bound
     return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
+
+
+def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
+    """Return arguments as who decides sees them: with what the function itself fills in, as JSON or text."""
+    if decl.func is None or isinstance(decl.func, LostFunction):
+        return args
+    shown, types = {**args}, _types_of(decl.func)
+    for name, value in args.items():
+        adapter = (
+            _adapter(types.named.get(name, types.others)) if is_object(value) or is_array(value) else None
+        )
+        if adapter is not None:
+            with suppress(ValueError):  # it does not fit, and so runs nothing
+                shown[name] = _completed(value, adapter.validate_json(compact(value)))
+    shown |= {name: args[name] for name in decl.misfits(shown)}
+    return shown | {name: _shown(part) for name, part in _own_defaults(decl).items() if name not in shown}
+
+
+def without_own_defaults(decl: ToolDecl, args: Json) -> Json:
+    """Return arguments without those that the function fills in by itself and that are shown alone."""
+    defaults = {name: part for name, part in _own_defaults(decl).items() if name in args}
+    same = {name: part for name, part in defaults.items() if equal_json(_shown(part), args[name])}
+    misfits = decl.misfits(args) if same else frozenset(same)
+    alone = {name for name, part in same.items() if name in misfits or not equal_json(part, args[name])}
+    return {name: part for name, part in args.items() if name not in alone} if alone else args
+
+
+def _own_defaults(decl: ToolDecl) -> Json:
+    """Return what the function fills in by itself, of the arguments that its schema names."""
+    if decl.func is None or isinstance(decl.func, LostFunction):
+        return {}
+    named: Json = decl.parameters.get("properties") or {}
+    if models.accepts(decl.func):
+        fields = {key: decl.func.model_fields[name] for key, name in _fields_of(decl.func).items()}
+        defaults = {key: field for key, field in fields.items() if not field.is_required()}
+        values: Json = {}
+        for key in defaults.keys() & named.keys():
+            with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
+                values[key] = defaults[key].get_default(call_default_factory=True)
+        return values
+    types = _types_of(decl.func)
+    values = {name: part for name, part in types.defaults.items() if name not in types.filled}
+    with suppress(Exception):
+        values |= _filled(types, {})
+    return {name: values[name] for name in values.keys() & named.keys()}
+
+
+def _filled(types: callables.Types, args: Json) -> Json:
+    """Return the values of the `Field`s that are defaults of arguments left out."""
+    adapters = {name: _adapter(types.named[name]) for name in types.filled.difference(args)}
+    defaults = {name: adapter.get_default_value() for name, adapter in adapters.items() if adapter}
+    return {name: default.value for name, default in defaults.items() if default}
+
+
+def _shown(value: Any) -> Any:
+    try:
+        return jsonable(value)
+    except ValueError:  # such as `inf` or bytes; an address in memory is another one each time
+        return _ADDRESS.sub("", str(value))
+
+
+def _completed(value: Any, bound: Any) -> Any:
+    """Return a JSON value with the defaults of the pydantic models that it is read as."""
+    if isinstance(bound, pydantic.BaseModel) and is_object(value):
+        keys: dict[str, list[str]] = {}
+        for key, name in _fields_of(type(bound)).items():
+            keys.setdefault(name, []).append(key)
+        completed = {**value}
+        for name, own in keys.items():
+            key = next((key for key in own if key in value), own[0])
+            part = getattr(bound, name)
+            completed[key] = _completed(value[key], part) if key in value else _shown(part)
+        return completed
+    if is_array(value) and is_array(bound) and len(value) == len(bound):
+        return [_completed(each, part) for each, part in zip(value, bound, strict=True)]
+    if is_object(value) and is_object(bound):
+        return {key: _completed(part, bound.get(key)) for key, part in value.items()}
+    return value
+
+
+def _types_of(func: Any) -> callables.Types:
+    if models.accepts(func):
+        return callables.Types(
+            {key: func.model_fields[name].annotation for key, name in _fields_of(func).items()}
+        )
+    return programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
 
 
 def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:
@@ -88,8 +185,7 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
     validated = copy.deepcopy(args) | extra | {key: getattr(made, name) for key, name in given.items()}
     if _makes(validated, made):
         return validated
-    types = callables.Types({key: model.model_fields[name].annotation for key, name in fields.items()})
-    annotated = _by_annotation(types, args)[0] | extra
+    annotated = _by_annotation(_types_of(model), args)[0] | extra
     return annotated if _makes(annotated, made) else copy.deepcopy(args)
 
 

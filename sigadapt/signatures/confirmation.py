@@ -3,6 +3,8 @@
 Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
+import json
+import logging
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import wraps
@@ -12,13 +14,14 @@ from typing import Any, NamedTuple, TypeAlias
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, equal_json
+from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
 from sigadapt.schemas.with_defaults import with_defaults
-from sigadapt.signatures.binding import bound_arguments
+from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
-from sigadapt.signatures.sources.runnable import ASKS_FIRST, by_name
+from sigadapt.signatures.sources.runnable import ASKS_FIRST, Asking, asking_of, by_name
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 
+_LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
 """The result of a call that a person said no to, as the model reads it."""
 
@@ -39,18 +42,15 @@ class Confirmation(NamedTuple):
     payload: Any = None
 
 
-def shown_arguments(decl: ToolDecl, args: Json) -> Json:
-    """Return a copy of arguments as who decides sees them: with the defaults of what they leave out."""
-    return deepcopy(with_defaults(args, decl.parameters))
-
-
-def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
-    """Return the question to ask a person before a call is run; None if the call needs no confirmation."""
+def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]:
+    """Return a call's arguments as who decides sees them, and the question; None if it needs no yes."""
+    # The person, the policy and the function see the same values, those of defaults too.
+    shown = with_own_defaults(decl, deepcopy(with_defaults(args, decl.parameters)))
     answer: object = decl.requires_confirmation
     if callable(answer):
         reason = "its requires_confirmation function failed: "
         try:
-            answer = answer(shown_arguments(decl, args))
+            answer = answer(deepcopy(shown))
             if isinstance(answer, Confirmation):
                 check_json(answer.payload, tool=decl.name)
         except Exception as error:
@@ -62,8 +62,23 @@ def confirmation_for(decl: ToolDecl, args: Json) -> Confirmation | None:
             reason += f"expected a boolean or a Confirmation, got a {type(answer).__name__}"
             raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)
     if isinstance(answer, Confirmation):
-        return answer
-    return Confirmation(f"Run {decl.name}?") if answer else None
+        return shown, answer
+    return shown, Confirmation(f"Run {decl.name}?") if answer else None
+
+
+def request_id(call_id: str, name: str, args: Json) -> str:
+    """Return the id of a request: the same for the same call in every process, and another for any other."""
+    whole = json.dumps([call_id, name, _in_whole_numbers(args)], sort_keys=True)
+    return f"confirm_{short_hash(whole)}"
+
+
+def _in_whole_numbers(value: Any) -> Any:
+    """Return JSON with 18 for 18.0, which JavaScript or a database may have made of it."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if is_array(value):
+        return [_in_whole_numbers(each) for each in value]
+    return {key: _in_whole_numbers(part) for key, part in value.items()} if is_object(value) else value
 
 
 Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
@@ -85,34 +100,62 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     @wraps(func)
     def run(**kwargs: Any) -> Any:
         args = {name: jsonable(value) for name, value in kwargs.items()}
-        asked = confirmation_for(decl, args)
+        shown, asked = question_for(decl, args)
         if asked is None:
             return func(**kwargs)
-        shown = shown_arguments(decl, args)
         before = deepcopy(shown)
 
         def answered(agreed: object) -> Any:
-            if agreed is not True:
+            if agreed is False:
                 raise PermissionError(REJECTED)
-            return func(**_agreed_arguments(decl, kwargs, before, shown))
+            if agreed is not True:
+                raise _asked_in_vain(decl, f"expected True or False, got a {type(agreed).__name__}")
+            return func(**_agreed_arguments(decl, kwargs, args, before, shown))
 
-        async def later(agreed: Awaitable[object]) -> Any:
-            result = answered(await agreed)
+        async def later(answer: Awaitable[object]) -> Any:
+            try:
+                agreed = await answer
+            except Exception as error:
+                raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
+            result = answered(agreed)
             return await result if isawaitable(result) else result
 
-        agreed: Any = ask(decl.name, shown, asked.hint)
+        try:
+            agreed: Any = ask(decl.name, shown, asked.hint)
+        except Exception as error:
+            raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
         return later(agreed) if isawaitable(agreed) else answered(agreed)
 
-    setattr(run, ASKS_FIRST, True)
+    def again(changed: ToolDecl) -> Any:
+        return asking_first(with_fields(changed, func=decl.func), ask).func
+
+    inner = asking_of(decl.func)
+    behind = decl.func if inner is None else inner.behind
+    setattr(run, ASKS_FIRST, Asking(run, decl.requires_confirmation, behind, again))
     return with_fields(decl, func=run)
 
 
-def _agreed_arguments(decl: ToolDecl, kwargs: Json, before: Json, shown: Json) -> Json:
-    """Return what to run the function with: its arguments, or those that who decided made of them."""
+def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:
+    """Make the error of an `ask` that gave no answer, and log it: agents swallow what a tool raises."""
+    error = InvalidOption(
+        f"`ask` gave no answer about {decl.name!r}: {why}",
+        code="invalid_decision",
+        field="ask",
+        fix="Return True to run the call, False to reject it.",
+    )
+    _LOG.error("%s", error)
+    return error
+
+
+def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, shown: Json) -> Json:
+    """Return what to run the function with: its arguments, or those that who decided saw or made of them."""
+    if equal_json(args, shown):
+        return kwargs
+    agreed = without_own_defaults(decl, shown)
+    flaw = decl.flaw_of(agreed)
+    bound = bound_arguments(decl, agreed) if flaw is None else flaw
+    if not isinstance(bound, Flaw):
+        return bound
     if equal_json(before, shown):
         return kwargs
-    flaw = decl.flaw_of(shown)
-    bound = bound_arguments(decl, shown) if flaw is None else flaw
-    if isinstance(bound, Flaw):
-        raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
-    return bound
+    raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")

@@ -396,8 +396,23 @@ def test_tool_references_reach_claude(wired: Any) -> None:
     find: Json = {"name": "find", "parameters": {"type": "object", "properties": {}}}
     out = wire.ask(claude({"type": "tool_use", "id": "t1", "name": "find", "input": {}}), tools=[find])
     found = [{"type": "tool_reference", "tool_name": "get_weather"}]
-    wire.ask(claude(SUNNY, stop="end_turn"), tools=[find], results=ToolResults.of(out.calls, [found]))
-    assert wire.sent[-1]["messages"][-1]["content"][0]["content"] == found
+    late: Json = {"name": "get_weather", "input_schema": {"type": "object"}, "defer_loading": True}
+    results = ToolResults.of(out.calls, [found])
+
+    def sent(*tools: Json) -> Any:
+        wire.ask(claude(SUNNY, stop="end_turn"), tools=[find, *tools], results=results)
+        return wire.sent[-1]["messages"][-1]["content"][0]["content"]
+
+    assert sent(late) == found
+    for tools in ((), ({**late, "defer_loading": False},), ({**late, "name": "other"},)):
+        assert json.loads(sent(*tools)) == found
+    for more in (
+        [{**found[0], "cache_control": {"type": "ephemeral"}}],
+        [*found, "text"],
+        [*found, *found, {}],
+    ):
+        results = ToolResults.of(out.calls, [more])
+        assert json.loads(sent(late)) == more
 
 
 # ---- tools beside tools ----

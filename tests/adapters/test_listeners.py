@@ -115,9 +115,8 @@ def both(
 ) -> tuple[Streamed, Any]:
     """The same script streamed and not."""
     adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
-    with LoopbackProvider(script) as provider:
+    with LoopbackProvider([*script, *script]) as provider:
         run = stream(lm_of(provider, wire, engine), signature, adapter)
-    with LoopbackProvider(script) as provider:
         return run, ask(lm_of(provider, wire, engine), signature, adapter)
 
 

@@ -1,11 +1,16 @@
 """Calls that a person must agree to: asked for, answered, and saved in between."""
 
 import asyncio
+import copy
+import dataclasses
+import functools
 import json
+import math
 import pickle
 from typing import Any, cast
 
 import dspy
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,7 +86,7 @@ def test_only_calls_that_need_it_await_confirmation(requires: Any, ids: list[str
     confirmation: A function of the arguments decides.
     """
     awaiting = calls(0, 5, 20).awaiting_confirmation(declared(requires))
-    assert [request.id for request in awaiting] == [f"confirm_{call_id}" for call_id in ids]
+    assert [request.call.id for request in awaiting] == ids
     assert bool(awaiting) is bool(ids)
     assert {request.name for request in awaiting} <= {REQUEST}
 
@@ -114,7 +119,7 @@ def test_a_request_survives_a_restart():
     loaded = ToolCalls.model_validate_json(awaiting.model_dump_json())
     assert [request.approved() for request in loaded] == original.tool_calls[:2]
     assert pickle.loads(pickle.dumps(awaiting[0])).approved() == original[0]  # noqa: S301
-    rebuilt = ToolCall(id="confirm", name=REQUEST, args=json.loads(awaiting[1].arguments))
+    rebuilt = ToolCall(id="confirm", name=REQUEST, args=json.loads(awaiting[1].arguments), turn=TURN)
     assert rebuilt.approved() == original[1]
 
 
@@ -180,10 +185,10 @@ def test_a_function_cannot_change_the_call():
     assert made[0].args == {"eur": 20}
 
 
-@given(st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.text(min_size=1), st.text())
-def test_any_call_comes_back_as_it_was(args: dict[str, Any], call_id: str, arguments: str):
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.text(min_size=1))
+def test_any_call_comes_back_as_it_was(args: dict[str, Any], call_id: str):
     """confirmation: A yes gives the original call exactly as it was."""
-    call = ToolCall(id=call_id, name="any", args=args, arguments=arguments, turn=TURN)
+    call = ToolCall(id=call_id, name="any", args=args, arguments=json.dumps(args, indent=1), turn=TURN)
     decls = ToolDecls({"name": "any", "requires_confirmation": True})
     awaiting = ToolCalls(tool_calls=[call]).awaiting_confirmation(decls)
     assert ToolCalls.model_validate_json(awaiting.model_dump_json())[0].approved() == call
@@ -335,6 +340,10 @@ def test_an_agent_refuses_a_tool_with_nobody_to_ask():
     agent(decls.confirmed_by(agrees).to_dspy())
 
 
+def refuses(name: str, args: dict[str, Any], hint: str) -> bool:
+    return False
+
+
 def wipe() -> None:
     raise AssertionError
 
@@ -361,5 +370,212 @@ def test_who_cannot_be_asked_is_refused_at_once():
 
 def test_an_approved_call_is_told_how_to_run():
     call = ToolCall(id="c1", name="pay", args={"eur": 5})
-    with pytest.raises(InvalidToolDecl, match=r"func\(\*\*call\.bind\(decls\)\)"):
+    with pytest.raises(InvalidToolDecl, match=r"calls\.run\(decls, decisions\)"):
         call.execute(declared(True))
+
+
+EUR = {"type": "integer", "default": 1000}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"eur": {"$ref": "#/$defs/E"}}, "$defs": {"E": EUR}},
+        {"properties": {"eur": {"anyOf": [{"type": "null"}, EUR]}}},
+        {"properties": {"eur": {"allOf": [{"$ref": "#/$defs/E"}]}}, "$defs": {"E": EUR}},
+        {"allOf": [{"properties": {"eur": EUR}}]},
+    ],
+)
+def test_a_default_is_shown_wherever_it_stands(schema: dict[str, Any]):
+    """confirmation: Who decides sees the arguments with their defaults."""
+    seen: list[Any] = []
+
+    def policy(args: dict[str, Any]) -> bool:
+        seen.append(args)
+        return args["eur"] > 100
+
+    decl = ToolDecl.of(
+        {"name": "pay", "parameters": {"type": "object", **schema}}, requires_confirmation=policy
+    )
+    [request] = ToolCalls([{"name": "pay", "args": {}}]).awaiting_confirmation(decl)
+    assert request.call.args == {"eur": 1000}
+    assert seen == [{"eur": 1000}]
+
+
+class Limits(pydantic.BaseModel):
+    eur: int = pydantic.Field(default_factory=lambda: 1000)
+
+
+NO_KEY = pydantic.SecretStr("not-a-real-one")
+
+
+def strange(  # noqa: PLR0917  (one argument for each kind of default)
+    to: str,
+    limits: Limits,
+    eur: int = pydantic.Field(default_factory=lambda: 7),
+    most: float = math.inf,
+    mark: bytes = b"\xff",
+    secret: pydantic.SecretStr = NO_KEY,
+    note: str = None,  # type: ignore[assignment]  # noqa: RUF013  (as people write it)
+) -> str:
+    """Send."""
+    return repr((to, limits.eur, eur, most, mark, secret.get_secret_value(), note))
+
+
+SHOWN = {"to": "x", "limits": {"eur": 1000}, "eur": 7, "most": "inf", "mark": "b'\\xff'", "secret": "*" * 10}
+RUN = ("x", 1000, 7, math.inf, b"\xff", "not-a-real-one", None)
+
+
+def test_what_the_function_fills_in_is_shown_and_is_what_runs():
+    """confirmation: What the function fills in is shown, and runs."""
+    decls = ToolDecls([ToolDecl.of(strange, requires_confirmation=True)])
+    made = ToolCalls([{"name": "strange", "args": {"to": "x", "limits": {}}}])
+    [request] = ToolCalls.model_validate_json(made.awaiting_confirmation(decls).model_dump_json())
+    assert request.call.args == {**SHOWN, "note": None}
+    assert request.approved().execute(decls) == repr(RUN)
+    [result] = made.run(decls, {request.id: True})
+    assert result.value == repr(RUN)
+    request.args["call"]["args"]["to"] = "y"
+    edited = request.approved()
+    assert edited.execute(decls) == repr(("y", *RUN[1:]))
+    assert json.loads(edited.arguments) == edited.args
+    seen: list[Any] = []
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        seen.append(dict(args))
+        args["to"] = "z"
+        return True
+
+    [tool] = decls.confirmed_by(ask).to_dspy()
+    assert tool(to="x", limits={}) == repr(("z", *RUN[1:]))
+    assert seen == [{**SHOWN, "note": None}]
+
+
+def test_a_field_that_is_a_default_is_filled_in_by_every_agent():
+    """confirmation: What the function fills in is shown, and runs."""
+
+    def total(a: int = pydantic.Field(default=2), b: int = pydantic.Field(default_factory=lambda: 3)) -> int:
+        return a + b
+
+    assert ToolDecl.of(total).to_dspy()() == 5
+    assert cast("Any", ToolDecl.of(total))(b=1) == 3
+
+
+def test_a_request_has_an_id_of_its_own_call():
+    """confirmation: An old button decides nothing new."""
+    decls = ToolDecls([ToolDecl.of(send, requires_confirmation=True)])
+
+    def request_of(**args: Any) -> ToolCall:
+        [request] = ToolCalls([{"id": "c", "name": "send", "args": args}]).awaiting_confirmation(decls)
+        return request
+
+    first = request_of(to="Ada", amount=5)
+    assert first.id == request_of(amount=5.0, to="Ada").id
+    assert request_of(to="Ada").id == request_of(to="Ada", amount=1000).id
+    assert len({first.id, request_of(to="Eve", amount=5).id, request_of(to="Ada", amount=9000).id}) == 3
+    with pytest.raises(InvalidHistory) as caught:
+        ToolCalls([{"id": "c", "name": "send", "args": {"to": "Eve"}}]).run(decls, {first.id: True})
+    assert caught.value.code == "unknown_decision"
+
+
+def test_an_approval_is_known_of_the_object_alone():
+    """confirmation: An approval is never saved."""
+    decls = ToolDecls([ToolDecl.of(send, requires_confirmation=True)])
+    [request] = ToolCalls([{"name": "send", "args": {"to": "Ada"}}]).awaiting_confirmation(decls)
+    approved = request.approved()
+    assert approved.execute(decls) == "sent 1000 to Ada"
+    copies = [
+        ToolCall.model_validate_json(approved.model_dump_json()),
+        pickle.loads(pickle.dumps(approved)),  # noqa: S301
+        approved.model_copy(),
+        copy.deepcopy(approved),
+        request,
+        request.call,
+        *ToolCalls([approved.model_dump()]),
+    ]
+    approved.args["amount"] = 9000
+    for each in [*copies, approved]:
+        with pytest.raises(SigadaptError):
+            each.execute(decls)
+
+
+def test_requests_hold_the_words_of_their_turn_once():
+    """confirmation: Requests of a long turn stay small."""
+    turn = Turn(text="T" * 10_000, state={"dialect": "anthropic", "items": ["s" * 10_000]})
+    made: list[Any] = [{"id": f"c{number}", "name": "pay", "args": {}} for number in range(40)]
+    decl = ToolDecl("pay", requires_confirmation=True)
+    requests = ToolCalls(tool_calls=made, turn=turn).awaiting_confirmation(decl)
+    assert len(requests.model_dump_json()) < 40_000
+    assert {request.approved().turn.text for request in requests} == {turn.text}
+
+
+def always(args: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("stricter", [True, always])
+def test_a_policy_that_is_set_later_counts(stricter: Any):
+    """confirmation: A policy that is set later counts."""
+    asked: list[Any] = []
+
+    def ask(name: str, args: Any, hint: str) -> bool:
+        asked.append(args)
+        return False
+
+    lenient = ToolDecls([ToolDecl.of(send, requires_confirmation=over_hundred)]).confirmed_by(ask)
+    for decl in (
+        ToolDecl.of(lenient["send"], requires_confirmation=stricter),
+        dataclasses.replace(lenient["send"], requires_confirmation=stricter),
+    ):
+        with pytest.raises(PermissionError):
+            decl.to_dspy()(to="Ada", amount=5)
+        with pytest.raises(PermissionError):
+            ToolCall(id="c", name="send", args={"to": "Ada", "amount": 5}).execute([decl])
+    assert len(asked) == 4
+
+
+def test_no_decorator_copies_that_a_function_asks():
+    """confirmation: No decorator copies that a function asks first."""
+    asks = ToolDecls([ToolDecl.of(send, requires_confirmation=True)]).confirmed_by(agrees)["send"].func
+    assert asks is not None
+
+    @functools.wraps(asks)
+    def logged(**args: Any) -> Any:
+        return send(**args)
+
+    with pytest.raises(InvalidToolDecl, match="without asking anybody"):
+        ToolDecl.of(logged, requires_confirmation=True).to_dspy()
+
+
+def fails(name: str, args: dict[str, Any], hint: str) -> bool:
+    raise RuntimeError("the page is down")
+
+
+async def fails_later(name: str, args: dict[str, Any], hint: str) -> bool:
+    raise RuntimeError("the page is down")
+
+
+def says_one(name: str, args: dict[str, Any], hint: str) -> int:
+    return 1
+
+
+def forgets(name: str, args: dict[str, Any], hint: str) -> None:
+    return None
+
+
+@pytest.mark.parametrize("ask", [fails, fails_later, says_one, forgets])
+async def test_who_is_asked_and_does_not_answer_is_the_developers_error(ask: Any, caplog: Any):
+    """confirmation: Who asks answers yes or no."""
+    [tool] = ToolDecls([ToolDecl.of(wipe, requires_confirmation=True)]).confirmed_by(ask).to_dspy()
+    with pytest.raises(InvalidOption) as caught:
+        await tool.acall()
+    assert caught.value.code == "invalid_decision"
+    assert "gave no answer" in caplog.text
+
+
+def test_a_confirmed_tool_that_was_pickled_still_asks():
+    """confirmation: An agent's tool asks first."""
+    decls = ToolDecls([ToolDecl.of(send, requires_confirmation=True)]).confirmed_by(refuses)
+    loaded = pickle.loads(pickle.dumps(decls))  # noqa: S301
+    with pytest.raises(PermissionError):
+        loaded.to_dspy()[0](to="Ada")

@@ -11,6 +11,7 @@ from support import lm_of
 
 import sigadapt
 from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
@@ -298,7 +299,7 @@ def test_a_person_is_asked_before_an_agent_runs_a_tool():
     assert len(asked) == 2
     for unclear in ("yes", None, 1):
         [tool] = decls.confirmed_by(answering(unclear)).to_dspy()
-        with pytest.raises(PermissionError):
+        with pytest.raises(InvalidOption, match="gave no answer"):
             tool(places=places, days=1)
 
 

@@ -8,6 +8,7 @@ its history, its callbacks, its cache and an engine of the user's own get lm15's
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,7 +23,6 @@ from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
 _LISTS = ("messages", "contents", "input")
-_MARK = "sigadapt:"
 
 
 class NativeRows(NamedTuple):
@@ -32,6 +32,7 @@ class NativeRows(NamedTuple):
     rows: tuple[list[Json] | None, ...] = ()  # of each message; None for one that lm15 writes
     fields: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    mark: str = ""  # begins its placeholders, and nobody can guess it: a user could type any other
 
     def fingerprint(self) -> str:
         """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
@@ -42,14 +43,14 @@ class NativeRows(NamedTuple):
         if not self.rows:
             return request
         messages = [
-            message if rows is None else lm15.Message.assistant(_placeholder(rows))
-            for message, rows in zip(request.messages, self.rows, strict=True)
+            message if rows is None else lm15.Message.assistant(f"{self.mark}{place}")
+            for place, (message, rows) in enumerate(zip(request.messages, self.rows, strict=True))
         ]
         return replace(request, messages=tuple(messages))
 
     def spliced(self, body: Json) -> Json:
         """Return the body that lm15 wrote with the rows in the places of their placeholders."""
-        waiting = {_placeholder(rows): rows for rows in self.rows if rows is not None}
+        waiting = {f"{self.mark}{place}": rows for place, rows in enumerate(self.rows) if rows is not None}
         if waiting:
             key = next(key for key in _LISTS if key in body)
             body = {**body, key: list(self._rows(body[key], waiting))}
@@ -65,8 +66,10 @@ class NativeRows(NamedTuple):
                 yield from (self.provider.row_for(row, last) for last in rows[-1:])
 
 
-def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json]) -> NativeRows:
-    """Return the native rows of a request; `tools` are all tools of a conversation that changes them."""
+def native_rows(
+    groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json], *, is_late: bool
+) -> NativeRows:
+    """Return the native rows of a request with these tools, which may change in the conversation (late)."""
     wire = BY_DIALECT.get(route.dialect)
     if route.client == "engine" or wire is None:
         return NativeRows(CHAT)
@@ -74,11 +77,13 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Ite
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
     needed: Json = {}
-    by_name = {name_in(tool): tool for tool in tools}
+    by_name = {name_in(tool): tool for tool in tools} if is_late else {}
     for group in groups:
         message = group[0]
         if message["role"] == "tool":
-            rows.append(_sendable(provider.results([_result(row, route) for row in group], turn, route)))
+            deferred = [name_in(tool) for tool in tools if tool.get("defer_loading") is True]
+            results = [_result(row, route)._replace(deferred=deferred) for row in group]
+            rows.append(_sendable(provider.results(results, turn, route)))
         elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
             turn, needed = _turn(provider, message, route)
             rows.append(_sendable(turn))
@@ -88,8 +93,9 @@ def native_rows(groups: list[list[Json]], route: Route, fields: Json, tools: Ite
             rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
         else:
             rows.append(None)
-    native = NativeRows(provider, tuple(rows) if any(rows) else (), {**needed, **fields})
-    return native._replace(headers=provider.headers_of_late_tools) if by_name else native
+    headers: Mapping[str, str] = provider.headers_of_late_tools if by_name else {}
+    own = tuple(rows) if any(rows) else ()
+    return NativeRows(provider, own, {**needed, **fields}, headers, f"sigadapt:{token_hex(16)}:")
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:
@@ -124,10 +130,6 @@ def _sendable(rows: list[Json]) -> list[Json]:
     """Return rows without half of a surrogate pair, which no request can hold."""
     text = compact(rows)
     return rows if text.isascii() or as_unicode(text) is text else orjson.loads(as_unicode(text))
-
-
-def _placeholder(rows: list[Json]) -> str:
-    return _MARK + _digest(rows)
 
 
 def _digest(value: Any) -> str:

@@ -52,7 +52,8 @@ def to_lm15(
         config=config,
     )
     fields = {**chosen, **needed, **alone}
-    return written, native_rows(groups, route, fields, request.get("tools", ()) if late else ())
+    tools = request.get("tools", ())
+    return written, native_rows(groups, route, fields, tools, is_late=bool(late))
 
 
 def _groups(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Aliases for tool names and call ids that a provider would refuse (names travel).
+"""Aliases for tool names and call ids that a provider would refuse (names travel), and ids that it left out.
 
 An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
 process. It ends in digits of the name's hash, so that two names do not share one. An id stays with the first
@@ -10,12 +10,13 @@ import hashlib
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.provider import SIGNED_ID
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.schemas.json_values import cut, is_unicode
+from sigadapt.schemas.json_values import compact, cut, is_unicode, short_hash
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
@@ -82,6 +83,32 @@ def with_names(request: Request, table: dict[str, str]) -> Request:
         several = {"allowed_tools": {**allowed, "tools": [*map(part, allowed["tools"])]}} if allowed else {}
         changed["tool_choice"] = {**part(choice), **several}
     return changed
+
+
+_SAID = ("role", "content", "tool_calls", "tool_call_id", "name")
+
+
+@dataclass
+class MadeIds:
+    """The ids of calls that came without one, by their index: those of this request and candidate alone.
+
+    They are known before an answer comes, so that every piece of a stream has the id of the whole call. They
+    are the same for a cached answer, and other ones in the next turn and in another conversation.
+    """
+
+    request: Request
+    candidate: int = 0
+    _hash: str = ""
+
+    def __call__(self, index: int) -> str:
+        """Return the id of the call at an index of the answer."""
+        if not self._hash:
+            # Settings and the tools of providers may hold credentials, and tell no two conversations apart.
+            rows = [{key: row.get(key) for key in _SAID} for row in self.request["messages"]]
+            tools = [tool for tool in self.request.get("tools", ()) if "function" in tool or "custom" in tool]
+            said = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
+            self._hash = short_hash(compact(said))
+        return f"call_{short_hash(f'{self._hash} {index}')}"
 
 
 def ids_in(request: Request) -> list[str]:

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
-from typing import Any, TypeVar
+from secrets import token_hex
+from typing import Any, TypeVar, cast, get_args
 
 import dspy
 import pydantic
@@ -14,7 +15,7 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, pointer
+from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -32,6 +33,24 @@ def messages_of(
     adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form."""
+    messages = _messages(adapter, rest, demos, inputs)
+    if not any(row["role"] == "user" and TYPE_MARKER in row["content"] for row in messages):
+        return messages
+    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
+    # that has such marks of its own stays text: they could name a file of the account.
+    stand_in = f"<<{token_hex(16)}>>"
+    demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
+    messages = _messages(adapter, rest, demos, inputs, stand_in)
+    return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
+
+
+def _messages(
+    adapter: OutputFormat,
+    rest: type[Signature],
+    demos: list[dict[str, Any]],
+    inputs: Mapping[str, Any],
+    stand_in: str = "",
+) -> list[Message]:
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
@@ -43,7 +62,8 @@ def messages_of(
     for number, event in enumerate(events):
         _refuse_strange(event, rest, prompt.history_fields)
         if _asks(prompt, event):
-            messages.append({"role": "user", "content": question(adapter, rest, prompt, event)})
+            asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
+            messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
         messages += _event(adapter, rest, event, rounds[number:])
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
@@ -53,7 +73,8 @@ def messages_of(
             field=prompt.history_fields.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
         )
-    user = question(adapter, rest, prompt, inputs)
+    asked = _in_plain_texts(inputs, rest, stand_in) if stand_in else inputs
+    user = question(adapter, rest, prompt, asked)
     if user and _asks(prompt, inputs):
         messages.append({"role": "user", "content": user})
     for answered in rounds[-1]:
@@ -61,11 +82,49 @@ def messages_of(
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
-    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks.
-    return [
-        with_blocks(message) if message["role"] == "user" and TYPE_MARKER in message["content"] else message
-        for message in messages
-    ]
+    return messages
+
+
+def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:
+    """Return inputs with a stand-in for each of DSPy's marks in a field that holds none of DSPy's types."""
+    texts = {key for key, field in rest.input_fields.items() if not _holds_types(field.annotation, ())}
+    return {key: _with_stand_in(part, stand_in) if key in texts else part for key, part in values.items()}
+
+
+def _holds_types(kind: Any, around: tuple[Any, ...]) -> bool:
+    """Return whether values of an annotation may be of DSPy's types, or hold such, also as saved texts."""
+    own = get_args(kind)
+    if not own and issubclass(type(kind), type):
+        if issubclass(kind, dspy.Type):
+            return True
+        if issubclass(kind, pydantic.BaseModel) and kind not in around:
+            own = [field.annotation for field in kind.model_fields.values()]
+    return any(_holds_types(each, (*around, kind)) for each in own)
+
+
+def _with_stand_in(value: Any, stand_in: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(TYPE_MARKER, stand_in)
+    if isinstance(value, (list, tuple)):
+        return [_with_stand_in(each, stand_in) for each in cast("list[Any]", value)]
+    if is_object(value):
+        return {key: _with_stand_in(part, stand_in) for key, part in value.items()}
+    if isinstance(value, pydantic.BaseModel) and not isinstance(value, dspy.Type):
+        return value.model_copy(update={key: _with_stand_in(part, stand_in) for key, part in value})
+    return value
+
+
+def _with_types(message: Message, stand_in: str) -> Message:
+    """Return a message of the user with content blocks for what DSPy marked, and its own marks again."""
+    content = with_blocks(message)["content"]
+    if isinstance(content, str):
+        return {**message, "content": content.replace(stand_in, TYPE_MARKER)}
+    blocks: list[Any] = content
+    texts = (
+        {**block, "text": block["text"].replace(stand_in, TYPE_MARKER)} if "text" in block else block
+        for block in blocks
+    )
+    return {**message, "content": [*texts]}
 
 
 def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:

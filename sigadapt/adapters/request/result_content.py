@@ -15,7 +15,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
-from sigadapt.signatures.tool_results.content import MEDIA, Part, name_of, text_of
+from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 
 
 def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]:
@@ -38,7 +38,11 @@ def _parts_of(row: dict[str, Any]) -> list[Part]:
     parts: list[Part] = row["result"].value
     if row["content"] == text_of(parts):
         return parts
-    return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in MEDIA)]
+    return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in PLACED)]
+
+
+_PICTURE = {"type": "image", "mime_type": "image/png", "data": ""}
+"""What every route whose results hold blocks has a block for."""
 
 
 class _Placing:
@@ -53,8 +57,8 @@ class _Placing:
         self._after: list[Json] = []
         number = 0
         for part in _parts_of(row):
-            number += part["type"] in MEDIA
-            self._parts += self._placed(part, number) if part["type"] in MEDIA else [part]
+            number += part["type"] in PLACED
+            self._parts += self._placed(part, number) if part["type"] in PLACED else [part]
 
     def row(self) -> dict[str, Any]:
         """Return the tool message."""
@@ -65,7 +69,7 @@ class _Placing:
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.text_failures
-        block = None if text_only else self._route.in_results(part, self._model)
+        block = None if text_only else self._in_result(part)
         named = {"type": "text", "text": name_of(part, number)}
         texts = [compact(part["value"]) for part in self._parts if part["type"] == "json"]
         is_named = any(named["text"] in text for text in texts)
@@ -84,10 +88,16 @@ class _Placing:
             return []
         return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
 
+    def _in_result(self, part: Part) -> Json | None:
+        """Return the block of a part inside the result; the program's own, if results hold blocks at all."""
+        if part["type"] != "block":
+            return self._route.in_results(part, self._model)
+        return part["value"] if self._route.in_results(_PICTURE, self._model) else None
+
     def _follow(self, part: Part, name: str) -> None:
-        block = self._route.in_questions(part, self._model)
+        block = None if part["type"] == "block" else self._route.in_questions(part, self._model)
         if block is None:
-            kind = cut(part.get("mime_type") or next(k for k in ("url", "file_id", "data") if k in part))
+            kind = cut(part.get("mime_type") or next(iter({"url", "file_id", "data", "value"} & part.keys())))
             raise InvalidHistory(
                 f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data "
                 f"({kind}), which cannot be sent on this route",
@@ -103,12 +113,12 @@ class _Placing:
 
     def _blocks(self) -> list[Json] | None:
         """Return the blocks inside the result; None if it holds only text."""
-        if not any(part["type"] in MEDIA for part in self._parts):
+        if not any(part["type"] in PLACED for part in self._parts):
             return None
         parts = self._parts
         if self._row["is_error"] and not self._route.marks_failed_results:
             first = text_in(parts[0])
             marked = {"type": "text", "text": "ERROR:" if first is None else f"ERROR: {first}"}
             parts = [marked, *parts[first is not None :]]
-        blocks = (self._route.in_results(part, self._model) for part in parts)
+        blocks = (self._in_result(part) for part in parts)
         return [block for block in blocks if block is not None]

@@ -159,15 +159,15 @@ _MISSING_CALL = (
 def choice_of(
     reading: Reading,
     raw: Any,
-    taken: Callable[[], Collection[str]] = tuple,
+    made: Callable[[int], str] | None = None,
     answered: Collection[str] = (),
 ) -> Choice:
-    """Return the Choice of one Reading; `taken` gives the ids of the conversation, if they are needed."""
+    """Return the Choice of one Reading; `made` gives the ids of calls without one, by their index."""
     if reading.finish == "tool_calls" and not reading.calls:
         # Claude Opus 4.7 did so in 7 % of its turns with calls, and a server whose parser drops a call does.
         # https://github.com/anthropics/claude-code/issues/63581
         reading = reading._replace(calls=[_MISSING_CALL])
-    calls = typed_calls(reading, taken, answered)
+    calls = typed_calls(reading, made, answered)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     return Choice(
         text=reading.text and without_halves(reading.text),

@@ -3,9 +3,9 @@
 Rules:
 
  a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (nothing silent).
- b. The provider's id is kept. A missing id becomes `call_<n>`: n is the call's position from 1, or the next
-    free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
-    `renumbered` (ids).
+ b. The provider's id is kept. A missing one is made of the request and the call's place (`MadeIds`); where no
+    request is known, it is `call_<n>`: n is the call's position from 1, or the next free number. If an answer
+    repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids).
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
  e. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
@@ -64,7 +64,7 @@ def arguments_of(sent: Any) -> Arguments:
 
 
 def typed_calls(
-    reading: Reading, taken: Callable[[], Collection[str]] = tuple, answered: Collection[str] = ()
+    reading: Reading, made: Callable[[int], str] | None = None, answered: Collection[str] = ()
 ) -> ToolCalls | None:
     """Return the typed calls of one candidate."""
     if not reading.calls:
@@ -74,7 +74,7 @@ def typed_calls(
     ids: list[Any] = [call[0] for call in reading.calls]
     renumbered: set[int] = set()
     if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, renumbered = unique_ids(ids, taken(), answered)
+        ids, renumbered = unique_ids(ids, made, answered)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN

@@ -3,7 +3,7 @@
 Each gets an id of its own in its collection (ids), and the collection's turn unless it has one.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import dspy
@@ -34,13 +34,13 @@ def read_calls(
 
 
 def unique_ids(
-    own: Sequence[Any], taken: Collection[str] = (), answered: Collection[str] = ()
+    own: Sequence[Any], made: Callable[[int], str] | None = None, answered: Collection[str] = ()
 ) -> tuple[list[str], set[int]]:
-    """Give each call of a turn an id of its own (ids); say which of them had another."""
+    """Give each call of a turn an id of its own (ids), `made` or a number; say which of them had another."""
     known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
     if len(set(known)) == len(own) and not answered:
         return known, set()
-    used = {*known, *taken, *answered}
+    used = {*known, *answered}
     first = set(answered)
     ids: list[str] = []
     renumbered: set[int] = set()
@@ -53,6 +53,9 @@ def unique_ids(
             continue
         if has_id:
             renumbered.add(index)
+        if made is not None:
+            ids.append(made(index))
+            continue
         number = max(number, index) + 1
         while f"call_{number}" in used:
             number += 1

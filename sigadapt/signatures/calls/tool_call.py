@@ -1,23 +1,27 @@
 """ToolCall: one call that a model made, decoded, as a program gets it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import dspy
 import pydantic
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall
-from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
-from sigadapt.signatures.binding import bound_arguments
+from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
-from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors
+from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.runnable import asking_of, by_name
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import decls_of
+from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -28,7 +32,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
 
     Args:
-        id: the provider's id, or a synthesised `call_<n>` (ids).
+        id: the provider's id, or a made one (ids).
         name (str): the declared tool's name.
         args (dict): the decoded arguments; `{"input": text}` for a call of a custom tool.
         arguments: the JSON text of the arguments exactly as sent. If the provider sent an object, its compact
@@ -92,10 +96,11 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             True
         """
         tools = decls_of(decls)
-        flaw = tools.flaw_of(self.name, self.args)
+        args = without_own_defaults(tools[self.name], self.args) if self.name in tools else self.args
+        flaw = tools.flaw_of(self.name, args)
         if flaw is None and self.name not in tools:  # a tool in a provider's own words
             return dict(self.args)
-        bound = bound_arguments(tools[self.name], self.args) if flaw is None else flaw
+        bound = bound_arguments(tools[self.name], args) if flaw is None else flaw
         if isinstance(bound, Flaw):
             raise UnboundToolCall(refused(self, bound))
         return bound
@@ -104,7 +109,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         """Run the declared function of this call, with its arguments bound.
 
         Unlike DSPy's `execute`, it does not look functions up in the caller's variables, because a model
-        could name any function there.
+        could name any function there. A call that requires confirmation runs if it came from `approved()` in
+        this process. `ToolCalls.run` runs all calls of a turn, with the decisions that came later.
 
         Args:
             functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
@@ -112,7 +118,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         Raises:
             UnboundToolCall: as `bind`.
             InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
-                `nobody_to_ask` for one that requires confirmation.
+                `nobody_to_ask` for one that requires confirmation and was not approved.
 
         Example:
             >>> def double(n: int) -> int:
@@ -129,20 +135,41 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         bound = self.bind(decls)
-        if self.name not in decls:
-            raise InvalidToolDecl(
-                "its program runs it, and it was declared without a function",
-                code="no_function",
-                tool=self.name,
-                fix="Run it yourself, with the arguments of call.bind(decls).",
-            )
-        return decls[self.name].raw.function(**bound)
+        return function_of_call(self, decls)(**bound)
+
+    @property
+    def hint(self) -> str:
+        """The question of a request for confirmation.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+        """
+        self._requested()
+        return str(self.args.get("hint") or "")
+
+    @property
+    def call(self) -> "ToolCall":
+        """The call that a request for confirmation is about, with its arguments as they will run.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+
+        Example:
+            >>> from sigadapt import ToolCalls, ToolDecl, ToolDecls
+            >>> def pay(to: str, eur: int = 10) -> str: ...
+            >>> decls = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+            >>> [request] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).awaiting_confirmation(decls)
+            >>> request.hint, request.call
+            ('Run pay?', pay(to='Ada', eur=10))
+        """
+        return self._requested()
 
     def approved(self) -> "ToolCall":
-        """Answer yes to a request for confirmation: return the call with the arguments in the request.
+        """Answer yes to a request for confirmation: return its call, which `execute` then runs.
 
-        These are those of the original call with defaults, or as somebody edited them in
-        `request.args["call"]["args"]`.
+        The arguments are those of the original call with defaults, or as somebody edited them in
+        `request.args["call"]["args"]`. That a call was approved is known of this object, in this process. It
+        is never saved, because a client could write it: after a restart, use `ToolCalls.run` with decisions.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation, or if a model
@@ -156,13 +183,9 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> request.approved() == calls[0]
             True
         """
-        wrapped = self.args.get("call")
-        if self.name != REQUEST or not is_object(wrapped) or was_sent(self):
-            raise self._no_confirmation()
-        try:
-            return ToolCall.model_validate(wrapped)
-        except pydantic.ValidationError as error:
-            raise self._no_confirmation() from error
+        call = self._requested()
+        mark_approved(call)
+        return call
 
     def rejected(self, reason: str = REJECTED) -> ToolResult:
         """Answer no to a request for confirmation: return a failed result of the call, for `ToolResults.of`.
@@ -181,11 +204,15 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> result.call_id, result.value, result.is_error
             ('call_1', 'Too expensive.', True)
         """
-        call = self.approved()
+        call = self._requested()
         return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
 
-    def _no_confirmation(self) -> InvalidHistory:
-        return InvalidHistory(
+    def _requested(self) -> "ToolCall":
+        wrapped = self.args.get("call")
+        if self.name == REQUEST and is_object(wrapped) and not was_sent(self):
+            with suppress(pydantic.ValidationError):
+                return in_agreement(ToolCall.model_validate({"turn": self.turn, **wrapped}))
+        raise InvalidHistory(
             f"expected a request for confirmation, got the call {self.id!r} of {self.name!r}",
             code="no_confirmation",
             fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
@@ -245,6 +272,43 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         return f"{self.name}({cut(arguments) if arguments else ''})"
 
     __repr__ = __str__
+
+
+_APPROVED: WeakValueDictionary[tuple[int, str], ToolCall] = WeakValueDictionary()
+"""The approved calls, by their identity in this process and what was approved. Nothing saves it."""
+
+
+def mark_approved(call: ToolCall) -> None:
+    """Remember that a person approved this very object, with these arguments."""
+    _APPROVED[id(call), request_id(call.id, call.name, call.args)] = call
+
+
+def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
+    """Return the function that runs a call, if nobody has to be asked any more."""
+    if call.name not in decls:
+        raise InvalidToolDecl(
+            "its program runs it, and it was declared without a function",
+            code="no_function",
+            tool=call.name,
+            fix="Run it yourself, with the arguments of call.bind(decls).",
+        )
+    decl = decls[call.name]
+    if _APPROVED.get((id(call), request_id(call.id, call.name, call.args))) is not call:
+        return decl.raw.function
+    asking = asking_of(decl.func)
+    return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+
+
+def in_agreement(call: ToolCall) -> ToolCall:
+    """Return a call whose arguments' text says what its arguments say, which somebody may have edited."""
+    if not was_sent(call) or call.is_custom:
+        return call
+    text = parse_arguments(call.arguments)
+    if is_object(text) and equal_json(text, call.args):
+        return call
+    is_custom = not is_object(text) and call.args.keys() == {"input"}
+    arguments = call.args["input"] if is_custom else compact(call.args)
+    return call.model_copy(update={"arguments": arguments})
 
 
 def was_sent(call: object) -> bool:

@@ -4,24 +4,29 @@ It is a subclass of `dspy.ToolCalls`, so DSPy's own modules take it. Invalid cal
 each with a code (nothing silent).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from importlib import import_module
 from typing import Any
 
 import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import is_mapping, is_sequence, without_halves
+from sigadapt.schemas.json_values import Json, equal_json, is_mapping, is_sequence, without_halves
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
-from sigadapt.signatures.confirmation import Confirmation, confirmation_for, shown_arguments
+from sigadapt.signatures.confirmation import Confirmation, question_for, request_id
 from sigadapt.signatures.rendering import Shown, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import decls_of
+from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+
+_RUNNING = "sigadapt.signatures.tool_results.running"
+"""The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
 
 
 class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
@@ -187,8 +192,9 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     def awaiting_confirmation(self, decls: object) -> "ToolCalls":
         """Return the calls that a person must approve, each wrapped in a request for confirmation.
 
-        A request is a ToolCall of `sigadapt_request_confirmation`. It can be saved as JSON and answered in
-        another process, with `request.approved()` or `request.rejected()`.
+        A request is a ToolCall of `sigadapt_request_confirmation`. It shows `request.hint` and
+        `request.call`, and can be saved as JSON and answered in another process, with `request.approved()`
+        or `request.rejected()`, or by `run(decls, {request.id: True})`.
 
         Args:
             decls: the tools that were declared for the turn, in any form that ToolDecls takes.
@@ -196,7 +202,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         Returns:
             One request for each call that needs an approval or whose tool is unknown. Its arguments are
             `call` (the call, with the defaults of missing arguments), `hint` and `payload`. Its id is
-            `confirm_` and the id of the call; if that id is taken, `confirm_` is repeated.
+            `confirm_` and a hash of the call's id, name and arguments, those that were left out too: it is
+            the same for the same call in every process, and another one for any other call.
 
         Raises:
             InvalidToolDecl: as ToolDecls; `confirmation_failed`, if a `requires_confirmation` function
@@ -207,31 +214,65 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
             >>> decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
             >>> calls = ToolCalls([ToolCall(id="call_1", name="pay", args={"eur": 5})])
             >>> request = calls.awaiting_confirmation(decls)[0]
-            >>> request.id, request.args["hint"], request.rejected().is_error
-            ('confirm_call_1', 'Run pay?', True)
+            >>> request.hint, request.call, request.rejected().is_error
+            ('Run pay?', pay(eur=5), True)
         """
         tools = decls_of(decls)
-        requests: list[ToolCall] = []
-        taken = {call.id for call in self.in_order()}
-        for call in self.tool_calls:
-            if isinstance(call, RefusedToolCall):
-                continue  # it cannot run
-            if call.name in tools:
-                asked = confirmation_for(tools[call.name], call.args)
-            else:
-                asked = Confirmation(f"Run {call.name}? It is not among the declared tools.")
-            if asked is None:
-                continue
-            shown = shown_arguments(tools[call.name], call.args) if call.name in tools else call.args
-            saved = {**call.model_dump(mode="json"), "args": shown}
-            args = {"call": saved, "hint": asked.hint, "payload": asked.payload}
-            request_id = f"confirm_{call.id}"
-            while request_id in taken:
-                request_id = f"confirm_{request_id}"
-            taken.add(request_id)
-            request = {"id": request_id, "name": REQUEST, "args": args, "index": call.index}
-            requests.append(ToolCall.model_validate(request))
-        return ToolCalls(requests)
+        # The turn's words and state stand once, beside the requests: a long turn may have many calls.
+        shown = [(call, *question_about(call, tools)) for call in self.tool_calls]
+        requests = [request_for(call, args, asked) for call, args, asked in shown if asked is not None]
+        return ToolCalls(tool_calls=requests, turn=self.turn if requests else NO_TURN)
+
+    def run(
+        self,
+        tools: object,
+        decisions: Mapping[str, bool | str | ToolCall] | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Run the calls of this turn with the declared functions, one after the other, in order.
+
+        Args:
+            tools: the tools that were declared for the turn, in with their functions.
+            decisions: what a person decided about a call that requires confirmation, by `request.id`: True
+                runs it, False rejects it, any text rejects it with that reason (`"yes"` too), and a ToolCall
+                of the same id and name runs in its place. All are checked before anything runs.
+            timeout: the most seconds for each call. A function that blocks runs on.
+
+        Returns:
+            ToolResults with one result for each call, good and bad. That of a call that fails or takes too
+            long is a failed one: the type and the message of the exception.
+
+        Raises:
+            InvalidHistory: `undecided`, for a call that requires confirmation and has no decision;
+                `unknown_decision`, for a decision about no call of this turn, such as an old button's.
+            InvalidOption: `invalid_decision`, for a decision of another kind, or about another call; for an
+                async function inside of a running event loop, where `arun` runs it.
+            InvalidToolDecl: `no_function`, for a tool without a function; `confirmation_failed`.
+
+        Example:
+            >>> from sigadapt import ToolDecl, ToolDecls
+            >>> def pay(to: str, eur: int = 10) -> str:
+            ...     return f"Paid {eur} EUR to {to}."
+            >>> decls = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+            >>> calls = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}])
+            >>> [request] = calls.awaiting_confirmation(decls)
+            >>> [result] = calls.run(decls, {request.id: True})
+            >>> result.value
+            'Paid 10 EUR to Ada.'
+        """
+        return import_module(_RUNNING).run(self, tools, decisions, timeout)
+
+    async def arun(
+        self,
+        tools: object,
+        decisions: Mapping[str, bool | str | ToolCall] | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Run the calls of this turn as `run` does: async functions side by side, others in a thread.
+
+        The functions that are not async run one after the other. Cancelling this cancels what is async.
+        """
+        return await import_module(_RUNNING).arun(self, tools, decisions, timeout)
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -265,3 +306,22 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         if self.tool_call_results is not None:
             data["tool_call_results"] = self.tool_call_results.model_dump(mode="json")
         return data
+
+
+def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation | None]:
+    """Return the arguments that a call runs with, and what to ask a person first, if anything."""
+    if isinstance(call, RefusedToolCall):  # it cannot run
+        return {}, None
+    if call.name in tools:
+        return question_for(tools[call.name], call.args)
+    return deepcopy(call.args), Confirmation(f"Run {call.name}? It is not among the declared tools.")
+
+
+def request_for(call: ToolCall, args: Json, asked: Confirmation) -> ToolCall:
+    """Return the request for confirmation of a call with these arguments."""
+    saved = call.saved_beside(call.turn) | {"args": args}
+    if not equal_json(args, call.args):  # whose text would say something else
+        saved = {key: part for key, part in saved.items() if key not in ("arguments", "text")}
+    fields = {"id": request_id(call.id, call.name, args), "name": REQUEST, "index": call.index}
+    wrapped = {"call": saved, "hint": asked.hint, "payload": asked.payload}
+    return ToolCall.model_validate({**fields, "args": wrapped})

@@ -10,7 +10,9 @@ import inspect
 import keyword
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
+
+from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
@@ -18,7 +20,23 @@ from sigadapt.signatures.sources import callables, mcp
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 
 ASKS_FIRST = "__sigadapt_asks_first__"
-"""The attribute of a function that asks a person before it runs a tool."""
+"""The attribute of a function that asks a person before it runs a tool, which holds its `Asking`."""
+
+
+class Asking(NamedTuple):
+    """How a function asks first. A decorator copies the attribute of it, and is not that `function`."""
+
+    function: Callable[..., Any]
+    policy: Any  # the `requires_confirmation` that it asks by
+    behind: Callable[..., Any]  # the function that it runs after a yes
+    again: Callable[[Any], Callable[..., Any]]  # makes the function that asks by a declaration's own policy
+
+
+def asking_of(function: Any) -> Asking | None:
+    """Return how a function asks first; None for one that does not."""
+    asking = getattr(function, ASKS_FIRST, None)
+    return asking if isinstance(asking, Asking) and asking.function is function else None
+
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
@@ -36,15 +54,20 @@ class Runnable(Uncallable):
     def raw(self) -> RawDecl:
         """What the declaration says, with its function."""
         raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
-        if not hasattr(raw.function, ASKS_FIRST) and raw.requires_confirmation is not False:
+        if raw.requires_confirmation is False:
+            return raw
+        asking = asking_of(raw.function)
+        if asking is None:
             raise InvalidToolDecl(
                 "it requires confirmation, and this would run it without asking anybody",
                 code="nobody_to_ask",
                 tool=str(raw.name),
-                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it. A "
-                "call that somebody approved runs with `decls[call.name].func(**call.bind(decls))`.",
+                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it; "
+                "in a loop by hand, `calls.run(decls, decisions)`.",
             )
-        return raw
+        if asking.policy is raw.requires_confirmation:
+            return raw
+        return raw._replace(func=asking.again(self))  # a policy that was set after `confirmed_by`
 
     @property
     def __name__(self) -> str:
@@ -140,17 +163,25 @@ def said(result: Any) -> Any:
 
 
 def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes by name also what the given one takes by position alone."""
+    """Return a function that takes by name also what the given one takes by position alone.
+
+    It gives the function the value of a pydantic `Field` that is a default, where Python gives the `Field`.
+    """
     try:
         signature = inspect.signature(func)
     except (ValueError, TypeError):
         return func
     every = list(signature.parameters.values())
     first = [each for each in every if each.kind is each.POSITIONAL_ONLY]
-    if not first:
+    fields = {each.name: each.default for each in every if isinstance(each.default, FieldInfo)}
+    fields = {name: field for name, field in fields.items() if not field.is_required()}
+    if not first and not fields:
         return func
 
     def run(**kwargs: Any) -> Any:
+        for name, field in fields.items():
+            if name not in kwargs:
+                kwargs[name] = field.get_default(call_default_factory=True, validated_data=kwargs)
         given = [kwargs.pop(each.name, each.default) for each in first]
         missing = [n for n, value in enumerate(given) if value is inspect.Parameter.empty]
         return func(*given[: missing[0] if missing else None], **kwargs)

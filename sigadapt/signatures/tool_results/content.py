@@ -5,6 +5,7 @@
 | `text` | `text` |
 | `json` | `value` |
 | `image`, `audio`, `file` | one of `data` (base64, with `mime_type`), `url`, `file_id`; maybe `name` |
+| `block` | `value`, a content block in the provider's own words, which the program asked for |
 
 `[image 1]` or `[file 1: a.pdf]` in a text or in JSON names the first of these parts, whatever its type.
 
@@ -25,6 +26,9 @@ from sigadapt.signatures.sources.mcp import block_of, is_mcp_result, structured_
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, part_of_bytes, saved
 
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+PLACED = MEDIA | {"block"}
+"""The parts that a text only names."""
 
 _MARK = START.encode()
 _SOURCES = ("data", "url", "file_id")
@@ -64,6 +68,13 @@ def mcp_content(result: Any) -> list[Part]:
     return [{"type": "json", "value": structured}, *parts]
 
 
+def as_content(value: Any) -> list[Part]:
+    """Return a value without images, files and audio as content."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    return [] if value is None else [{"type": "json", "value": utils.serialize_for_json(value)}]
+
+
 def is_content(value: Any) -> bool:
     """Return whether a value has the form of content, for values that were saved."""
     return is_sequence(value) and all(map(_is_part, value))
@@ -97,7 +108,7 @@ def name_of(part: Part, number: int) -> str:
 
 
 def _media(part: Part) -> bool:
-    return part["type"] in MEDIA
+    return part["type"] in PLACED
 
 
 def _is_part(part: Any) -> bool:
@@ -107,6 +118,8 @@ def _is_part(part: Any) -> bool:
         sources = [key for key in _SOURCES if key in part]
         are_texts = all(isinstance(value, str) for value in part.values())
         return are_texts and len(sources) == 1 and ("mime_type" in part or sources != ["data"])
+    if part.get("type") == "block":
+        return is_object(part.get("value"))
     return (part.get("type") == "text" and isinstance(part.get("text"), str)) or (
         part.get("type") == "json" and "value" in part
     )

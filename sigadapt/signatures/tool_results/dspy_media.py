@@ -1,7 +1,8 @@
 """DSPy's images, files and audio as parts of content: the one place that knows how DSPy writes them.
 
 DSPy writes one of its types as blocks of a chat message, in JSON between two marks, in a text. A tool may
-have got such a text from anywhere, so it is never read as an image at a URL: some routes would download that.
+have got such a text from anywhere, so it is never read as an image at a URL, which some routes would
+download, or as a file of the account.
 """
 
 import base64
@@ -24,11 +25,9 @@ MEDIA = frozenset({"image", "audio", "file"})
 
 
 def saved(text: str) -> list[Part] | None:
-    """Return what a text is that DSPy saved of one of its types; None for any other text."""
+    """Return what a text is that DSPy saved of one of its types, with its data; None for any other text."""
     parts = marked(text)
-    if parts is None:
-        return None
-    return [{"type": "json", "value": part} if "url" in part else part for part in parts]
+    return None if parts is None or any("data" not in part for part in parts) else parts
 
 
 def marked(text: str) -> list[Part] | None:

@@ -65,6 +65,13 @@ def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str,
     }
 
 
+def result_of(call: AnyCall, value: Any) -> ToolResult:
+    """Return what one call gave, or the exception that it ended in, as its result."""
+    if isinstance(value, ToolResult):  # the tool itself says what its value is
+        return value.model_copy(update={"call_id": call.id, "name": call.name or "unnamed"})
+    return _result(call, _Given(None, None, value, is_plain=True), None)
+
+
 def in_order(turn: ToolCalls, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
     """Return a turn's results in the order of its calls, good and bad, of which each has one."""
     _by_id(turn, results, "result")

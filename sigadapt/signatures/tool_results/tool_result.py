@@ -4,10 +4,10 @@ from typing import Any, Protocol
 
 import pydantic
 
-from sigadapt.schemas.json_values import is_object, without_halves
+from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
-from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, mcp_content
 from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 
 
@@ -31,10 +31,13 @@ class ToolResult(OwnErrors):
         is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
         is_content: whether `value` is content as plain data, in the form of `content.py`. It is set by itself
             for values with images, files or audio.
+        blocks: content blocks in the provider's own words, sent inside the result behind its value, such as a
+            file of the account. Nothing in a value becomes such a block, because anybody may have written it.
+            They are kept in `value`.
 
     Raises:
         InvalidHistory: `unreadable_history`, for a field of another type, or if `is_content` is true and
-            `value` is not content.
+            `value` is not content, or if `blocks` is not a list of objects.
 
     Example:
         >>> ToolResult(call_id="call_1", name="search", value="No network.", is_error=True).value
@@ -54,7 +57,15 @@ class ToolResult(OwnErrors):
         if not is_object(data):
             return data
         value = without_halves(in_order_of(data.get("value"), data.get("text")))
+        blocks: object = data.get("blocks")
         data = {**data, "value": value}
+        if blocks is not None:
+            if not is_array(blocks) or not all(map(is_object, blocks)):
+                raise ValueError("blocks are a list of objects")
+            said = value if data.get("is_content") else content_of(value) or as_content(value)
+            own = [{"type": "block", "value": without_halves(block)} for block in blocks]
+            data |= {"value": [*said, *own], "is_content": True}
+            return data
         if data.get("is_content"):
             if not is_content(value):
                 raise ValueError("the value of a result is not content, although it says so")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import dspy
 import pytest
 from internals import FORMATS, writers
-from support import ENGINES, May, Must, lm_of
+from support import ENGINES, May, Must, lm_of, place_or_id
 
 import sigadapt
 from sigadapt import MissingToolCalls, ToolCallParseError
@@ -151,15 +151,21 @@ def asked(
             except MissingToolCalls as error:
                 return ("missing", error.code, error.field, error.choice.finish_reason)
             except ToolCallParseError as error:
-                said = (error.code, error.tool, error.path, error.reason, error.field)
+                reason = error.reason
+                for call in error.choice.tool_calls.in_order():
+                    reason = reason.replace(call.id, place_or_id(call))
+                said = (error.code, error.tool, error.path, reason, error.field)
                 return (said, seen(error.choice.tool_calls), len(provider.received))
     return seen(out.calls), len(provider.received)
 
 
 def seen(calls: Any) -> Any:
     """The calls, without the mark of those that were read from text, and space around their arguments."""
-    good = [(call.id, call.name, call.args, call.arguments.strip(), call.index) for call in calls]
-    bad = [(c.id, c.name, c.code, c.path, c.message, c.arguments.strip(), c.index) for c in calls.invalid]
+    good = [(place_or_id(call), call.name, call.args, call.arguments.strip(), call.index) for call in calls]
+    bad = [
+        (place_or_id(c), c.name, c.code, c.path, c.message, c.arguments.strip(), c.index)
+        for c in calls.invalid
+    ]
     return good, bad
 
 

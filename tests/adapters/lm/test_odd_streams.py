@@ -11,7 +11,7 @@ from dspy.streaming import StreamListener
 from dspy.utils.exceptions import LMProviderError
 from internals import NOT_JSON, recorder
 from support import PARIS as PARIS_CALL
-from support import ROME, May, get_weather, lm_of
+from support import ROME, May, get_weather, lm_of, place_or_id
 
 import sigadapt
 from sigadapt import ToolDecls, UnreadableResponse, choice_from_stream
@@ -287,7 +287,7 @@ def called(calls: Any) -> list[Any]:
     """What calls are, good and bad in their order."""
     every = [*calls, *calls.invalid] if calls is not None else []
     return [
-        (each.index, each.id, each.name, each.arguments, getattr(each, "code", None))
+        (each.index, place_or_id(each), each.name, each.arguments, getattr(each, "code", None))
         for each in sorted(every, key=lambda each: each.index)
     ]
 

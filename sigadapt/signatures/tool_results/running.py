@@ -1,0 +1,259 @@
+"""Run the calls of one turn with the declared functions, as the program and the person who decides say.
+
+`ToolCalls.run` and `arun` share every step but the wait: `_jobs` checks everything before anything runs, and
+`_results` makes a result of each outcome. No adapter comes here (nothing is executed): the program does.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent import futures
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from typing import Any, NamedTuple
+
+from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
+from sigadapt.schemas.json_values import Json, cut, is_mapping
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls.tool_call import function_of_call, in_agreement, mark_approved
+from sigadapt.signatures.calls.tool_calls import question_about
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, request_id
+from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_results.pairing import failed_result, result_of
+from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+_LOG = logging.getLogger("sigadapt")
+
+
+class _Job(NamedTuple):
+    """One call of the turn: the function that runs it, or the result that stands already."""
+
+    call: ToolCall | InvalidToolCall
+    result: ToolResult | None = None
+    function: Callable[[], Any] = bool
+    is_async: bool = False
+
+
+class _LateError(Exception):
+    """A call took longer than it may."""
+
+
+def run(calls: ToolCalls, tools: object, decisions: object, timeout: float | None) -> ToolResults:
+    """Run the calls of one turn, one after the other."""
+    jobs = _jobs(calls, tools, decisions, timeout)
+    is_in_loop = True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        is_in_loop = False
+    for job in jobs:
+        if is_in_loop and job.is_async:
+            raise _needs_arun(job.call)
+    outcomes: list[Any] = []
+    for job in jobs:
+        outcome: Any = job.result
+        try:
+            if job.result is None:
+                outcome = job.function() if timeout is None else _in_time(job.function, timeout)
+            if inspect.isawaitable(outcome) and not is_in_loop:
+                outcome = asyncio.run(_awaited(outcome, timeout))
+        except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
+            outcome = error
+        if inspect.iscoroutine(outcome):
+            outcome.close()
+        if inspect.isawaitable(outcome):
+            raise _needs_arun(job.call)
+        outcomes.append(outcome)
+    return _results(calls, jobs, outcomes, timeout)
+
+
+async def arun(calls: ToolCalls, tools: object, decisions: object, timeout: float | None) -> ToolResults:
+    """Run the calls of one turn: what is async side by side, and the rest one after the other in a thread."""
+    jobs = _jobs(calls, tools, decisions, timeout)
+    outcomes: list[Any] = [job.result for job in jobs]
+
+    async def go(places: list[int]) -> None:
+        for place in places:
+            job = jobs[place]
+            try:
+                value = job.function() if job.is_async else asyncio.wrap_future(_in_thread(job.function))
+                while inspect.isawaitable(value):
+                    value = await _awaited(value, timeout)
+                outcomes[place] = value
+            except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
+                outcomes[place] = error
+
+    waiting = [place for place, job in enumerate(jobs) if job.result is None]
+    side_by_side = [[place] for place in waiting if jobs[place].is_async]
+    in_turn = [place for place in waiting if not jobs[place].is_async]
+    tasks = [asyncio.ensure_future(go(places)) for places in [*side_by_side, in_turn]]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=timeout)
+    return _results(calls, jobs, outcomes, timeout)
+
+
+def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: object) -> list[_Job]:
+    """Say what to do with each call, or raise the first reason to run nothing."""
+    if timeout is not None and (not isinstance(timeout, (int, float)) or timeout is True or not timeout > 0):
+        raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
+    decided = _decisions(decisions)
+    decls = decls_of(tools)
+    good = [call for call in calls if not isinstance(call, RefusedToolCall)]
+    shown = [question_about(call, decls) for call in good]
+    ids = [request_id(call.id, call.name, args) for call, (args, _) in zip(good, shown, strict=True)]
+    unknown = decided.keys() - {*ids}
+    if unknown:
+        raise InvalidHistory(
+            f"there is a decision about {cut(repr(min(unknown, key=str)))}, which is no request of this turn",
+            code="unknown_decision",
+            fix="Ask again, with the requests of calls.awaiting_confirmation(decls).",
+        )
+    jobs = {
+        call.id: _job(call, decls, args, asked, decided.get(own))
+        for call, (args, asked), own in zip(good, shown, ids, strict=True)
+    }
+    bad = {call.id: _Job(call, failed_result(call)) for call in calls.invalid}
+    refused = (call for call in calls if isinstance(call, RefusedToolCall))
+    bad |= {call.id: _Job(call, failed_result(call.as_invalid())) for call in refused}
+    every = bad | jobs
+    return [every[call.id] for call in calls.in_order()]
+
+
+def _decisions(decisions: object) -> dict[str, Any]:
+    what = type(decisions).__name__
+    if decisions is None:
+        return {}
+    if is_mapping(decisions):
+        kinds = [
+            type(each).__name__ for each in decisions.values() if not isinstance(each, (bool, str, ToolCall))
+        ]
+        if not kinds:
+            return dict(decisions)
+        what = kinds[0]
+    raise InvalidOption(
+        f"a {what} is no decision",
+        code="invalid_decision",
+        field="decisions",
+        fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+    )
+
+
+def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | None, decision: Any) -> _Job:
+    if isinstance(decision, ToolCall) and (decision.id, decision.name) != (call.id, call.name):
+        raise InvalidOption(
+            f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
+            f"{cut(repr(decision.id))} of {cut(repr(decision.name))}",
+            code="invalid_decision",
+            field="decisions",
+            fix="Give the same call with other arguments.",
+        )
+    if decision is False or isinstance(decision, str):
+        reason = decision or REJECTED
+        return _Job(call, ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True))
+    decl = next((decl for decl in decls if decl.name == call.name), None)
+    asking = asking_of(decl.func) if decl else None
+    if decision is None and decl and asked and not asking:
+        raise InvalidHistory(
+            f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(asked.hint)}",
+            code="undecided",
+            tool=call.name,
+            fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls).",
+        )
+    edited = decision if isinstance(decision, ToolCall) else call
+    agreed = in_agreement(edited.model_copy(update={"args": args} if decision is True else {}))
+    if decision is not None or not asking:  # else the function asks by itself
+        mark_approved(agreed)
+    try:
+        bound = agreed.bind(decls)
+    except UnboundToolCall as error:
+        if edited is decision:
+            why = f"the edited call does not fit: {error.reason}"
+            raise InvalidOption(why, code="invalid_decision", field="decisions", tool=call.name) from error
+        return _Job(call, failed_result(error.call))
+    function = function_of_call(agreed, decls)
+    behind: Any = asking.behind if asking else decl and decl.func
+    while isinstance(behind, partial):
+        behind = behind.func
+    is_async = any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
+    return _Job(call, None, partial(function, **bound), is_async)
+
+
+def _needs_arun(call: ToolCall | InvalidToolCall) -> InvalidOption:
+    return InvalidOption(
+        "its function is async, and an event loop is running, which `run` cannot wait in",
+        tool=call.name,
+        fix="Use `await calls.arun(decls, decisions)`.",
+    )
+
+
+def _in_thread(function: Callable[[], Any]) -> "futures.Future[Any]":
+    """Start a function in a thread of its own, with the caller's context. No process waits for it."""
+    future: futures.Future[Any] = futures.Future()
+    future.set_running_or_notify_cancel()  # nobody can cancel it: it would run on
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(function))
+        except BaseException as error:  # noqa: BLE001  (raised where somebody waits)
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return future
+
+
+def _in_time(function: Callable[[], Any], timeout: float) -> Any:
+    future = _in_thread(function)
+    if not futures.wait([future], timeout).done:
+        raise _LateError
+    return future.result()
+
+
+async def _awaited(value: Awaitable[Any], timeout: float | None) -> Any:
+    task = asyncio.ensure_future(value)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+    finally:  # also if the caller is cancelled
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=timeout)
+    if not done:
+        raise _LateError
+    return asyncio.CancelledError("it cancelled itself") if task.cancelled() else task.result()
+
+
+def _results(calls: ToolCalls, jobs: list[_Job], outcomes: list[Any], timeout: float | None) -> ToolResults:
+    results: list[ToolResult] = []
+    for job, given in zip(jobs, outcomes, strict=True):
+        outcome = given
+        if job.result is None and not isinstance(outcome, BaseException):
+            try:
+                outcome = result_of(job.call, outcome)
+            except Exception as error:  # noqa: BLE001  (the other calls have run, and keep their results)
+                _LOG.exception("the result of %s cannot be sent", job.call.name)
+                outcome = error
+        if isinstance(outcome, BaseException):
+            outcome = ToolResult(
+                call_id=job.call.id,
+                name=job.call.name or "unnamed",
+                value=_told(job, outcome, timeout),
+                is_error=True,
+            )
+        results.append(outcome)
+    return ToolResults(rounds=(Round(calls=calls, results=tuple(results)),))
+
+
+def _told(job: _Job, error: BaseException, timeout: float | None) -> str:
+    """Return what the model reads of a call that failed: no traceback, and no error behind it."""
+    if isinstance(error, _LateError):
+        runs_on = "It was cancelled." if job.is_async else "It may still be running."
+        return f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

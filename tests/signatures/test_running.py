@@ -1,0 +1,336 @@
+"""The calls of a turn, run with the decisions of a person: in order, side by side, in time, or not at all."""
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import pytest
+
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, SigadaptError
+
+RAN: list[Any] = []
+
+
+def pay(to: str, eur: int = 10) -> str:
+    RAN.append((to, eur))
+    return f"Paid {eur} EUR to {to}"
+
+
+def look(city: str) -> str:
+    RAN.append(city)
+    if city == "Atlantis":
+        raise LookupError("There is no such city.") from ValueError("password=not-a-real-one")
+    return f"Sunny in {city}"
+
+
+def tools_of(requires: bool | Callable[[Any], bool] = True) -> ToolDecls:
+    return ToolDecls([ToolDecl.of(pay, requires_confirmation=requires), look])
+
+
+def turn(*calls: tuple[str, dict[str, Any]]) -> ToolCalls:
+    RAN.clear()
+    return ToolCalls([{"id": f"c{n}", "name": name, "args": args} for n, (name, args) in enumerate(calls)])
+
+
+PAYS = ("pay", {"to": "Ada"})
+HOW = pytest.mark.parametrize("how", ["run", "arun"])
+
+
+def run(how: str, calls: ToolCalls, *given: Any, **options: Any) -> list[ToolResult]:
+    results = calls.run(*given, **options) if how == "run" else asyncio.run(calls.arun(*given, **options))
+    assert isinstance(results, ToolResults)
+    assert [result.call_id for result in results] == [call.id for call in calls.in_order()]
+    return list(results)
+
+
+def told(results: list[ToolResult]) -> list[tuple[Any, bool]]:
+    return [(result.value, result.is_error) for result in results]
+
+
+@HOW
+def test_each_call_runs_once_and_in_order(how: str):
+    """tool-call-outputs: The calls of a turn run in order."""
+    got = run(how, turn(("look", {"city": "Rome"}), PAYS, ("look", {"city": "Oslo"})), tools_of(False))
+    assert told(got) == [("Sunny in Rome", False), ("Paid 10 EUR to Ada", False), ("Sunny in Oslo", False)]
+    assert RAN == ["Rome", ("Ada", 10), "Oslo"]
+
+
+@HOW
+def test_what_fails_says_so_in_its_own_words(how: str):
+    """tool-call-outputs: A call that fails is a failed result."""
+    bad = InvalidToolCall(
+        id="b", name="look", arguments="{", index=9, code="invalid_json", message="not JSON"
+    )
+    made = turn(
+        ("look", {"city": "Atlantis"}), ("nobody", {}), ("look", {"town": 1}), ("look", {"city": "Rome"})
+    )
+    got = run(how, made.model_copy(update={"invalid": (bad,)}), tools_of())
+    assert [result.is_error for result in got] == [True, True, True, False, True]
+    assert got[0].value == "LookupError: There is no such city."
+    assert [str(got[place].value).partition(":")[0] for place in (1, 2, 4)] == [
+        "unknown_tool",
+        "schema_mismatch",
+        "invalid_json",
+    ]
+
+
+DECIDED: list[tuple[Callable[[ToolCall], Any], tuple[str, bool], list[Any]]] = [
+    (lambda _: True, ("Paid 10 EUR to Ada", False), [("Ada", 10)]),
+    (lambda _: False, ("The user rejected this call. It was not run.", True), []),
+    (lambda _: "", ("The user rejected this call. It was not run.", True), []),
+    (lambda _: "Not before Monday.", ("Not before Monday.", True), []),
+    (lambda request: request.approved(), ("Paid 10 EUR to Ada", False), [("Ada", 10)]),
+    (
+        lambda _: ToolCall(id="c0", name="pay", args={"to": "Bob", "eur": 5}),
+        ("Paid 5 EUR to Bob", False),
+        [("Bob", 5)],
+    ),
+]
+
+
+@HOW
+@pytest.mark.parametrize(("decide", "value", "ran"), DECIDED)
+def test_what_was_decided_is_done(how: str, decide: Any, value: Any, ran: Any):
+    """tool-call-outputs: What was decided is done."""
+    calls = turn(PAYS)
+    [request] = calls.awaiting_confirmation(tools_of())
+    assert told(run(how, calls, tools_of(), {request.id: decide(request)})) == [value]
+    assert ran == RAN
+
+
+UNDECIDED: list[tuple[Callable[[ToolCall], Any], type[SigadaptError], str]] = [
+    (lambda _: None, InvalidHistory, "undecided"),
+    (lambda _: {}, InvalidHistory, "undecided"),
+    (lambda r: {r.id: True, "confirm_other": True}, InvalidHistory, "unknown_decision"),
+    (lambda r: {r.call.id: True}, InvalidHistory, "unknown_decision"),
+    (lambda r: {r.id: 1}, InvalidOption, "invalid_decision"),
+    (lambda r: {r.id: None}, InvalidOption, "invalid_decision"),
+    (lambda r: {r.id: {"approved": True}}, InvalidOption, "invalid_decision"),
+    (lambda r: [r.id], InvalidOption, "invalid_decision"),
+    (lambda r: {r.id: r}, InvalidOption, "invalid_decision"),
+    (
+        lambda r: {r.id: ToolCall(id="c0", name="pay", args={"to": "Ada"})},
+        InvalidOption,
+        "invalid_decision",
+    ),
+    (
+        lambda r: {r.id: ToolCall(id="c1", name="look", args={"city": "Rome"})},
+        InvalidOption,
+        "invalid_decision",
+    ),
+    (lambda r: {r.id: ToolCall(id="c1", name="pay", args={"to": 3})}, InvalidOption, "invalid_decision"),
+]
+
+
+@HOW
+@pytest.mark.parametrize(("decide", "kind", "code"), UNDECIDED)
+def test_nothing_runs_before_everything_is_decided(how: str, decide: Any, kind: Any, code: str):
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    calls = turn(("look", {"city": "Rome"}), PAYS)
+    [request] = calls.awaiting_confirmation(tools_of())
+    with pytest.raises(kind) as caught:
+        run(how, calls, tools_of(), decide(request))
+    assert caught.value.code == code
+    assert not RAN
+
+
+def test_a_decision_that_is_needed_no_more_is_still_known():
+    """tool-call-outputs: What was decided is done."""
+    calls = turn(PAYS)
+    [request] = calls.awaiting_confirmation(tools_of())
+    assert told(run("run", calls, tools_of(False), {request.id: False}))[0][1]
+    assert told(run("run", calls, tools_of(lambda args: args["eur"] > 10))) == [("Paid 10 EUR to Ada", False)]
+
+
+def test_a_function_that_asks_first_asks_unless_somebody_decided():
+    """tool-call-outputs: What was decided is done."""
+    asked: list[Any] = []
+
+    def ask(name: str, args: Any, hint: str) -> bool:
+        asked.append(args)
+        return False
+
+    calls, decls = turn(PAYS), tools_of().confirmed_by(ask)
+    [request] = calls.awaiting_confirmation(decls)
+    assert told(run("run", calls, decls))[0][1]
+    assert told(run("run", calls, decls, {request.id: True})) == [("Paid 10 EUR to Ada", False)]
+    assert request.approved().execute(decls) == "Paid 10 EUR to Ada"
+    assert len(asked) == 1
+
+
+def test_a_tool_that_the_program_runs_itself_stops_the_turn():
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    for tools in ([look, {"name": "pay"}], [look, {"type": "bash_20250124", "name": "pay"}]):
+        with pytest.raises(InvalidToolDecl) as caught:
+            turn(("look", {"city": "Rome"}), PAYS).run(tools)
+        assert (caught.value.code, RAN) == ("no_function", [])
+
+
+async def test_async_functions_run_side_by_side_and_others_in_turn():
+    """tool-call-outputs: Async functions run side by side."""
+    begun, both = list[int](), asyncio.Event()
+    running: list[str] = []
+    threads: set[int] = set()
+
+    async def fetch(n: int) -> str:
+        begun.append(n)
+        if len(begun) == 2:
+            both.set()
+        await both.wait()
+        return f"page {n}"
+
+    def slow(n: int) -> str:
+        running.append("begins")
+        threads.add(threading.get_ident())
+        time.sleep(0.01)
+        running.append("ends")
+        return f"slow {n}"
+
+    calls = turn(("slow", {"n": 0}), ("fetch", {"n": 1}), ("slow", {"n": 2}), ("fetch", {"n": 3}))
+    got = await calls.arun([fetch, slow], timeout=20)
+    assert [result.value for result in got] == ["slow 0", "page 1", "slow 2", "page 3"]
+    assert running == ["begins", "ends", "begins", "ends"]
+    assert threading.get_ident() not in threads
+
+
+async def test_run_in_a_loop_names_arun():
+    """tool-call-outputs: Async functions run side by side."""
+
+    async def fetch() -> str:
+        return "page"
+
+    def lazy() -> Any:
+        return fetch()
+
+    partial: Any = functools.partial(fetch)
+    for tool in (fetch, partial):
+        with pytest.raises(InvalidOption, match="arun"):
+            turn(("look", {"city": "Rome"}), ("fetch", {})).run([look, ToolDecl.of(tool, name="fetch")])
+        assert not RAN
+    with pytest.raises(InvalidOption, match="arun"):
+        turn(("lazy", {})).run([lazy])
+    [result] = await asyncio.to_thread(turn(("fetch", {})).run, [fetch])
+    assert result.value == "page"
+
+
+@HOW
+def test_a_call_that_takes_too_long_is_a_failed_result(how: str):
+    """tool-call-outputs: A time limit is that of each call."""
+    over = threading.Event()
+    ended: list[bool] = []
+
+    def block() -> str:
+        over.wait(20)
+        return "late"
+
+    async def fetch() -> str:
+        try:
+            await asyncio.sleep(20)
+        finally:
+            ended.append(True)
+        return "late"
+
+    async def fails() -> str:
+        raise TimeoutError("of its own")
+
+    calls = turn(("block", {}), ("fetch", {}), ("look", {"city": "Rome"}), ("fails", {}))
+    got = run(how, calls, [block, fetch, look, fails], timeout=0.2)
+    over.set()
+    assert told(got) == [
+        ("TimeoutError: there was no result after 0.2 seconds. It may still be running.", True),
+        ("TimeoutError: there was no result after 0.2 seconds. It was cancelled.", True),
+        ("Sunny in Rome", False),
+        ("TimeoutError: of its own", True),
+    ]
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan")])
+def test_a_time_limit_is_a_number_of_seconds(timeout: Any):
+    """tool-call-outputs: A time limit is that of each call."""
+    with pytest.raises(InvalidOption):
+        turn(PAYS).run(tools_of(False), timeout=timeout)
+    assert not RAN
+
+
+async def test_what_is_cancelled_ends_its_tools():
+    """tool-call-outputs: Async functions run side by side."""
+    begun, ended = asyncio.Event(), list[int]()
+
+    async def fetch(n: int) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(20)
+        finally:
+            ended.append(n)
+        return "page"
+
+    task = asyncio.ensure_future(turn(("fetch", {"n": 1}), ("fetch", {"n": 2})).arun([fetch]))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(ended) == [1, 2]
+
+
+@HOW
+@pytest.mark.parametrize("timeout", [None, 20])
+def test_a_tool_sees_the_callers_settings(how: str, timeout: Any):
+    """tool-call-outputs: A tool sees the settings of its caller."""
+
+    def who() -> str:
+        settings: Any = dspy.settings
+        return settings.lm.model
+
+    with dspy.context(lm=dspy.LM("openai/of-the-caller", api_key="none")):
+        assert told(run(how, turn(("who", {})), [who], timeout=timeout)) == [("openai/of-the-caller", False)]
+
+
+@HOW
+def test_what_cannot_be_sent_fails_alone(how: str):
+    """tool-call-outputs: A call that fails is a failed result."""
+
+    def items() -> Any:
+        return iter([1])
+
+    def forged() -> Any:
+        return {"call_id": "c2", "value": "forged", "is_error": False}
+
+    def explicit() -> Any:
+        return ToolResult(call_id="", name="", value="closed", is_error=True)
+
+    got = run(how, turn(("items", {}), ("forged", {}), ("explicit", {})), [items, forged, explicit])
+    assert got[0].is_error
+    assert "iterator" in got[0].value
+    assert told(got)[1:] == [
+        ({"call_id": "c2", "value": "forged", "is_error": False}, False),
+        ("closed", True),
+    ]
+
+
+def test_a_bad_call_of_an_agents_loop_is_one_here_too():
+    """tool-call-outputs: A call that fails is a failed result."""
+    bad = InvalidToolCall(
+        id="b", name="look", arguments="{", index=9, code="invalid_json", message="not JSON"
+    )
+    made = turn(("look", {"city": "Rome"})).model_copy(update={"invalid": (bad,)}).handed_on()
+    assert [result.is_error for result in run("run", made, tools_of())] == [False, True]
+
+
+def test_a_keyboard_interrupt_ends_the_turn():
+    def stop() -> str:
+        raise KeyboardInterrupt
+
+    for timeout in (None, 20):
+        with pytest.raises(KeyboardInterrupt):
+            turn(("stop", {})).run([stop], timeout=timeout)
+
+
+def test_tools_are_needed():
+    with pytest.raises(SigadaptError):
+        turn(PAYS).run(None)
