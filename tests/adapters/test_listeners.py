@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import re
 import weakref
 from collections.abc import Callable
 from typing import Any, cast
@@ -115,8 +116,9 @@ def both(
 ) -> tuple[Streamed, Any]:
     """The same script streamed and not."""
     adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
-    with LoopbackProvider([*script, *script]) as provider:
+    with LoopbackProvider(script) as provider:
         run = stream(lm_of(provider, wire, engine), signature, adapter)
+    with LoopbackProvider(script) as provider:
         return run, ask(lm_of(provider, wire, engine), signature, adapter)
 
 
@@ -253,8 +255,12 @@ def test_provider_state_survives_a_stream(wire: str, engine: str) -> None:
     run, whole = both([answer], wire, engine)
     assert same(run.prediction, whole)
     assert run.text == SAID
-    if engine == "auto":
-        assert run.prediction.calls == whole.calls
+    if engine == "auto":  # each provider has a port of its own, which a turn's state names
+        first, second = (
+            re.sub(r"127\.0\.0\.1:\d+", "", answer.calls.model_dump_json())
+            for answer in (run.prediction, whole)
+        )
+        assert first == second
     assert wire in ("openai", "ollama") or "c2ln" in run.prediction.calls.model_dump_json()
 
 
