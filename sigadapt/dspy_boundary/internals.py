@@ -9,11 +9,12 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 
 import copy
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
 
+import pydantic
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
@@ -245,6 +246,10 @@ def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: 
     output = legacy_output(response, logprobs=response.logprobs is not None)
     if reasoning:
         output["reasoning_content"] = reasoning
-    found = {name: kind.parse_lm_response(output) for name, kind in kinds.items()}
-    values = {name: value for name, value in found.items() if value is not None}
+    values: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        # `dspy.Citations` fits citations of documents; those of a web search have other fields.
+        with suppress(pydantic.ValidationError):
+            value = kind.parse_lm_response(output)
+            values |= {} if value is None else {name: value}
     return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})

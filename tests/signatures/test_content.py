@@ -167,7 +167,7 @@ def test_a_text_with_the_marks_of_a_type_is_read_or_stays_text(said: str):
         (mcp_result(text("noon")), "noon"),
         (mcp_result(text("a"), text("b")), "a\nb"),
         (mcp_result(text('{"n":1}'), structured={"n": 1}), {"n": 1}),
-        (mcp_result(text("noon"), structured={"result": "noon"}), {"result": "noon"}),
+        (mcp_result(text("noon"), structured="noon"), "noon"),
         (mcp_result(text("1"), text("2"), structured={"result": [1, 2]}), {"result": [1, 2]}),
         (mcp_result(text("It is noon."), structured={"n": 1}), [{"n": 1}, "It is noon."]),
         (mcp_result(structured={}), {}),

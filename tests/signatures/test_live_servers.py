@@ -84,13 +84,13 @@ async def test_a_live_toolset_in_a_constructor(tmp_path: Path) -> None:
         ):
             out = await agent.acall(question="1+2?")
         assert out.answer == "3"
-        assert provider.received[1].body["messages"][-1]["content"] == '{"result":3}'
+        assert provider.received[1].body["messages"][-1]["content"] == "3"
 
 
 async def test_what_a_server_answers_reaches_the_model(tmp_path: Path) -> None:
     """toolsets: An MCP call and its result travel there and back."""
     wanted = {
-        ("add", "a"): '{"result":3}',
+        ("add", "a"): "3",
         ("rows", "n"): '{"result":[{"n":0}]}',
         ("fail", ""): "ERROR: Error executing tool fail",
     }

@@ -60,7 +60,7 @@ def _messages(
     events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else ([], [list[Round]()])
     begin = len(messages)
     for number, event in enumerate(events):
-        _refuse_strange(event, rest, prompt.history_fields)
+        refuse_strange(event, rest, prompt.history_fields)
         if _asks(prompt, event):
             asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
@@ -127,7 +127,7 @@ def _with_types(message: Message, stand_in: str) -> Message:
     return {**message, "content": [*texts]}
 
 
-def _refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:
+def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:
     """Refuse an event of which DSPy would leave out what it says."""
     fields = rest.model_fields
     calls = event.get(history_fields.calls) if history_fields.calls else None

@@ -20,7 +20,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Change
-from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read
+from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, refuse_strange
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -39,6 +39,8 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[C
     history = inputs.get(fields.history) if fields.history else None
     results = inputs.get(fields.results) if fields.results else None
     given = read(dspy.History, history, fields.history).messages if history is not None else []
+    for event in given:
+        refuse_strange(event, plan.rest, fields)
     asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
     events, brought = healing.conversation([*map(dict, given)], healing.rounds_of(results), asks=asks)
     healed = dict(inputs)

@@ -1,6 +1,9 @@
 """LangChain tools as tools, with the arguments that LangChain shows a model: injected ones are left out."""
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
@@ -15,9 +18,30 @@ def accepts(source: object) -> bool:
     return isinstance(source, getattr(module, "BaseTool", ()))
 
 
+def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives the content and the artifact of its tool as LangChain's `ToolMessage`."""
+    from langchain_core.messages import ToolMessage  # noqa: PLC0415  (loaded: the tool is one of LangChain's)
+
+    def message(result: Any) -> Any:
+        content, artifact = result
+        return ToolMessage(content=content, artifact=artifact, tool_call_id="")
+
+    async def later(result: Any) -> Any:
+        return message(await result)
+
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        return later(result) if inspect.isawaitable(result) else message(result)
+
+    return run
+
+
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
     """Describe a LangChain tool. It is never run (nothing is executed)."""
     func = getattr(source, "func", None) or getattr(source, "coroutine", None)
+    if func is not None and getattr(source, "response_format", None) == "content_and_artifact":
+        func = _with_message(func)
     raw = RawDecl(source.name, source.description, extras=getattr(source, "extras", None), func=func)
     if parameters is not None:
         return [raw._replace(parameters=parameters)]

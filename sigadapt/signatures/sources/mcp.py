@@ -1,4 +1,4 @@
-"""MCP tools as tools, with the server's own schemas; and the content of MCP results.
+"""MCP tools as tools, with the server's own schemas.
 
 The MCP SDK is not imported here. One of its objects exists only if the SDK is already imported.
 """
@@ -48,45 +48,6 @@ def _first(source: object, *names: str) -> Any:
     return next((getattr(source, name) for name in names if hasattr(source, name)), None)
 
 
-def is_mcp_result(value: object) -> bool:
-    """Return whether a value is an MCP `CallToolResult`."""
-    return _is_a("CallToolResult", value)
-
-
 def _is_a(kind: str, value: object) -> bool:
     loaded = (sys.modules.get(name) for name in _MODULES)
     return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
-
-
-def is_failure(value: object) -> bool:
-    """Return whether a value is an MCP result with `isError` set."""
-    return is_mcp_result(value) and bool(_first(value, "is_error", "isError"))
-
-
-def structured_of(result: object) -> Any:
-    """Return an MCP result's structured content; None without one."""
-    return _first(result, "structured_content", "structuredContent")
-
-
-_BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
-
-
-def block_of(value: Any) -> Json | None:
-    """Return a content block of an MCP result as JSON; None for any other value."""
-    kind = type(value).__name__
-    if kind not in _BLOCKS or not _is_a(kind, value):
-        return None
-    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def plain_content(result: Any) -> Any:
-    """Return an MCP result's structured content; else its text; else, if a block is not text, its blocks."""
-    structured = structured_of(result)
-    if structured is not None:
-        return structured
-    blocks: list[Json] = [
-        block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
-    ]
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return blocks

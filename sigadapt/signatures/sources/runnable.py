@@ -16,8 +16,11 @@ from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
-from sigadapt.signatures.sources import callables, mcp
+from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
+from sigadapt.signatures.tool_results.content import json_of, text_of
+from sigadapt.signatures.tool_results.dspy_media import MEDIA
+from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
 
 ASKS_FIRST = "__sigadapt_asks_first__"
 """The attribute of a function that asks a person before it runs a tool, which holds its `Asking`."""
@@ -154,12 +157,14 @@ def _argument(part: Any, kind: Any) -> Any:
 
 
 def said(result: Any) -> Any:
-    """Return what a tool's result says: the content of an MCP result, and any other result as it is."""
-    if not mcp.is_mcp_result(result):
+    """Return what a tool's result says: the content of one of MCP or LangChain, any other as it is."""
+    output = output_of(result)
+    if output is None:
         return result
-    if mcp.is_failure(result):
-        raise RuntimeError(str(mcp.plain_content(result)))
-    return mcp.plain_content(result)
+    if output.failed:
+        raise RuntimeError(text_of(output.parts))
+    has_media = any(part["type"] in MEDIA for part in output.parts)
+    return for_agent(output.parts) if has_media else json_of(output.parts)
 
 
 def by_name(func: Callable[..., Any]) -> Callable[..., Any]:

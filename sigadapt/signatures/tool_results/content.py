@@ -12,18 +12,16 @@
 DSPy's own types are read in `dspy_media.py`.
 """
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-import jiter
 import orjson
 from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
-from sigadapt.schemas.json_values import Json, compact, is_object, is_sequence
-from sigadapt.signatures.sources.mcp import block_of, is_mcp_result, structured_of
-from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, part_of_bytes, saved
+from sigadapt.schemas.json_values import compact, is_object, is_sequence
+from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, saved
+from sigadapt.signatures.tool_results.tool_output import output_of, parts_of_block
 
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -37,7 +35,8 @@ _SOURCES = ("data", "url", "file_id")
 def content_of(value: Any) -> list[Part] | None:
     """Return the content of a tool's value; None if the value is only text or JSON."""
     # Images, files and audio are DSPy's types (also as DSPy saves them, as marked text), content blocks of
-    # the MCP SDK, and an MCP result. They may stand alone, in a list with texts, or anywhere inside a value.
+    # the MCP SDK, and the results of MCP and LangChain. They may stand alone, in a list with texts, or
+    # anywhere inside a value.
     if type(value) is str:
         return saved(value) if value.startswith(START) else None
     try:
@@ -45,27 +44,9 @@ def content_of(value: Any) -> list[Part] | None:
             return None
     except TypeError:
         pass  # not plain JSON: it may hold anything
-    parts = mcp_content(value) if is_mcp_result(value) else _parts(value)
+    output = output_of(value)
+    parts = _parts(value) if output is None else output.parts
     return parts if any(map(_media, parts)) else None
-
-
-def mcp_content(result: Any) -> list[Part]:
-    """Return an MCP result's content: its blocks, and its structured content unless a text repeats it."""
-    # Source: the Model Context Protocol, "Tools" (2025-11-25): content blocks and `structuredContent`, of
-    # which a server should also send the JSON as a text block.
-    structured = structured_of(result)
-    blocks = [block_of(block) for block in result.content]
-    parts = [part for block in blocks if block is not None for part in _of_mcp(block)]
-    if structured is None:
-        return parts
-    if blocks and any(said in ([*blocks], *blocks) for said in _wrap(structured)):
-        return parts  # the blocks themselves, which hold images as images
-    texts = [part["text"] for part in parts if part["type"] == "text"]
-    said = "\n".join(texts)
-    forms = (said, _parse(said), texts, [_parse(text) for text in texts])
-    if not texts or any(value in forms for value in _wrap(structured)):  # they only repeat it
-        parts = [part for part in parts if part["type"] != "text"]
-    return [{"type": "json", "value": structured}, *parts]
 
 
 def as_content(value: Any) -> list[Part]:
@@ -151,8 +132,8 @@ def _find_parts(item: Any) -> list[Part] | None:
     if isinstance(item, Type):
         text = utils.serialize_for_json(item)
         return marked(text) if isinstance(text, str) else None
-    block = block_of(item)
-    return None if block is None else list(_of_mcp(block))
+    output = output_of(item)
+    return parts_of_block(item) if output is None else output.parts
 
 
 def _with_names(item: Any, media: list[Part], before: int) -> Any:
@@ -177,31 +158,3 @@ def _with_names(item: Any, media: list[Part], before: int) -> Any:
     except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
         media.clear()
     return named(utils.serialize_for_json(item))
-
-
-def _of_mcp(block: Json) -> Iterator[Part]:
-    """Yield the parts that a content block of an MCP result is."""
-    kind, mime = block.get("type"), block.get("mimeType")
-    if kind == "text":
-        yield {"type": "text", "text": block["text"]}
-    elif kind in ("image", "audio"):
-        yield part_of_bytes(mime, block["data"], None)
-    elif kind == "resource" and "blob" in (resource := block["resource"]):
-        name = str(resource["uri"])
-        yield {**part_of_bytes(resource.get("mimeType"), resource["blob"], name), "name": name}
-    elif kind == "resource" and "text" in (resource := block["resource"]):
-        yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
-    else:  # a link to a resource, and what comes
-        yield {"type": "json", "value": block}
-
-
-def _wrap(structured: Any) -> list[Any]:
-    """Return structured content, and what is in it if a server wrapped one value that is no object."""
-    return [structured, *(structured.values() if is_object(structured) and len(structured) == 1 else ())]
-
-
-def _parse(text: str) -> Any:
-    try:
-        return jiter.from_json(text.encode("utf-8", "replace"))
-    except ValueError:
-        return text

@@ -16,7 +16,7 @@ from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
-__all__ = ["MEDIA", "START", "Part", "marked", "part_of_bytes", "saved"]
+__all__ = ["MEDIA", "START", "Part", "marked", "part_at", "part_of_bytes", "saved"]
 
 Part: TypeAlias = Json
 """A part of content, as `content.py` lists them."""
@@ -51,19 +51,19 @@ def _of_chat(block: Any) -> Part:
         part = {"type": "text", "text": held}
     elif kind == "image_url":
         url = held.get("url") if is_object(held) else held
-        part = _part_at("image", url) if isinstance(url, str) else None
+        part = part_at("image", url) if isinstance(url, str) else None
     elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
         part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
     elif kind == "file" and is_object(held):
         name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
         if isinstance(held.get("file_data"), str):
-            part = {**_part_at("file", held["file_data"], name.get("name")), **name}
+            part = {**part_at("file", held["file_data"], name.get("name")), **name}
         elif isinstance(held.get("file_id"), str):
             part = {"type": "file", "file_id": held["file_id"], **name}
     return {"type": "json", "value": block} if part is None else part
 
 
-def _part_at(kind: str, url: str, name: str | None = None) -> Part:
+def part_at(kind: str, url: str, name: str | None = None) -> Part:
     """Return the part at an address: a URL, a data URI, or base64 alone."""
     if not url.startswith("data:"):
         return {"type": kind, "url": url} if "://" in url[:12] else part_of_bytes(None, url, name)

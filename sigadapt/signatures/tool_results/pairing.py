@@ -21,9 +21,9 @@ import pydantic_core
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.sources.mcp import is_mcp_result
 from sigadapt.signatures.tool_results.content import content_of, is_content
 from sigadapt.signatures.tool_results.key_order import in_order_of
+from sigadapt.signatures.tool_results.tool_output import output_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -228,7 +228,7 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
         reason, fix = "is a call, which nobody ran", "Give what it returns: call.execute(decls)."
     elif isinstance(value, (Iterator, AsyncIterator)):
         reason, fix = "is an iterator, whose items are not there yet", "Give a list of them."
-    elif not isinstance(value, (str, BaseException, dspy.Type)) and not is_mcp_result(value):
+    elif not isinstance(value, (str, BaseException, dspy.Type)) and output_of(value) is None:
         try:
             pydantic_core.to_jsonable_python(without_halves(value))
         except (ValueError, TypeError, RecursionError) as error:

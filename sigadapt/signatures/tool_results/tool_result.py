@@ -6,9 +6,9 @@ import pydantic
 
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors
-from sigadapt.signatures.sources.mcp import is_failure, is_mcp_result
-from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, mcp_content
+from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of
 from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
+from sigadapt.signatures.tool_results.tool_output import output_of
 
 
 class _Named(Protocol):
@@ -73,10 +73,11 @@ class ToolResult(OwnErrors):
         parts = content_of(value)
         if parts is not None:
             data |= {"value": parts, "is_content": True}
-        if is_mcp_result(value):
+        output = output_of(value)
+        if output is not None:
             if parts is None:
-                data["value"] = json_of(mcp_content(value))
-            data |= {"is_error": data.get("is_error") or is_failure(value), "is_mcp": True}
+                data["value"] = json_of(output.parts)
+            data |= {"is_error": data.get("is_error") or output.failed, "is_mcp": output.is_mcp}
         return data
 
     @pydantic.model_serializer()

@@ -1,0 +1,141 @@
+"""What a tool of MCP or LangChain hands back, read as content, in a program and in an agent alike.
+
+Neither SDK is imported here. One of its objects exists only if the SDK is already imported.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import dspy
+import jiter
+
+from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.signatures.tool_results.dspy_media import MEDIA, Part, part_at, part_of_bytes
+
+# Version 2 of MCP's SDK has its types in `mcp_types`, version 1 in `mcp.types`.
+_MCP = ("mcp_types", "mcp.types")
+_LANGCHAIN = ("langchain_core.messages.tool",)
+_BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
+
+
+class Output(NamedTuple):
+    """What a tool handed back."""
+
+    parts: list[Part]
+    failed: bool
+    is_mcp: bool
+
+
+def output_of(value: object) -> Output | None:
+    """Return an MCP `CallToolResult` or a LangChain `ToolMessage` as an Output; None for any other value."""
+    result: Any = value
+    if _is_a("CallToolResult", value, _MCP):
+        failed = bool(_first(result, "is_error", "isError"))
+        return Output(_mcp_content(result), failed, is_mcp=True)
+    if _is_a("ToolMessage", value, _LANGCHAIN):
+        return Output(list(_langchain_content(result.content)), result.status == "error", is_mcp=False)
+    return None
+
+
+def parts_of_block(value: Any) -> list[Part] | None:
+    """Return the parts that a content block of MCP's SDK is; None for any other value."""
+    kind = type(value).__name__
+    if kind not in _BLOCKS or not _is_a(kind, value, _MCP):
+        return None
+    return list(_of_mcp(value.model_dump(mode="json", by_alias=True, exclude_none=True)))
+
+
+def for_agent(parts: list[Part]) -> Any:
+    """Return content that holds media as what a tool of DSPy returns: texts, JSON and DSPy's own types."""
+    values: list[Any] = []
+    for part in parts:
+        if part["type"] not in MEDIA:
+            values.append(part["text"] if part["type"] == "text" else part["value"])
+            continue
+        address = f"data:{part['mime_type']};base64,{part['data']}"
+        if part["type"] == "image":
+            values.append(dspy.Image(address))
+        elif part["type"] == "audio":
+            values.append(dspy.Audio(data=part["data"], audio_format=part["mime_type"].partition("/")[2]))
+        else:
+            values.append(dspy.File(file_data=address, filename=part.get("name")))
+    return values[0] if len(values) == 1 else values
+
+
+def _first(value: object, *names: str) -> Any:
+    return next((getattr(value, name) for name in names if hasattr(value, name)), None)
+
+
+def _is_a(kind: str, value: object, modules: tuple[str, ...]) -> bool:
+    loaded = (sys.modules.get(name) for name in modules)
+    return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
+
+
+# {"content": [{"type": "text", "text": "18 C"}, {"type": "image", "data": "iV...", "mimeType": "image/png"}],
+#  "structuredContent": {"result": "18 C"}, "isError": false}
+# https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+def _mcp_content(result: Any) -> list[Part]:
+    """Return an MCP result's blocks, and its structured content unless that only wraps or repeats a text."""
+    blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+    parts = [part for block in blocks for part in _of_mcp(block)]
+    structured = _first(result, "structured_content", "structuredContent")
+    if structured is None:
+        return parts
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    told = "\n".join(texts)
+    # The SDK wraps a value that is no object; the server's own text, or its own blocks, stand for it.
+    wrapped = (
+        next(iter(structured.values())) if is_object(structured) and len(structured) == 1 else structured
+    )
+    own = ([*blocks], *blocks) if isinstance(wrapped, (dict, list)) else (told, _parse(told))
+    if blocks and wrapped in own:
+        return parts
+    said = (told, _parse(told), texts, [_parse(text) for text in texts])
+    if not texts or structured in said or wrapped in said:  # the texts only repeat it
+        parts = [part for part in parts if part["type"] != "text"]
+    return [{"type": "json", "value": structured}, *parts]
+
+
+def _of_mcp(block: Json) -> Iterator[Part]:
+    kind, mime = block.get("type"), block.get("mimeType")
+    if kind == "text":
+        yield {"type": "text", "text": block["text"]}
+    elif kind in ("image", "audio"):
+        yield part_of_bytes(mime, block["data"], None)
+    elif kind == "resource" and "blob" in (resource := block["resource"]):
+        name = str(resource["uri"])
+        yield {**part_of_bytes(resource.get("mimeType"), resource["blob"], name), "name": name}
+    elif kind == "resource" and "text" in (resource := block["resource"]):
+        yield {"type": "text", "text": f"{resource['uri']}:\n{resource['text']}"}
+    else:  # a link to a resource, and what comes
+        yield {"type": "json", "value": block}
+
+
+# ["Here:", {"type": "image", "base64": "iVBO...", "mime_type": "image/png", "id": "lc_1"}], before version 1
+# {"type": "image", "source_type": "base64", "data": "iVBO...", "mime_type": "image/png"}, or as OpenAI has it
+# {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO..."}}.
+# https://docs.langchain.com/oss/python/langchain/messages#standard-content-blocks
+def _langchain_content(content: Any) -> Iterator[Part]:
+    for block in [content] if isinstance(content, str) else content:
+        if isinstance(block, str):
+            yield {"type": "text", "text": block}
+            continue
+        kind, data, mime = block.get("type"), block.get("base64", block.get("data")), block.get("mime_type")
+        held = block.get("image_url")
+        address = held.get("url") if is_object(held) else held
+        if kind == "text" and isinstance(block.get("text"), str):
+            yield {"type": "text", "text": block["text"]}
+        elif isinstance(data, str) and (mime is None or isinstance(mime, str)):
+            yield part_of_bytes(mime, data, block.get("filename"))
+        elif isinstance(address, str) and address.startswith("data:"):
+            yield part_at("image", address)
+        else:  # what is elsewhere is named, and not fetched
+            yield {"type": "json", "value": {key: block[key] for key in block if key not in ("id", "index")}}
+
+
+def _parse(text: str) -> Any:
+    try:
+        return jiter.from_json(text.encode("utf-8", "replace"))
+    except ValueError:
+        return text
