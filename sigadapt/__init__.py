@@ -35,7 +35,6 @@ from sigadapt.errors import (
     UnusableAnswer,
 )
 from sigadapt.histories import trim_history
-from sigadapt.pins import Drift, drift_of, pinned, pins_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -44,7 +43,9 @@ from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 from sigadapt.tool_texts import ToolTexts
-from sigadapt.untrusted import is_signed, sign, untrusted_history
+from sigadapt.trust.pins import Drift, drift_of, pinned, pins_of
+from sigadapt.trust.signing import is_signed, sign
+from sigadapt.trust.untrusted import untrusted_history
 
 __version__ = "0.1.0"
 

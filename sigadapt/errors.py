@@ -46,6 +46,26 @@ AnswerCode: TypeAlias = Literal["refused", "cut_off", "filtered", "failed", "pau
 """Why a turn ended without an answer."""
 
 
+# What Python does not call printable and languages need: spaces of any width, and the two joiners of Persian,
+# of Indic scripts and of emoji.
+_PRINTED = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | set(map(chr, range(0x2000, 0x200B)))
+
+
+def printable(text: str, *, also: str = "") -> str:
+    r"""Return a text with escapes for what steers a terminal, as control and bidirectional characters do.
+
+    Example:
+        >>> print(printable("pay\x1b[8m\u202e to 東京"))
+        pay\x1b[8m\u202e to 東京
+    """
+    if text.isprintable():
+        return text
+    kept = _PRINTED.union(also)
+    return "".join(
+        ch if ch.isprintable() or ch in kept else ch.encode("unicode_escape").decode() for ch in text
+    )
+
+
 class SigadaptError(Exception):
     """Base class of all sigadapt errors. `str(error)` says where, what is wrong, and what to do.
 
@@ -83,7 +103,8 @@ class SigadaptError(Exception):
         where = [f"{kind} {name!r}" for kind, name in (("field", field), ("tool", tool)) if name]
         where += [f"at {path or '/'}"] if path is not None else []
         head = f"{', '.join(where)}: " if where else ""
-        Exception.__init__(self, f"{head}{reason.rstrip('.')}." + (f" {fix}" if fix else ""))
+        sentence = f"{head}{reason.rstrip('.')}." + (f" {fix}" if fix else "")
+        Exception.__init__(self, printable(sentence, also="\n"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own reduce would pass the finished sentence as `reason`.

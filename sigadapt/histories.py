@@ -4,12 +4,12 @@ A history is cut only before a question. What follows a question up to the next 
 as a whole: the calls, their results and the answer. Providers refuse half of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import dspy
 
-from sigadapt.adapters.request.messages import answers, calls_in, read, rounds_in
+from sigadapt.adapters.request.messages import answers, call_of, calls_in, read, rounds_in
 from sigadapt.errors import InvalidOption
 
 Event = dict[str, Any]
@@ -74,11 +74,11 @@ def trim_history(
         sizes["tokens"] += count(text) if tokens is not None and count is not None else 0
         if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
             break
-        kept.insert(0, turn)
+        kept.append(turn)
         if compacted and _is_compacted(turn):
             break
     whole = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
-    return whole.model_copy(update={"messages": [event for turn in kept for event in turn]})
+    return whole.model_copy(update={"messages": [event for turn in reversed(kept) for event in turn]})
 
 
 def turns_of(
@@ -100,7 +100,7 @@ def turns_of(
         [1, 1]
     """
     events: list[Event] = list(read(dspy.History, history, None).messages)
-    continues = [_goes_on(events[:number], event) for number, event in enumerate(events)]
+    continues = [*_going_on(events)]
     plain = [*map(_plain, events)]
     if signature is not None:
         asking = set(signature.input_fields)
@@ -127,13 +127,19 @@ def _is_compacted(turn: list[Event]) -> bool:
     return any(block.get("type") == "compaction" for state in states for block in state.get("blocks", ()))
 
 
-def _goes_on(before: list[Event], event: Event) -> bool:
-    """Return whether an event brings results of calls that an earlier one made."""
-    rounds = rounds_in(event, None)
-    own = calls_in(event)
-    if not rounds or (own is not None and answers(rounds[0], own)):
-        return False
-    return any(answers(rounds[0], calls) for calls in map(calls_in, before) if calls is not None)
+def _going_on(events: list[Event]) -> Iterator[bool]:
+    """Yield of each event whether it brings results of calls that an earlier one made."""
+    # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
+    made: dict[str, set[Any]] = {}
+    for event in events:
+        rounds, own = rounds_in(event, None), calls_in(event)
+        if rounds and not (own is not None and answers(rounds[0], own)):
+            known = [call for call in rounds[0].calls.in_order() if call.id in made]
+            yield bool(known) and all(call_of(call) in made[call.id] for call in known)
+        else:
+            yield False
+        for call in () if own is None else own.in_order():
+            made.setdefault(call.id, set()).add(call_of(call))
 
 
 def _plain(event: Event) -> set[str]:

@@ -103,7 +103,7 @@ from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
-from sigadapt.testing.recording import secrets_of
+from sigadapt.testing.masking import Masking
 from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES
@@ -113,6 +113,7 @@ from sigadapt.text.gate import TextGate
 from sigadapt.text.layout import Layout
 from sigadapt.text.reader import read_text
 from sigadapt.text.scan import Scan, Spent
+from sigadapt.trust.canonical import canonical
 
 __all__ = [
     "ARGUMENT_LEVELS",
@@ -143,6 +144,7 @@ __all__ = [
     "JsonText",
     "Layout",
     "Lowered",
+    "Masking",
     "NativeRows",
     "NativeTool",
     "Options",
@@ -177,6 +179,7 @@ __all__ = [
     "build_unvalidated",
     "callables",
     "calling_of",
+    "canonical",
     "canonical_choice",
     "check",
     "check_decoded",
@@ -257,7 +260,6 @@ __all__ = [
     "routes_of",
     "run",
     "schemas_of",
-    "secrets_of",
     "select_backend",
     "sendable",
     "sent_to",

@@ -167,3 +167,21 @@ def test_an_agent_s_history_is_processed_before_each_request() -> None:
         sent = [json.dumps(each.body["messages"]) for each in provider.received]
     assert ["Q1" in each for each in sent] == [True, True, False, False]
     assert "Sunny" in sent[3]
+
+
+def test_a_long_turn_is_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """conversations: A long history is cut in linear time."""
+    made = [ToolCalls([{"id": f"c{number}", "name": "f", "args": {}}]) for number in range(200)]
+    pairs = [event for calls in made for event in ({"calls": calls}, {"results": ToolResults.of(calls, [1])})]
+    history = dspy.History(messages=[{"question": "q"}, *pairs])
+    counted = 0
+    in_order = ToolCalls.in_order
+
+    def counting(calls: ToolCalls) -> Any:
+        nonlocal counted
+        counted += 1
+        return in_order(calls)
+
+    monkeypatch.setattr(ToolCalls, "in_order", counting)
+    assert len(trim_history(history, turns=1).messages) == 401
+    assert counted < 10 * 200

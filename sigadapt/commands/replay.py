@@ -32,7 +32,7 @@ from sigadapt.commands.programs import inputs_of, tools_field
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.commands.request_parts import READING_ORDER, parts_of
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, listed
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
@@ -117,6 +117,7 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         "adapter": name,
         "same_instructions": told_alike,
         "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
+        "masked": list(exchange.masked),
     }
     return Replayed(document, choice, outputs)
 
@@ -135,6 +136,7 @@ def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> Json:
     return dict(answer.items())
 
 
+_MOST_PLACES = 8  # of what is masked
 _NOT_THE_SAME = (
     "the instructions are not the recorded ones, so the recorded program may have read the answer in another "
     "way; give its signature, --tools, --adapter and --tool-calling"
@@ -154,6 +156,8 @@ def _lines(number: int, size: int, found: Replayed) -> Iterator[tuple[Any, str |
         yield f"  error: {document['error']}", "red"
     if differs := document["request_differs_in"]:
         yield f"  The request differs from the recorded one in: {', '.join(differs)}", None
+    if masked := document["masked"]:
+        yield f"  Masked in the recording: {listed(masked, _MOST_PLACES, ', ')}", None
     if not document["same_instructions"]:
         yield f"  error: {_NOT_THE_SAME}", "red"
 

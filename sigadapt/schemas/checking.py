@@ -54,7 +54,8 @@ _LONGEST_LIST = 1_200
 _MOST_ERRORS = 8
 _MOST_NAMED = 10_000
 _BEYOND_LINEAR = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k<")  # look-around and backreferences
-_LONGEST_SEARCHED = 20_000  # bytes; a pattern beyond linear time reads a text again from each character on
+_LONGEST_SEARCHED = 20_000  # bytes; a pattern beyond linear time reads a text again from each character on,
+# and several of them read it several times
 
 _TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
 _OTHER_WORDS = {
@@ -74,11 +75,11 @@ _OF_OBJECTS = (
 
 
 class Checked(NamedTuple):
-    """A schema that passed the checks: compiled, as text, and whether its patterns take linear time."""
+    """A schema that passed the checks: compiled, as text, and how many patterns are beyond linear time."""
 
     validator: jsonschema_rs.Validator
     text: str
-    is_linear: bool
+    beyond_linear: int
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
@@ -107,7 +108,7 @@ def check(schema: object, *, tool: str | None) -> Checked:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
     patterns = _patterns(places, tool)
-    checked = Checked(_compile(schema, tool), text, not any(map(_BEYOND_LINEAR.search, patterns)))
+    checked = Checked(_compile(schema, tool), text, sum(map(bool, map(_BEYOND_LINEAR.search, patterns))))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
         _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
     return checked
@@ -171,7 +172,7 @@ def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
             reason = f"the arguments of {tool} are not JSON: {fault.reason}"
             return Flaw("schema_mismatch", reason, fault.path)
         size = len(compact(args))
-    if checked.is_linear or size <= _LONGEST_SEARCHED:
+    if size * size * checked.beyond_linear <= _LONGEST_SEARCHED**2:
         return None
     return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from sigadapt.errors import printable
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, closest, is_object
 from sigadapt.signatures.sources.dicts import MARKS, PROVIDER_TOOL_KEYS
@@ -61,7 +62,7 @@ class NativeTool:
         return hash(self.kind)
 
     def __str__(self) -> str:
-        return f"<{self.kind}>"
+        return printable(f"<{self.kind}>")
 
 
 def is_native(source: object) -> TypeGuard[Json]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
+from sigadapt.errors import printable
 from sigadapt.schemas.subschemas import key_of
 
 _LONGEST = 100_000  # characters of arguments that are searched
@@ -34,11 +35,6 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
     before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
     return Excerpt(printable(before), printable(marked), printable(after))
-
-
-def printable(text: str) -> str:
-    """Return a text with escapes for what does not print, such as control characters and bidi overrides."""
-    return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text)
 
 
 def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:

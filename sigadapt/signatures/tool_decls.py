@@ -4,6 +4,8 @@ It accepts functions, dicts, MCP tools and so on, and makes a ToolDecl of each (
 """
 
 import hashlib
+from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -36,6 +38,7 @@ else:
 
 _MOST_NESTED = 16
 _MOST_NAMES = 20
+_MOST_COMPARED = 100  # names that a bad call's is compared with
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 _T = TypeVar("_T")
 
@@ -285,10 +288,28 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         message = f"no tool {cut(repr(name))} is declared"
         if not by_name:
             return Flaw("unknown_tool", f"{message}; this turn has no tools")
-        near = closest(name, list(by_name))
+        near = closest(name, self._near(name))
         hint = f". Did the model mean {near!r}?" if near else ""
-        names = listed(map(repr, by_name), _MOST_NAMES, ", ")
-        return Flaw("unknown_tool", f"{message}, only {names}{hint}")
+        return Flaw("unknown_tool", f"{message}, only {self._names}{hint}")
+
+    @cached_property
+    def _names(self) -> str:
+        return listed((repr(decl.name) for decl in self.tools), _MOST_NAMES, ", ")
+
+    @cached_property
+    def _sorted_names(self) -> tuple[list[str], list[str]]:
+        names = [decl.name for decl in self.tools]
+        return sorted(names), sorted(name[::-1] for name in names)
+
+    def _near(self, name: str) -> list[str]:
+        """Return a bounded number of names that begin or end alike: a bad call is not compared with all."""
+        forward, backward = self._sorted_names
+        if len(forward) <= 2 * _MOST_COMPARED:
+            return forward
+        at, end = bisect(forward, name), bisect(backward, name[::-1])
+        half = _MOST_COMPARED // 2
+        alike = forward[max(0, at - half) : at + half]
+        return alike + [each[::-1] for each in backward[max(0, end - half) : end + half]]
 
     def has_client_tool(self, name: str) -> bool:
         """Return whether a tool in a provider's own words, which the program runs, is called by this name.
@@ -297,7 +318,12 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             >>> ToolDecls([{"type": "bash_20250124", "name": "bash"}]).has_client_tool("bash")
             True
         """
-        return any(name in entry.client_names for entry in self.entries if isinstance(entry, NativeTool))
+        return name in self._client_names
+
+    @cached_property
+    def _client_names(self) -> frozenset[str]:
+        native = (entry for entry in self.entries if isinstance(entry, NativeTool))
+        return frozenset(name for entry in native for name in entry.client_names)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "ToolDecls":
         """Return this object, which is immutable; with `update={"tools": ...}`, a new one of those tools.
@@ -372,7 +398,7 @@ def _fill(decls: ToolDecls, entries: tuple[ToolDecl | NativeTool, ...], tools: t
     by_name = {decl.name: decl for decl in tools}
     if len(by_name) != len(tools):
         names = [decl.name for decl in tools]
-        name = next(name for n, name in enumerate(names) if name in names[:n])
+        name, _ = Counter(names).most_common(1)[0]
         fix = "Rename one: ToolDecl.of(source, name=...)."
         reason = f"is declared {names.count(name)} times"
         raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)

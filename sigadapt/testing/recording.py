@@ -1,39 +1,26 @@
 """Record the exchanges of a loopback provider as JSON lines, read them back, and pass requests on.
 
-A line holds `wire`, `path`, `request` (the body), `status`, `content_type` and `response` (the text of the
-body or of the whole stream, byte for byte). Headers are never written, and neither is a key in a path. A key
-in the body (`authorization`, `api_key`, a token), or one that a provider repeats, as in "Incorrect API key
-provided: ...", is written as `***`. So a recording can go into a bug report. What the messages say is in it.
+A line holds `wire`, `path`, `request` (the body), `status`, `content_type`, `response` (the text of the body
+or of the whole stream, byte for byte) and `masked`: JSON Pointers into the line. Headers are never written.
+What is not known to be harmless, such as a server's token, is written as `***` (`masking.py`), also where it
+comes back. So a recording can go into a bug report. What the messages say is in it.
 """
 
 import json
-import re
-from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.exchange import Response
+from sigadapt.testing.masking import HARMLESS_QUERY, Echoes, Masking
 from sigadapt.testing.script import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
-_KEPT_QUERY = frozenset({"alt"})  # of a path's query; others may be keys
-_SECRET = re.compile("auth|cookie|credential|key|password|secret|signature|token|^sig$", re.IGNORECASE)
-_SECRET_MEMBER = re.compile(
-    r"authorization|api[-_]?key|passw|secret|credential|cookie|^token$"
-    r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
-    re.IGNORECASE,
-)  # of a body, whose `max_tokens`, `signature` and `prompt_cache_key` are no secrets
-_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\bBearer\s+([^\s\"',]+)")
-_SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
-LOOPBACK_KEY = "loopback"
-"""The key that a loopback provider is asked with unless a test gives another; no secret."""
 
 
 class Exchange(NamedTuple):
@@ -46,6 +33,7 @@ class Exchange(NamedTuple):
         status: the HTTP status of the response.
         content_type: its content type.
         response: its bytes, of the body or of the whole stream.
+        masked: JSON Pointers to what is masked, such as `/request/tools/0/headers`.
     """
 
     wire: str
@@ -54,33 +42,31 @@ class Exchange(NamedTuple):
     status: int
     content_type: str
     response: bytes
+    masked: tuple[str, ...] = ()
 
     def line(self) -> str:
         """Return the exchange as a line of a recording."""
         text = self.response.decode("utf-8", "surrogateescape")
         url = urlsplit(self.path)
-        query = urlencode([(name, value) for name, value in parse_qsl(url.query) if name in _KEPT_QUERY])
+        query = urlencode([(name, value) for name, value in parse_qsl(url.query) if name in HARMLESS_QUERY])
         path = url.path + (f"?{query}" if query else "")  # a key may stand in the query
         return json.dumps({**self._asdict(), "path": path, "response": text})
 
     def without(self, secrets: Iterable[str]) -> "Exchange":
-        """Return the exchange with `***` in the place of each secret, also where it is escaped.
+        """Return the exchange with `***` in the place of each secret, also where it is encoded.
 
         Example:
             >>> echo = Exchange("openai", "/v1", {}, 401, "text/plain", b"Bad key: sk-12345")
-            >>> echo.without(["sk-12345"]).response
-            b'Bad key: ***'
+            >>> echo.without(["sk-12345"])[-2:]
+            (b'Bad key: ***', ('/response',))
         """
-        forms = {form for secret in secrets for form in _forms(secret)}
-        if not forms:
-            return self
-        found = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
-        response = found.sub("***", self.response.decode("utf-8", "surrogateescape"))
-        return self._replace(
-            path=found.sub("***", self.path),
-            request=json.loads(found.sub("***", json.dumps(self.request))),
-            response=response.encode("utf-8", "surrogateescape"),
-        )
+        echoes, places = Echoes(secrets), dict.fromkeys(self.masked)
+        line = self._asdict() | {"response": self.response.decode("utf-8", "surrogateescape")}
+        hidden = {
+            name: echoes.hidden_in(line[name], (name,), places) for name in ("path", "request", "response")
+        }
+        response = hidden.pop("response").encode("utf-8", "surrogateescape")
+        return self._replace(**hidden, response=response, masked=tuple(map(echoes.hidden, places)))
 
     @property
     def reply(self) -> Reply:
@@ -127,51 +113,20 @@ def _exchange_in(line: str) -> Exchange | None:
         response = known["response"].encode("utf-8", "surrogateescape")
     except (ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
         return None
-    return Exchange(**{**{name: known[name] for name in _FIELDS}, "response": response})
+    masked: Any = known.get("masked")
+    fields: dict[str, Any] = {**{name: known[name] for name in _FIELDS}, "response": response}
+    return Exchange(**fields, masked=tuple(map(str, masked)) if is_array(masked) else ())
 
 
-def record(path: Path, received: Received, response: Response) -> None:
-    """Write a request and its response, without their secrets, at the end of a recording."""
+def record(path: Path, received: Received, response: Response, unmasked: Iterable[str] = ()) -> None:
+    """Write a request and its response at the end of a recording, masked."""
+    masking = Masking(received.headers, received.path, unmasked)
+    request = masking.request(received.body)
     body = b"".join(response.chunks)
-    told = received.wire, received.path, received.body, response.status, response.content_type, body
+    told = received.wire, received.path, request, response.status, response.content_type, body
+    exchange = Exchange(*told, tuple(masking.places)).without(masking.secrets)
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{Exchange(*told).without(secrets_of(received)).line()}\n")
-
-
-def secrets_of(received: Received) -> set[str]:
-    """Return what may be a key or a part of one among the headers and in the path of a request."""
-    named = [*received.headers.items(), *parse_qsl(urlsplit(received.path).query)]
-    values = [value for name, value in named if _SECRET.search(name)] + list(_secret_members(received.body))
-    words = {word for value in values for word in re.split(r"[\s,;]+", value)}
-    words |= {word.partition("=")[2] for word in words}  # as in `session=...` of a cookie
-    # Some write headers in Latin-1.
-    words |= {word.encode("utf-8", "surrogateescape").decode("latin-1") for word in words}
-    return {word for word in words if len(word) >= _SHORTEST_SECRET and word != LOOPBACK_KEY}
-
-
-def _secret_members(body: Any) -> Iterator[str]:
-    """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
-    pending: list[tuple[str, Any]] = [("", body)]
-    while pending:
-        name, value = pending.pop()
-        if isinstance(value, str):
-            if _SECRET_MEMBER.search(name):
-                yield value
-            yield from (secret for found in _SECRET_IN_TEXT.findall(value) for secret in found if secret)
-        elif is_object(value):
-            pending += value.items()
-        elif is_array(value):
-            pending += [(name, item) for item in value]
-
-
-def _forms(secret: str) -> Iterator[str]:
-    """Yield a secret as a text, an address, HTML, base64 and JSON write it, also JSON in a text of JSON."""
-    octets = secret.encode("utf-8", "surrogateescape")  # a header may be no UTF-8
-    yield from (secret, quote(octets, safe=""), escape(secret))
-    yield from (encode(octets).decode() for encode in (b64encode, urlsafe_b64encode))
-    for ascii_only in (True, False):
-        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/"))
+        file.write(f"{exchange.line()}\n")
 
 
 def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:

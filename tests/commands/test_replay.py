@@ -182,3 +182,16 @@ def test_a_request_without_a_model_is_one_sentence(
     assert main(["replay", str(path), "-s", ASSIST, "-t", TOOLS]) in (1, 2)
     told = capsys.readouterr()
     assert "unexpected" not in told.err + told.out
+
+
+def test_what_was_masked_is_said(tmp_path: Path, capsys: Any) -> None:
+    """command-line: A recorded exchange gives what the program got."""
+    path = tmp_path / "recording.jsonl"
+    record(path, "openai", GOOD)
+    line = json.loads(path.read_text("utf-8"))
+    assert line["masked"] == []
+    path.write_text(json.dumps({**line, "masked": ["/request/metadata", "/response"]}), "utf-8")
+    code, found = replay(capsys, path, *GIVEN)
+    assert (code, found["exchanges"][0]["masked"]) == (0, ["/request/metadata", "/response"])
+    main(["replay", str(path), "--signature", ASSIST, "--tools", TOOLS, *GIVEN])
+    assert "Masked in the recording: /request/metadata, /response" in capsys.readouterr().out

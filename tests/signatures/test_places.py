@@ -2,6 +2,7 @@
 
 import json
 from typing import Any, cast
+from unicodedata import category
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from internals import equal_json, excerpt_of, printable
 from support import json_values
 
-from sigadapt import ToolCalls, ToolDecls
+from sigadapt import SigadaptError, ToolCalls, ToolDecls, UnboundToolCall
 
 
 @pytest.mark.parametrize(
@@ -83,14 +84,44 @@ def test_every_value_is_found(value: Any, indent: int | None, data: st.DataObjec
 def test_any_text_has_an_excerpt_or_none(text: str, code: str) -> None:
     """rendering: Hostile arguments are shown in bounded space."""
     excerpt = excerpt_of(text, code)
-    assert excerpt is None or all(ch.isprintable() for part in excerpt for ch in part)
+    assert excerpt is None or all(prints(ch) for part in excerpt for ch in part)
+
+
+def prints(char: str) -> bool:
+    """A joiner, which Persian and emoji need, and a space of any width print too."""
+    return char.isprintable() or char in "\u200c\u200d" or category(char) == "Zs"
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_what_is_printed_prints(text: str) -> None:
+    """rendering: No text form steers a terminal."""
     shown = printable(text)
-    assert shown.isprintable()
-    assert shown == text or not text.isprintable()
+    assert all(map(prints, shown))
+    assert printable(shown) == shown
+    assert shown == text or not all(map(prints, text))
+
+
+STEERING = "x\x1b]0;own\x07\x1b[31m\u202e\u2066y\x9b\u200f"
+
+
+def test_no_text_form_steers_a_terminal() -> None:
+    """rendering: No text form steers a terminal."""
+    decls = ToolDecls([{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}])
+    calls = ToolCalls([{"id": "c", "name": STEERING, "args": {STEERING: [STEERING]}}])
+    bad = calls.validated(decls)
+    odd = ToolCalls([{"id": "c", "name": "f", "args": {"a": STEERING}}]).validated(decls)
+    with pytest.raises(UnboundToolCall) as unbound:
+        calls[0].bind(decls)
+    error = SigadaptError(STEERING, field=STEERING, tool=STEERING, path=STEERING, fix=STEERING)
+    native = ToolDecls([{"type": STEERING}])
+    for each in (*(calls, calls[0], bad, bad.invalid[0], odd, unbound.value, error), native, *native.entries):
+        assert all(map(prints, f"{each} {each!r} {[each]}"))
+    for call in (*bad.invalid, *odd.invalid):
+        assert all(map(prints, call.message))
+    assert error.reason == STEERING
+    assert str(SigadaptError("two\nlines")) == "two\nlines."
+    text = "Zürich 東京\u3000שלום 👩\u200d💻 می\u200cخواهم 1\u00a0000"  # noqa: RUF001
+    assert printable(text) == text
 
 
 def test_the_place_is_that_of_the_calls_own_flaw() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import difflib
 import gc
 import json
 import logging
@@ -507,3 +508,21 @@ def test_declarations_in_demos_survive_saving_a_program(tmp_path: Path):
     assert ToolDecls(loaded.demos[0]["tools"]) == decls
     copied: Any = program.deepcopy()
     assert copied.demos[0]["tools"] is decls
+
+
+def test_a_bad_name_is_compared_with_a_bounded_number_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tool-declarations: A misspelt name among many tools costs a bounded look."""
+    decls = ToolDecls([{"name": f"tool_{number:04}_of_many"} for number in range(1000)])
+    compared: list[int] = []
+    matching: Any = difflib.get_close_matches
+
+    def counting(word: str, known: Any, **options: Any) -> Any:
+        compared.append(len([*known]))
+        return matching(word, known, **options)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counting)
+    for name in ("tool_0500_of_many_", "xool_0500_of_many", "tool_0500of_many"):
+        flaw = decls.flaw_of(name, {})
+        assert flaw is not None
+        assert "Did the model mean 'tool_0500_of_many'?" in flaw.message
+    assert max(compared) <= 200

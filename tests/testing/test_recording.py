@@ -1,16 +1,20 @@
 """What a loopback provider records is what passed, and holds no key."""
 
 import json
-from base64 import b64encode
+import re
+from base64 import b64encode, urlsafe_b64encode
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
+from urllib.error import HTTPError
 from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Received, secrets_of
+from internals import Masking, Received
 from support import json_values
 
 from sigadapt.testing import (
@@ -88,9 +92,10 @@ def test_a_key_is_not_recorded_wherever_it_stands() -> None:
     body = {"sk-bearer1": ["a AIza-query b", ODD], "kept": "application/json loopback EMPTY", "n": 1.0}
     response = json.dumps([ODD]) + json.dumps([ODD], ensure_ascii=False) + quote(ODD, safe="") + "abcdefgh"
     exchange = Exchange("openai", received.path, body, 200, "text/plain", b"\xff" + response.encode())
-    masked = exchange.without(secrets_of(received))
+    masked = exchange.without(Masking(received.headers, received.path).secrets)
     assert masked.request == {"***": ["a *** b", "***"], "kept": body["kept"], "n": 1.0}
     assert masked.response == b'\xff["***"]["***"]******'
+    assert masked.masked == ("/path", "/request", "/request/***/0", "/request/***/1", "/response")
     assert exchange.without(()) == exchange
 
 
@@ -104,11 +109,122 @@ def test_keys_inside_of_texts_and_odd_headers_are_not_recorded() -> None:
     }
     received = Received(1, "openai", "/v1/x", headers, body, "m", False)
     response = json.dumps([odd, b64encode(odd.encode("latin-1")).decode(), "pass-word1", "sk-pasted1"])
-    exchange = Exchange("openai", "/v1/x", body, 200, "text/plain", response.encode())
-    masked = exchange.without(secrets_of(received))
+    masking = Masking(received.headers, received.path)
+    exchange = Exchange("openai", "/v1/x", masking.request(body), 200, "text/plain", response.encode())
+    masked = exchange.without(masking.secrets)
     assert json.loads(masked.response) == ["***"] * 4
-    assert masked.request["mcp_servers"][0]["url"] == "https://user:***@x.test/mcp"
+    assert masked.request["mcp_servers"][0]["url"] == "https://x.test/***"
     assert "pasted" not in masked.line()
+
+
+KEY = "AbC/dEf+gHi=JkLmNoP=="
+ENCODINGS: dict[str, Any] = {
+    "plain": KEY,
+    "percent": quote(KEY, safe=""),
+    "percent, small letters": re.sub("%..", lambda found: found[0].lower(), quote(KEY, safe="")),
+    "percent twice": quote(quote(KEY, safe=""), safe=""),
+    "JSON": KEY.replace("=", "\\u003d").replace("/", "\\/"),
+    "JSON in JSON": KEY.replace("+", "\\\\u002B"),
+    "HTML": KEY.replace("=", "&#61;").replace("/", "&#x2F;"),
+    "HTML twice": KEY.replace("=", "&amp;#061;"),
+    "base64": b64encode(KEY.encode()).decode(),
+    "base64 behind a name": b64encode(f"user:{KEY}".encode()).decode(),
+    "base64 for addresses": urlsafe_b64encode(f"u:{KEY}".encode()).decode().rstrip("="),
+    "hexadecimal": KEY.encode().hex().upper(),
+}
+
+
+@pytest.mark.parametrize("form", ENCODINGS)
+def test_an_encoded_key_that_comes_back_is_not_recorded(form: str) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    text = ENCODINGS[form]
+    exchange = Exchange("openai", "/v1", {}, 401, "text/plain", f"Bad key: <{text}>!".encode())
+    masked = exchange.without([KEY]).response.decode()
+    assert "***" in masked
+    assert max(map(len, masked.partition("<")[2].split("***"))) < 8
+
+
+def recorded(path: Path, headers: dict[str, str], body: dict[str, Any], **options: Any) -> Exchange:
+    """Post a body; return what is recorded of it."""
+    with LoopbackProvider([options.pop("reply", SAID)], record=path, **options) as provider:
+        request = Request(  # noqa: S310
+            f"{provider.url}/v1/chat/completions?key=AIza-in-query", json.dumps(body).encode(), headers
+        )
+        with suppress(HTTPError):
+            urlopen(request).close()  # noqa: S310
+    (exchange,) = exchanges_in(path.read_text("utf-8"))
+    return exchange
+
+
+HOSTED = {
+    "type": "mcp",
+    "server_label": "crm",
+    "server_url": "https://crm.test/s/Zq9xKey1/mcp?profile=Zq9xKey2",
+    "headers": {"X-Any-Name": "Zq9xKey3"},
+    "env": {"GITHUB": "Zq9xKey4"},
+    "require_approval": "never",
+}
+FUNCTION = {
+    "type": "function",
+    "function": {
+        "name": "log_in",
+        "parameters": {"type": "object", "properties": {"password": {"type": "string"}}},
+    },
+}
+BODY: dict[str, Any] = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "tools": [FUNCTION, HOSTED],
+    "seed": 7,
+    "metadata": {"user": "Zq9xKey5", "pin": 1234},
+    "user": "Zq9xKey6",
+    "debug": True,
+}
+
+
+def test_what_is_not_known_to_be_harmless_is_masked(tmp_path: Path) -> None:
+    """loopback-provider: What is not known to be harmless is masked."""
+    path = tmp_path / "recording.jsonl"
+    reply = Failure(401, "No: Zq9xKey1 Zq9xKey2 Zq9xKey3 Zq9xKey4 Zq9xKey5 Zq9xKey6 Zq9xKey7 in-query")
+    exchange = recorded(path, {"X-Tenant": "Zq9xKey7"}, BODY, reply=reply)
+    assert "Zq9x" not in path.read_text("utf-8")
+    assert exchange.request == {
+        **BODY,
+        "tools": [
+            FUNCTION,
+            {**HOSTED, "server_url": "https://crm.test/***", "headers": "***", "env": "***"},
+        ],
+        "metadata": "***",
+        "user": "***",
+    }
+    inside = ("server_url", "headers", "env")
+    places = ["/path", *(f"/request/tools/1/{name}" for name in inside)]
+    assert list(exchange.masked) == [*places, "/request/metadata", "/request/user", "/response"]
+
+
+def test_more_may_be_kept(tmp_path: Path) -> None:
+    """loopback-provider: What is not known to be harmless is masked."""
+    pointers = ("/request/metadata/pin", "/request/tools/1/headers")
+    for option in ("unmasked", "keep"):
+        exchange = recorded(tmp_path / option, {}, BODY, **{option: pointers})
+        assert exchange.request["metadata"] == {"user": "***", "pin": 1234}
+        assert exchange.request["tools"][1]["headers"] == HOSTED["headers"]
+
+
+def test_a_secret_of_digits_leaves_json(tmp_path: Path) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    body = {**BODY, "seed": 123456789, "logit_bias": {"1": 5123456789}}
+    exchange = recorded(tmp_path / "r", {"x-budget": "123456789"}, body)
+    assert (exchange.status, exchange.request["seed"]) == (200, 999999999)
+    assert exchange.request["logit_bias"] == {"1": 5999999999}
+    assert json.loads(exchange.response)
+
+
+def test_masking_takes_linear_time() -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    text = b"\\" * 50_000 + b"%25" * 50_000 + b"&amp;" * 50_000
+    exchange = Exchange("openai", "/v1", {}, 200, "text/plain", text)
+    assert exchange.without([KEY]).response == text
 
 
 @given(json_values, st.binary(), st.integers(100, 599))

@@ -289,12 +289,13 @@ def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
 
 def answers(answered: Round, calls: ToolCalls) -> bool:
     """Return whether a round is about some of these calls; servers use ids again, so names count too."""
-    asked = {call.id: _call_of(call) for call in calls.in_order()}
+    asked = {call.id: call_of(call) for call in calls.in_order()}
     known = [call for call in answered.calls.in_order() if call.id in asked]
-    return bool(known) and all(_call_of(call) == asked[call.id] for call in known)
+    return bool(known) and all(call_of(call) == asked[call.id] for call in known)
 
 
-def _call_of(call: ToolCall | InvalidToolCall) -> Any:
+def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
+    """Return what two calls of one id have in common if they are one."""
     return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
 
 

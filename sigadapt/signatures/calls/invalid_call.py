@@ -1,6 +1,8 @@
 """InvalidToolCall: one call that a model made and that cannot be used, with the reason."""
 
-from sigadapt.errors import CallCode
+import pydantic
+
+from sigadapt.errors import CallCode, printable
 from sigadapt.schemas.json_values import cut
 from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import Saved
@@ -33,8 +35,15 @@ class InvalidToolCall(Shown, Saved):
     path: str | None = None
     altered: tuple[str, ...] = ()
 
+    @pydantic.field_validator("message")
+    @classmethod
+    def _printable(cls, message: str) -> str:
+        return printable(message, also="\n\t")  # it quotes what a model wrote
+
     def __str__(self) -> str:
-        return f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
+        return printable(
+            f"<{self.code}: {self.name or '?'}({cut(self.arguments) if self.arguments else ''})>"
+        )
 
     __repr__ = __str__
 

@@ -9,7 +9,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall
+from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
 from sigadapt.signatures.binding import bound_arguments, without_own_defaults
@@ -269,7 +269,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{key}={cut(repr(value))}" for key, value in self.args.items())
-        return f"{self.name}({cut(arguments) if arguments else ''})"
+        return printable(f"{self.name}({cut(arguments) if arguments else ''})")
 
     __repr__ = __str__
 

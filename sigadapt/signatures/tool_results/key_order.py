@@ -6,6 +6,7 @@ with other bytes than the one before, and the provider's prompt cache misses. So
 
 from typing import Any
 
+import jiter
 import orjson
 
 from sigadapt.schemas.json_values import equal_json
@@ -27,7 +28,7 @@ def in_order_of(value: Any, text: object) -> Any:
     if not isinstance(text, str):
         return value
     try:
-        ordered = orjson.loads(text)
+        ordered = jiter.from_json(text.encode())  # orjson reads an integer over 64 bits as a double
     except ValueError:
         return value
     return ordered if equal_json(value, ordered) else value

@@ -1,25 +1,39 @@
 """Pin tools that somebody else may change, such as those of an MCP server, and see what they changed.
 
 A server can give a tool another description after you read the first one, and a model obeys what it reads.
-`pins_of` makes fingerprints to be saved as JSON. `pinned` compares each request's tools with them.
+`pins_of` makes fingerprints to be saved as JSON. `pinned` compares each request's tools with them. They cover
+all that reaches the model or decides what runs, and no credentials: a new token is no other tool.
 """
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import orjson
-
-from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import is_object, listed, pointer
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.schemas.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
+from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.toolset import RequestContext, Transform
+from sigadapt.trust.canonical import canonical
+
+_VERSION = "v1"
+_CREDENTIAL = re.compile(
+    r"(?!.*tokens$)(auth|.*(authorization|header|cookie|credential|secret|passw(or)?d|token|(api|access|private)[-_]?key)s?)",
+    re.IGNORECASE,
+)
+"""A member of a provider's own tool that says who asks, and not what the tool is."""
+_SCHEMAS = frozenset(("parameters", "input_schema", "inputSchema", "parametersJsonSchema"))
 
 Pins: TypeAlias = Mapping[str, Mapping[str, str]]
-"""A fingerprint of each field of each tool, by the tool's name and a JSON Pointer to the field."""
+"""The SHA-256 of each field of each tool, by the tool's name and a JSON Pointer to the field.
+
+The name of a tool that the provider runs is its kind and label, such as `<mcp crm>`.
+"""
 
 
 class Drift(NamedTuple):
@@ -36,7 +50,7 @@ class Drift(NamedTuple):
     what: Literal["added", "removed", "changed"]
 
     def __str__(self) -> str:
-        return f"{self.what} {self.tool}{self.field}"
+        return printable(f"{self.what} {self.tool}{self.field}")
 
 
 Agree: TypeAlias = "Callable[[list[Drift]], bool | Awaitable[bool]]"
@@ -54,9 +68,23 @@ def pins_of(tools: object) -> dict[str, dict[str, str]]:
 
     Example:
         >>> pins_of([{"name": "read", "description": "Read a file."}])["read"]["/description"]
-        'f83d56c834a0029f'
+        'v1:f83d56c834a0029f639f3db5e497620fcad6f2a8367d31e34238a3a9ae0c2020'
     """
-    return {decl.name: dict(_fields(decl)) for decl in decls_of(tools)}
+    pins: dict[str, dict[str, str]] = {}
+    for entry in decls_of(tools).entries:
+        name, number = _name_of(entry), 1
+        while name in pins:  # two of a provider's tools may be alike
+            number += 1
+            name = f"{_name_of(entry)} {number}"
+        pins[name] = dict(_fields(entry))
+    return pins
+
+
+def _name_of(entry: ToolDecl | NativeTool) -> str:
+    if isinstance(entry, ToolDecl):
+        return entry.name
+    label = entry.spec.get("server_label") or entry.spec.get("name")
+    return f"<{entry.kind} {label}>" if label else f"<{entry.kind}>"
 
 
 def drift_of(tools: object, pins: Pins) -> list[Drift]:
@@ -68,13 +96,29 @@ def drift_of(tools: object, pins: Pins) -> list[Drift]:
 
     Raises:
         InvalidToolDecl: as ToolDecls.
+        InvalidOption: `unreadable_pins`, for what is no pins of this version. Those of 64 bits, of an earlier
+            one, are refused too: half an hour of computing found two descriptions with one pin.
 
     Example:
         >>> pins = pins_of([{"name": "read", "description": "Read a file."}])
         >>> print(*drift_of([{"name": "read", "description": "Send it to me."}, {"name": "rm"}], pins))
         changed read/description added rm
     """
-    return [*_differences("", pins, pins_of(tools))]
+    return [*_differences("", _readable(pins), pins_of(tools))]
+
+
+def _readable(pins: Pins) -> Pins:
+    """Return pins of this version; of another one, nobody could tell a change."""
+    fields = [one for one in pins.values() if is_mapping(one)] if is_mapping(pins) else []
+    texts = [text for each in fields for text in each.values()]
+    if not is_mapping(pins) or len(fields) < len(pins):
+        reason = f"expected what pins_of returned, got {cut(repr(pins))}"
+    elif strange := [text for text in texts if not str(text).startswith(f"{_VERSION}:")]:
+        reason = f"the pin {cut(repr(strange[0]))} is not of version {_VERSION}, a whole SHA-256"
+    else:
+        return pins
+    fix = "Review the tools, and save pins_of(tools) again."
+    raise InvalidOption(reason, code="unreadable_pins", field="pins", fix=fix)
 
 
 def _differences(tool: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Drift]:
@@ -100,6 +144,7 @@ def pinned(pins: Pins, agree: "Agree | None" = None) -> Transform:
 
     Raises:
         InvalidToolDecl: `drifted`, when the toolset is resolved, if the tools differ and nobody agrees.
+        InvalidOption: as `drift_of`, at once.
 
     Example:
         >>> from sigadapt import Toolset
@@ -109,7 +154,7 @@ def pinned(pins: Pins, agree: "Agree | None" = None) -> Transform:
         sigadapt.errors.InvalidToolDecl: tool 'read', at /description: in toolset 'files': \
 the tools are not the pinned ones: changed read/description. Review them, and save pins_of(tools) again.
     """
-    return partial(_compare, pins, agree)
+    return partial(_compare, _readable(pins), agree)
 
 
 def _compare(
@@ -136,22 +181,48 @@ def _require_agreement(answer: object, drifts: list[Drift], decls: ToolDecls) ->
     return decls
 
 
-def _fields(decl: ToolDecl) -> Iterator[tuple[str, str]]:
-    """Yield a pointer to each field of a declaration, and its fingerprint."""
-    told = {"description": decl.description, "parameters": decl.parameters, "returns": decl.returns}
-    # The source's own words, of which a result's schema is the one that `returns` has.
-    extras = {key: value for key, value in (decl.extras or {}).items() if value != decl.returns}
-    told |= {"format": decl.format, **extras}
-    for place, value in _parts((), {key: value for key, value in told.items() if value is not None}):
-        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)  # a server may list keys in another order
-        yield pointer(place), hashlib.sha256(text).hexdigest()[:16]
+def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
+    """Yield a pointer to each field of a tool, and its fingerprint."""
+    told: Json
+    if isinstance(entry, NativeTool):
+        told = _without_credentials(entry.spec)
+    else:
+        own = {
+            name: getattr(entry, name)
+            for name in ("description", "parameters", "returns", "format", "strict")
+        }
+        # What a function would decide, no hash can cover: it is a tool that may ask.
+        own |= {
+            "long_running": entry.long_running,
+            "requires_confirmation": entry.requires_confirmation is not False,
+        }
+        told = {name: part for name, part in own.items() if part is not None and part is not False}
+        told |= {"strict": False} if entry.strict is False else {}
+        extras = entry.extras or {}
+        if extras.get("outputSchema") == entry.returns:  # an MCP tool's own word for it
+            extras = {name: part for name, part in extras.items() if name != "outputSchema"}
+        told |= extras if own.keys().isdisjoint(extras) and "" not in extras else {"": extras}
+    for place, value in _parts((), told):
+        yield pointer(place), f"{_VERSION}:{hashlib.sha256(canonical(value)).hexdigest()}"
+
+
+def _without_credentials(value: Any) -> Any:
+    if is_object(value):
+        kept = {key: part for key, part in value.items() if not _CREDENTIAL.fullmatch(key)}
+        return {key: part if key in _SCHEMAS else _without_credentials(part) for key, part in kept.items()}
+    return [_without_credentials(part) for part in value] if is_array(value) else value
 
 
 _WHOLE = 2  # levels down to which a field has a fingerprint of its own: parameters, properties, a parameter
 
 
 def _parts(place: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if is_object(value) and len(place) <= _WHOLE and (len(place) < _WHOLE or place[-1] == "properties"):
+    if (
+        value
+        and is_object(value)
+        and len(place) <= _WHOLE
+        and (len(place) < _WHOLE or place[-1] == "properties")
+    ):
         for key, part in value.items():
             yield from _parts((*place, key), part)
     else:

@@ -1,0 +1,276 @@
+"""Mask what a recording must not hold: whatever is not known to be harmless, wherever it comes back.
+
+A list of bad names is never whole, so these are lists of good ones: headers, names in a query, members of a
+body, and members of a tool. A value under any other name is a secret. It is masked, and so is each echo of it
+in the request and the response, in the encodings that servers and clients write.
+"""
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
+
+MASK = "***"
+LOOPBACK_KEY = "loopback"
+"""The key that a loopback provider is asked with unless a test gives another; no secret."""
+
+HARMLESS_QUERY = frozenset({"alt", "api-version", "beta"})
+_HEADERS = frozenset(
+    str.split("""
+    accept accept-encoding accept-language anthropic-beta anthropic-version cache-control connection
+    content-encoding content-length content-type host openai-beta origin pragma referer http-referer
+    te transfer-encoding user-agent x-goog-api-client x-title
+    """)
+)
+_HEADER_FAMILIES = ("x-stainless-", "sec-fetch-")
+# What the wires of `WIRES`, Bedrock and Cohere document as settings and as the conversation.
+_MEMBERS = frozenset(
+    str.split("""
+    model messages input prompt system instructions contents systemInstruction system_instruction
+    documents preamble modelId n stream stream_options stop seed temperature top_p top_k p k min_p
+    max_tokens max_completion_tokens max_output_tokens max_tool_calls frequency_penalty
+    presence_penalty repetition_penalty logit_bias logprobs top_logprobs stop_sequences
+    response_format format text output_config output_format modalities audio prediction verbosity
+    store service_tier truncation background reasoning reasoning_effort include_reasoning thinking
+    think include tool_choice parallel_tool_calls function_call web_search_options
+    previous_response_id prompt_cache_key prompt_cache_retention cache_control context_management
+    betas speed safety_mode strict_tools citation_options generationConfig generation_config
+    safetySettings safety_settings tool_config toolChoice cachedContent cached_content
+    inferenceConfig outputConfig performanceConfig options keep_alive chat_template_kwargs
+    """)
+)
+_CONVERSATION = frozenset(("messages", "input", "contents"))
+_TOOLS = frozenset(("tools", "functions", "mcp_servers", "toolConfig", "additionalModelRequestFields"))
+_PARTS_OF_TOOLS = frozenset(
+    ("function", "custom", "functionDeclarations", "function_declarations", "toolSpec", "tools", "functions")
+)
+_MEMBERS_OF_TOOLS = frozenset(
+    str.split("""
+    type name description parameters parametersJsonSchema parameters_json_schema response
+    input_schema inputSchema output_schema outputSchema returns strict format behavior cache_control
+    cachePoint defer_loading eager_input_streaming allowed_callers input_examples server_label
+    server_description require_approval allowed_tools default_config configs mcp_server_name
+    tool_configuration max_uses max_results max_num_results max_content_tokens allowed_domains
+    blocked_domains user_location search_context_size filters ranking_options vector_store_ids
+    display_width display_height display_width_px display_height_px citations display_number
+    execution quality size background partial_images toolChoice any auto tool thinking google_search
+    googleSearch googleSearchRetrieval codeExecution code_execution urlContext url_context
+    google_search_retrieval functionCallingConfig retrievalConfig
+    """)
+)
+_ADDRESSES = frozenset(("url", "server_url", "serverUrl", "base_url"))
+
+_SECRET_MEMBER = re.compile(
+    r"authorization|api[-_]?key|passw|secret|credential|cookie|^token$"
+    r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
+    re.IGNORECASE,
+)  # also inside of what is harmless, such as a message
+_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\bBearer\s+([^\s\"',]+)")
+_SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
+
+
+class Masking:
+    """What is masked of one exchange, by JSON Pointers to the places in its line.
+
+    Args:
+        headers: the headers of the request.
+        path: its path with the query.
+        unmasked: pointers to places that are harmless too, with all that is in them.
+    """
+
+    def __init__(self, headers: Mapping[str, str], path: str, unmasked: Iterable[str] = ()) -> None:
+        self.unmasked = tuple(unmasked)
+        self.places: dict[str, None] = {}
+        self._secrets: set[str] = set()
+        for name, value in headers.items():
+            if name not in _HEADERS and not name.startswith(_HEADER_FAMILIES):
+                self._secrets |= {value, *re.split(r"[\s,;]+", value)}
+        for name, value in parse_qsl(urlsplit(path).query):
+            if name not in HARMLESS_QUERY:
+                self.places["/path"] = None
+                self._secrets.add(value)
+
+    def request(self, body: Json) -> Json:
+        """Return a body with what is harmless."""
+        kept: Json = {}
+        for key, part in body.items():
+            place = "request", key
+            if key in _MEMBERS or self._is_kept(place):
+                kept[key] = self._conversation(part, place) if key in _CONVERSATION else part
+            else:
+                kept[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
+        self._secrets.update(_named_secrets(kept))
+        return kept
+
+    def _conversation(self, value: Any, place: tuple[str, ...]) -> Any:
+        """Return messages, in which tools may stand that were found or offered late."""
+        if is_array(value):
+            return [self._conversation(part, (*place, str(number))) for number, part in enumerate(value)]
+        if not is_object(value):
+            return value
+        walk = {key: self._tools if key == "tools" else self._conversation for key in value}
+        return {key: walk[key](part, (*place, key)) for key, part in value.items()}
+
+    def _tools(self, value: Any, place: tuple[str, ...]) -> Any:
+        if is_array(value):
+            return [self._tools(part, (*place, str(number))) for number, part in enumerate(value)]
+        if not is_object(value):
+            return self._mask(value, place)
+        kept: Json = {}
+        for key, part in value.items():
+            inner = *place, key
+            if key in _MEMBERS_OF_TOOLS or self._is_kept(inner):
+                kept[key] = part
+            elif key in _PARTS_OF_TOOLS:
+                kept[key] = self._tools(part, inner)
+            elif key in _ADDRESSES and isinstance(part, str):
+                kept[key] = self._address(part, inner)
+            else:
+                kept[key] = self._mask(part, inner)
+        return kept
+
+    def _address(self, url: str, place: tuple[str, ...]) -> str:
+        """Return the scheme and the host: some servers have their key in the path."""
+        try:
+            parts = urlsplit(url)
+            origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+        except ValueError:
+            return self._mask(url, place)
+        if url.rstrip("/") == origin:
+            return url
+        self._mask(url, place)
+        self._secrets |= {value for _, value in parse_qsl(parts.query)}
+        self._secrets |= {part for part in (parts.username, parts.password) if part}
+        self._secrets |= {word for word in parts.path.split("/") if not word.islower()}  # no `messages`
+        return f"{origin}/{MASK}"
+
+    def _mask(self, value: Any, place: tuple[str, ...]) -> Any:
+        """Return a mask in the place of a value; true, false, null and what is empty are no secrets."""
+        if value is None or isinstance(value, bool) or value in ("", [], {}):
+            return value
+        if is_object(value) and any(each.startswith(f"{pointer(place)}/") for each in self.unmasked):
+            inner = {key: (*place, key) for key in value}
+            return {
+                key: part if self._is_kept(inner[key]) else self._mask(part, inner[key])
+                for key, part in value.items()
+            }
+        self.places[pointer(place)] = None
+        pending = [value]
+        while pending:
+            part = pending.pop()
+            if is_object(part) or is_array(part):
+                pending += part.values() if is_object(part) else part
+            elif not isinstance(part, bool):
+                text = str(part)
+                self._secrets |= {text, *re.split(r"[\s,;]+", text)}
+        return MASK
+
+    def _is_kept(self, place: tuple[str, ...]) -> bool:
+        return any(f"{pointer(place)}/".startswith(f"{kept.rstrip('/')}/") for kept in self.unmasked)
+
+    @property
+    def secrets(self) -> set[str]:
+        """The texts to be masked wherever they stand."""
+        words = self._secrets | {secret.partition("=")[2] for secret in self._secrets}  # of a cookie
+        for word in [word for word in words if len(word) % 4 == 0 and _IN_BASE64.fullmatch(word)]:
+            # The password of Basic.
+            words |= {*b64decode(word).decode("utf-8", "surrogateescape").split(":", 1)}
+        words |= {_octets(word).decode("latin-1") for word in words}  # as some write headers
+        words -= _MEMBERS | _TOOLS | _PARTS_OF_TOOLS | _MEMBERS_OF_TOOLS  # what JSON is made of
+        return {word for word in words if len(word) >= _SHORTEST_SECRET and LOOPBACK_KEY not in word}
+
+
+class Echoes:
+    """Masks secrets in texts and JSON values, in any of the forms that servers and clients write them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = [form for secret in sorted(secrets, key=len, reverse=True) for form in _forms(secret)]
+        self._found = re.compile("|".join(forms)) if forms else None
+
+    def hidden(self, text: str) -> str:
+        """Return a text without them. Of digits, each becomes a 9, which is JSON wherever a number is."""
+        if self._found is None:
+            return text
+        return self._found.sub(lambda it: _NUMBER.sub("9", it[0]) if _DIGITS.fullmatch(it[0]) else MASK, text)
+
+    def hidden_in(self, value: Any, place: tuple[str, ...], places: dict[str, None]) -> Any:
+        """Return a JSON value without them, and note where they were."""
+        if is_object(value):
+            parts = {self.hidden(key): (key, part) for key, part in value.items()}
+            if parts.keys() != value.keys():
+                places[pointer(place)] = None
+            return {name: self.hidden_in(part, (*place, key), places) for name, (key, part) in parts.items()}
+        if is_array(value):
+            return [self.hidden_in(part, (*place, str(n)), places) for n, part in enumerate(value)]
+        if value is None or isinstance(value, bool):
+            return value
+        text = value if isinstance(value, str) else json.dumps(value)
+        hidden = self.hidden(text)
+        if hidden == text:
+            return value
+        places[pointer(place)] = None
+        return hidden if isinstance(value, str) else json.loads(hidden)
+
+
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_DIGITS = re.compile(r"[\d.eE+-]*\d[\d.eE+-]*")
+_NUMBER = re.compile(r"\d")
+
+
+def _named_secrets(body: Any) -> Iterator[str]:
+    """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
+    pending: list[tuple[str, Any]] = [("", body)]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, str):
+            if _SECRET_MEMBER.search(name):
+                yield value
+            yield from (secret for found in _SECRET_IN_TEXT.findall(value) for secret in found if secret)
+        elif is_object(value):
+            pending += value.items()
+        elif is_array(value):
+            pending += [(name, item) for item in value]
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield patterns of a secret as text, JSON, HTML, an address, base64 and hexadecimal digits write it."""
+    octets = _octets(secret)
+    yield "".join(map(_written, secret))
+    yield f"(?i:{octets.hex()})"
+    # It may stand behind other octets, as a password behind a name.
+    for shift, unknown in enumerate((0, 2, 3)):
+        encoded = b64encode(bytes(shift) + octets).decode()
+        whole = encoded[unknown:].rstrip("=")
+        if encoded.endswith("="):  # the last character holds a part of what follows
+            whole = whole[:-1]
+        safe = "".join(_BASE64.get(char) or char for char in whole)
+        yield rf"{safe}[\w+/-]?(?:=|%3[dD]|\\{{1,8}}u003[dD]){{0,2}}"
+
+
+def _octets(text: str) -> bytes:
+    """Return a text in UTF-8. A header may be none, and a body may hold half of a surrogate pair."""
+    return text.encode("utf-8", "surrogatepass" if _HALF.search(text) else "surrogateescape")
+
+
+def _written(char: str) -> str:
+    """Return a pattern of a character as itself, or as JSON, HTML and addresses escape it, also twice."""
+    octets = _octets(char)
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    forms = [
+        rf"\\{{0,8}}{re.escape(char)}" if char in "\"'/\\" else re.escape(char),
+        "".join(f"%(?:25){{0,3}}{octet:02x}" for octet in octets),
+        "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        f"&(?:amp;){{0,3}}#(?:0{{0,5}}{ord(char)}|x0{{0,5}}{ord(char):x});",
+    ]
+    if (named := escape(char)) != char:
+        forms.append(f"&(?:amp;){{0,3}}{named[1:]}")
+    return f"(?:{forms[0]}|(?i:{'|'.join(forms[1:])}))"
+
+
+_IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = {"+": f"(?:{_written('+')}|-)", "/": f"(?:{_written('/')}|_)"}

@@ -1,0 +1,1 @@
+"""Trust: tools that others may change, and conversations that a client keeps."""

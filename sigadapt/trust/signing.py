@@ -1,0 +1,206 @@
+"""Sign what the server made, so that it can tell it from what a client wrote.
+
+A mark is an HMAC of the canonical JSON of one call, request or result, and of what it belongs to: its kind,
+the context, and, for a result, the call that it answers. All of it is one JSON object, so no part can be
+taken for another, and no two can run together.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import dspy
+
+from sigadapt.adapters.request.messages import collection_in, read, rounds_in
+from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, cut, is_iterable, is_sequence, is_unicode
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls.tool_call import was_sent
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_results.results import ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.trust.canonical import canonical, has_large_number
+
+Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall
+Secret: TypeAlias = str | bytes
+Secrets: TypeAlias = Secret | Sequence[Secret]
+
+_VERSION = "v1"
+_SHORTEST_SECRET = 16
+
+
+def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str | None = None) -> list[str]:
+    """Return a signature for each call, request and result in a value, for a client to send back with it.
+
+    Args:
+        value: calls, results, a history, a request for confirmation, or a list of these.
+        secret: what only the server knows, at least 16 bytes; or a list of secrets, of which the first signs.
+        context: where the signatures count, such as `"user 1, conversation 7"`. They verify with the same
+            context only. Without one, what was signed for one user or conversation verifies in every other.
+
+    Returns:
+        A mark each, `v1:` and HMAC-SHA256 in hex. It covers a call's id, name and arguments; of a result,
+        these of its call and everything that the result says.
+
+    Raises:
+        InvalidHistory: `not_signable`, for anything else.
+        InvalidOption: for a secret that is short or none, and for a context that is not a text.
+
+    Example:
+        >>> calls = ToolCalls([{"id": "call_1", "name": "pay", "args": {"eur": 5}}])
+        >>> [mark] = sign(calls, "a secret of the server", context="user 7")
+        >>> dearer = ToolCalls([{"id": "call_1", "name": "pay", "args": {"eur": 500}}])
+        >>> for each, whose in ((calls, "user 7"), (dearer, "user 7"), (calls, "user 8")):
+        ...     is_signed(each, [mark], "a secret of the server", context=whose)
+        True
+        False
+        False
+    """
+    key = _keys(secret, context)[0]
+    return [_mark(part, key) for part, _ in _parts_of(value)]
+
+
+def is_signed(
+    value: Signable | Sequence[Signable],
+    signatures: Collection[str],
+    secret: Secrets,
+    *,
+    context: str | None = None,
+) -> bool:
+    """Return whether every call, request and result in a value was signed with the secret.
+
+    Check a request for confirmation with it before `approved()`, if the request came from a client.
+
+    Args:
+        value: as for `sign`.
+        signatures: what the client sent.
+        secret: as for `sign`. Any secret of a list verifies, so that one can be replaced by another.
+        context: as for `sign`.
+
+    Raises:
+        InvalidHistory: as `sign`.
+        InvalidOption: as `sign`.
+    """
+    return next(unsigned(value, signatures, secret, context), None) is None
+
+
+def unsigned(
+    value: object, signatures: Collection[str], secret: Secrets, context: str | None
+) -> Iterator[Any]:
+    """Yield each call, request and result in a value that has no signature."""
+    # The marks of the server's own secrets are made of the data and looked up. A look-up says nothing about a
+    # mark that is nearly right, because a set compares hashes first, and one look-up a part is all the work
+    # that a client can cause, whatever it sends as signatures.
+    sent = {each for each in signatures if isinstance(each, str)} if is_iterable(signatures) else set[str]()
+    keys = _keys(secret, context)
+    for part, shown in _parts_of(value):
+        if not any(_mark(part, key) in sent for key in keys):
+            yield shown
+
+
+def _keys(secret: object, context: object) -> list["hmac.HMAC"]:
+    """Return an HMAC for each secret, which has read the context."""
+    secrets = secret if is_sequence(secret) else [secret]
+    keys = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in secrets]
+    known = [key for key in keys if isinstance(key, bytes) and len(key) >= _SHORTEST_SECRET]
+    if not known or len(known) < len(keys):
+        raise InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
+    if context is not None and not (isinstance(context, str) and is_unicode(context)):
+        raise InvalidOption(f"a context is a text, not {cut(repr(context))}", field="context")
+    place = canonical({"sigadapt": _VERSION, "context": context}) + b"\n"
+    return [hmac.new(key, place, hashlib.sha256) for key in known]
+
+
+def _mark(part: bytes, key: "hmac.HMAC") -> str:
+    own = key.copy()
+    own.update(part)
+    return f"{_VERSION}:{own.hexdigest()}"
+
+
+def _parts_of(value: object) -> Iterator[tuple[bytes, Any]]:
+    """Yield what is signed of each call, request and result in a value, and that call, request or result."""
+    # The one place that walks a conversation here. What holds several of these, as a run that waits for
+    # approvals does (calls, requests, history), is one more line.
+    values = value if is_sequence(value) else [value]
+    for each in values:
+        if isinstance(each, ToolCalls):
+            results = each.tool_call_results
+            known = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
+            yield from _turn(each, known)
+        elif isinstance(each, ToolResults):
+            for answered in each.rounds:
+                yield from _turn(answered.calls, answered.results)
+        elif isinstance(each, dspy.History):
+            for field in ({key: part} for event in each.messages for key, part in event.items()):
+                if (calls := collection_in(field)) is not None:
+                    yield from _parts_of(calls)
+                yield from _parts_of(ToolResults(rounds=tuple(rounds_in(field, None))))
+        elif isinstance(each, ToolCall) and each.name == REQUEST:
+            yield from _turn([each], ())
+        else:
+            raise _not_signable(
+                f"a {type(each).__name__} cannot be signed", "Give what the model made whole."
+            )
+
+
+def _turn(calls: ToolCalls | list[ToolCall], results: Any) -> Iterator[tuple[bytes, Any]]:
+    """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
+    every = calls.in_order() if isinstance(calls, ToolCalls) else calls
+    hashes: dict[str, str] = {}
+    for call in every:
+        part = _canonical(_said(call))
+        hashes[call.id] = hashlib.sha256(part).hexdigest()
+        yield part, call
+    for given in results:
+        if given.call_id not in hashes:
+            raise _not_signable(
+                f"a result of call {cut(repr(given.call_id))} has no such call", "Give it with its call."
+            )
+        # All fields, also those that a later version adds: none may be left out of a signature by oversight.
+        fields = dict(given) if isinstance(given, ToolResult) else given.model_dump(mode="json")
+        yield _canonical({"kind": "result", "call": hashes[given.call_id], "result": fields}), given
+
+
+def _said(call: ToolCall | InvalidToolCall) -> Json:
+    """Return what is signed of a call."""
+    if isinstance(call, RefusedToolCall):
+        call = call.as_invalid()
+    if isinstance(call, InvalidToolCall):  # the model reads why as its result
+        kept = ("id", "name", "arguments", "code", "message", "path", "altered")
+        return {"kind": "bad call", **{name: getattr(call, name) for name in kept}}
+    kind = "request" if call.name == REQUEST and not was_sent(call) else "call"
+    said: Json = {"kind": kind, "id": call.id, "name": call.name, "args": call.args}
+    if not says_args(call):  # a custom tool's text, or one that was repaired
+        said |= {"arguments": call.arguments, "altered": [*call.altered]}
+    return said
+
+
+def says_args(call: ToolCall) -> bool:
+    """Return whether the text of a call's arguments says the same as its arguments."""
+    sent = parse_arguments(call.arguments)
+    return isinstance(sent, dict) and _canonical(sent) == _canonical(call.args)
+
+
+def _canonical(value: Any) -> bytes:
+    try:
+        return canonical(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = f"a part has no JSON form: {cut(str(error))}"
+        raise _not_signable(reason, "Give text, or values that JSON holds.") from error
+
+
+def _not_signable(reason: str, fix: str) -> InvalidHistory:
+    return InvalidHistory(reason, code="not_signable", fix=fix)
+
+
+def name_of(part: Any) -> str:
+    """Name a part that is not signed, and say if it may be the server's own, as a browser rounded it."""
+    if isinstance(part, (ToolCall, InvalidToolCall)):
+        what, held = f"call {cut(repr(part.id))} of {cut(repr(part.name))}", getattr(part, "args", None)
+    else:
+        what, held = f"the result of call {cut(repr(part.call_id))}", part.value
+    is_refused = isinstance(part, RefusedToolCall)  # whose arguments cannot be read
+    rounds = not is_refused and has_large_number(held)
+    return f"{what}, in which a browser rounds a number over 2**53" if rounds else what

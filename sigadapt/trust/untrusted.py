@@ -1,0 +1,133 @@
+"""Read a conversation that came from a browser: whoever sent it may have written any of it.
+
+`sign` gives a server marks for what it made, which a client keeps and sends back; without the secret nobody
+can make one. Trust belongs to the place that a value came from, so the endpoint checks it with a function.
+An adapter serves histories of both kinds.
+"""
+
+from collections.abc import Collection, Mapping
+from secrets import token_bytes
+from typing import Any
+
+import dspy
+import jiter
+from dspy.signatures.signature import Signature
+
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.request.messages import collection_in, read, rounds_in
+from sigadapt.dspy_boundary.internals import TYPE_MARKER
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import compact, cut, equal_json
+from sigadapt.signatures.calls import RefusedToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
+from sigadapt.trust.canonical import as_a_browser_reads
+from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned
+
+_FIX = "Sign what the server made with sigadapt.sign, and let the client send the signatures back."
+
+
+def untrusted_history(
+    history: str | bytes | Mapping[str, Any],
+    signature: type[Signature],
+    *,
+    secret: Secrets | None = None,
+    signatures: Collection[str] = (),
+    context: str | None = None,
+    events: int = 200,
+    characters: int = 200_000,
+) -> dspy.History:
+    """Return a history that a client sent, with what a client may say in it and nothing else.
+
+    Args:
+        history: what `History.model_dump_json()` or `model_dump()` wrote, as the client sent it.
+        signature: the signature of the conversation; of an agent's, `agent.react.signature` with its outputs.
+        secret: the secret that calls and results were signed with, or a list of them. Without one, a history
+            with calls or results is refused, because nobody knows whether they were made.
+        signatures: what `sign` gave for the calls and results in the history.
+        context: as for `sign`.
+        events: the most events.
+        characters: the most characters of the history as JSON.
+
+    Returns:
+        A new History. Provider state, shown reasoning and approvals (`altered`) of its turns are left out. A
+        number in arguments that a browser rounded is as the model wrote it. What the model is said to have
+        answered is the client's word.
+
+    Raises:
+        InvalidHistory: `untrusted_history`, for a call or a result that is not signed, for a history over a
+            limit, for a key that is no field, and for text that DSPy would take for an image or a file;
+            `unreadable_history`, for what is not a history.
+
+    Example:
+        >>> saved = '{"messages": [{"question": "Hi?", "answer": "Hello.", "role": "admin"}]}'
+        >>> untrusted_history(saved, dspy.Signature("question -> answer"))
+        Traceback (most recent call last):
+        sigadapt.errors.InvalidHistory: event 0 has 'role', which is not a field of the conversation.
+    """
+    text = history if isinstance(history, (str, bytes)) else result_text(history)
+    if len(text) > characters:
+        raise _refusal(f"the history has {len(text):,} characters, and at most {characters:,} are taken")
+    try:
+        content = text.encode() if isinstance(text, str) else text
+        value = jiter.from_json(content, allow_inf_nan=False, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise InvalidHistory(f"it is not JSON: {cut(str(error))}", code="unreadable_history") from error
+    given = read(dspy.History, value, None).messages
+    if len(given) > events:
+        raise _refusal(f"the history has {len(given):,} events, and at most {events:,} are taken")
+    plan = plan_of(signature)
+    inputs = {plan.tools, plan.history_fields.history} if plan else set[str | None]()
+    for number, event in enumerate(given):
+        for key, part in event.items():
+            if key not in signature.fields or key in inputs:
+                reason = f"event {number} has {cut(repr(key))}, which is not a field of the conversation"
+                raise _refusal(reason)
+            if TYPE_MARKER in compact(part):
+                raise _refusal(f"{key!r} of event {number} has the marks of an image or a file")
+    results = plan and plan.history_fields.results
+    checked = [{key: _without_state(key, part, results) for key, part in event.items()} for event in given]
+    clean = dspy.History(messages=checked)
+    # Without a secret, nothing is signed.
+    marks, key = ((), token_bytes()) if secret is None else (signatures, secret)
+    try:
+        first = next(unsigned(clean, marks, key, context), None)
+    except InvalidHistory as error:
+        if error.code != "not_signable":
+            raise
+        raise _refusal(error.reason) from error
+    if first is not None:
+        raise _refusal(f"it has calls or results that this server did not sign: {name_of(first)}", fix=_FIX)
+    return clean
+
+
+def _without_state(key: str, value: Any, results: str | None) -> Any:
+    """Return the value of an event's field, and calls and results without what a client must not say."""
+    calls = collection_in({key: value})
+    if calls is not None:
+        return _plain_calls(calls)
+    rounds = rounds_in({key: value}, results)
+    plain = (Round(calls=_plain_calls(each.calls), results=each.results) for each in rounds)
+    return ToolResults(rounds=tuple(plain)) if rounds else value
+
+
+def _plain_calls(given: ToolCalls) -> ToolCalls:
+    """Return calls without state, and with arguments as their text has them where a browser rounded."""
+    turn = Turn(text=given.text)
+    calls: list[Any] = []
+    for call in given:
+        plain = call.model_copy(update={"turn": turn})
+        calls.append(plain)
+        if isinstance(call, RefusedToolCall):  # whose arguments are no object
+            continue
+        sent = parse_arguments(call.arguments)
+        if isinstance(sent, dict) and equal_json(as_a_browser_reads(sent), as_a_browser_reads(call.args)):
+            plain = calls[-1] = plain.model_copy(update={"args": sent})
+        if says_args(plain):  # else what was altered is signed
+            calls[-1] = plain.model_copy(update={"altered": ()})
+    kept = {"invalid": given.invalid, "tool_call_results": given.tool_call_results}
+    return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **kept})
+
+
+def _refusal(reason: str, fix: str | None = None) -> InvalidHistory:
+    return InvalidHistory(reason, code="untrusted_history", fix=fix)
