@@ -9,7 +9,7 @@ from typing import Any
 
 from dspy import LMRateLimitError, lm15
 
-from sigadapt.adapters.response.choice import Answer, choice_of
+from sigadapt.adapters.response.choice import Answer, choice_of, provider_of_body
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, is_rate_limit
 from sigadapt.errors import UnusableAnswer
 from sigadapt.providers.provider import Provider
@@ -25,7 +25,8 @@ def refuse_error(body: Json, provider: Provider, raised: Exception | None = None
     error = error_in(body, provider) or next((reading.error for reading in readings if reading.error), None)
     if is_rate_limit(error):
         raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
-    if raised is None and not readings:  # a gateway's message, or an answer without candidates
+    is_foreign = not readings and not provider.is_body(body) and provider_of_body(body) is not None
+    if raised is None and not readings and not is_foreign:  # a gateway's message, or no candidates
         told = error or complaint_in(body) or f"expected an answer, got {cut(json_like(body))}"
         raise lm15.ServerError(error_message(told), provider_code=_code_of(error))
 

@@ -29,6 +29,7 @@ from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
+from sigadapt.adapters.response.choice import provider_of_stream
 from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
 from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of, server_sent
@@ -221,7 +222,8 @@ class Recorder:
             return event
         self._is_ended = True
         if self.events and not any(map(self.provider.is_event, self.events)):
-            refuse_error(self.events[-1], self.provider)
+            if provider_of_stream(self.events) is None:
+                refuse_error(self.events[-1], self.provider)
         finish: Any = self._finish or event.finish_reason
         return replace(event, finish_reason=finish, provider_data=self._recorded_in(event.provider_data))
 
