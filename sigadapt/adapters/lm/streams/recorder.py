@@ -221,9 +221,9 @@ class Recorder:
         if event.type != "end":
             return event
         self._is_ended = True
-        if self.events and not any(map(self.provider.is_event, self.events)):
-            if provider_of_stream(self.events) is None:
-                refuse_error(self.events[-1], self.provider)
+        events = self.events
+        if events and not any(map(self.provider.is_event, events)) and provider_of_stream(events) is None:
+            refuse_error(events[-1], self.provider)
         finish: Any = self._finish or event.finish_reason
         return replace(event, finish_reason=finish, provider_data=self._recorded_in(event.provider_data))
 
