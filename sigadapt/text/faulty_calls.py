@@ -15,7 +15,7 @@ from sigadapt.text.contract import Found, TextCall, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
+_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _WORD = re.compile(r"[\w.-]+")
 _TAGS = ("<tool_call>", "</tool_call>")
 _NO_BLOCK = ("\0", "\0")
@@ -28,7 +28,7 @@ _BLOCKS = {
 }
 _FENCE_END = re.compile(r"\s*```")
 _QWEN = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>")
-_GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t]*\n")
+_GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t\r]*\n")
 
 
 def read_faulty(scan: Scan, at: int, tools: Tools) -> Found | None:

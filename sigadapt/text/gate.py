@@ -37,7 +37,7 @@ _FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
 # Trying every opener at every character is slow. All begin with one of these.
-_BEGINS = r"(?=[<\[{,`~>◁\]fAH\n])"
+_BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*\"(?:{0})\"|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""

@@ -20,7 +20,7 @@ from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan
 
 NAME = "calls-field"
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
+_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _HEADER = re.compile(r"^[ \t]*(?=\[\[ ## \w+ ## \]\])", re.MULTILINE)
 _NOTHING = re.compile(r"\W*(?:none|null|n/?a|nothing|no (?:tool )?calls?)?\W*\Z", re.IGNORECASE)
 _LONGEST_NOTHING = 40
