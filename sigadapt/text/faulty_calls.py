@@ -8,7 +8,7 @@ the answer. The formats' own `read` goes first. A format that is not here reads 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from sigadapt.text.contract import Found, TextCall, Tools, as_written
@@ -37,6 +37,12 @@ def read_faulty(scan: Scan, at: int, tools: Tools) -> Found | None:
     return (read(scan, at, tools) if read is not None else None) or _block(scan, at, tools)
 
 
+def block_head(call_format: str, names: Iterable[str]) -> str:
+    """Return a pattern of how a call begins between the tags of a format that was asked for."""
+    opening, words = _BLOCKS.get(call_format, _NO_BLOCK)[0], "|".join(map(re.escape, names))
+    return rf"{re.escape(opening)}\s*(?:(?<=\n)|[{{\[\"'`]|(?:{words or '(?!)'})(?![\w.-]))"
+
+
 def begins_block(scan: Scan, at: int) -> bool:
     """Return whether the tags around a call in the format that was asked for open at a place."""
     return scan.text.startswith(_BLOCKS.get(scan.call_format, _NO_BLOCK)[0], at)
@@ -53,7 +59,8 @@ def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     raw = scan.text[begin:end].strip()
     word = _WORD.match(raw)
     name = word[0] if word and word[0] in tools.schemas else ""
-    if raw.startswith("<") or not (name or "{" in raw or (raw and scan.text.startswith("\n", begin))):
+    is_call = name or raw.startswith(("{", "[", '"', "'", "`")) or "\n" in scan.text[begin : scan.space(begin)]
+    if raw.startswith("<") or not raw or not is_call:
         return None  # a sentence names the tags
     return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
 

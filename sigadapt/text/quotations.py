@@ -39,6 +39,12 @@ class Fence(NamedTuple):
     end: int
 
 
+def closing(run: str) -> re.Pattern[str]:
+    """Return what closes the fence that a run opens, at the end of a line."""
+    char = re.escape(run[0])
+    return re.compile(rf"(?<!{char}){char}{{{min(len(run), _LONGEST_RUN)},}}[ \t\r]*(?=\n|\Z)")
+
+
 def _closing(char: str, size: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what closes a fence: a run on a line of its own; else, as models write it, at a line's end."""
     run = rf"{char}{{{size},}}[ \t\r]*(?=\n|\Z)"
@@ -168,8 +174,8 @@ ENDS = {
 """By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
 
 _MARKS = {
-    **{"“": "”", "‘": "’", "„": "“”", "‚": "‘’", "«": "»", "‹": "›", '"': '"'},
-    **{"「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〞〟", "＂": "＂"},
+    "“": "”", "‘": "’", "„": "“”", "‚": "‘’", "«": "»", "‹": "›", '"': '"',
+    "「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〞〟", "＂": "＂",
 }
 _OTHER_MARKS = {**_MARKS, "'": "'", "”": "”", "’": "’", "»": "«»", "›": "‹›"}
 """Marks that close elsewhere, or are letters: they count directly around a call alone."""

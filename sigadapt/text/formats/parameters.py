@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object, object_of
-from sigadapt.text.written_values import NO_TEXT, property_of, value_of, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallsToWrite,
@@ -34,6 +33,7 @@ from sigadapt.text.contract import (
 )
 from sigadapt.text.formats.json_calls import OBJECT, read_body
 from sigadapt.text.scan import Scan
+from sigadapt.text.written_values import NO_TEXT, property_of, value_of, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _FIRST_BREAK, _LAST_BREAK = re.compile(r"\A\r?\n"), re.compile(r"\r?\n\Z")
