@@ -75,7 +75,7 @@ class TextGate:
         self._tags = grammar.before
         self._after = grammar.after
         self._tools = Tools(schemas, undeclared=bool(how.get("undeclared")))
-        heads = [each.head for formats in grammar.formats for each in formats]
+        heads = [each.head or each.opener for formats in grammar.formats for each in formats]
         self._heads = [*map(regex.compile, heads)]
         self._begins = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
         call_format = str(how.get("call_format", ""))
