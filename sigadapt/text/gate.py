@@ -23,7 +23,7 @@ from sigadapt.text.formats.bare_json import HEAD
 from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
-from sigadapt.text.quotations import closing, fence_at, is_open, run_of
+from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import TextReading, read_text
 from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
@@ -37,6 +37,8 @@ _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""
 _LONGEST_TAG = 64
+_MOST_TAGS = 8
+"""How many tags around a call are looked past."""
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
@@ -62,7 +64,7 @@ class _Quotation(NamedTuple):
     """The fence around a place: what may close it, if one is open."""
 
     closer: re.Pattern[str] | None = None
-    is_doubtful: bool = False  # whether one ended within a line, or goes on to a later line of backticks
+    is_doubtful: bool = False  # whether what was passed, such as long JSON, may go on and hold the next fence
 
 
 class TextGate:
@@ -176,12 +178,13 @@ class TextGate:
             return self._behind_code(opener)
         if kind == "fence":
             return self._behind_fence(opener)
-        if kind == "json":
-            return end
+        if kind in ("json", "html", "escaped"):
+            return self._behind_element(kind, opener)
         if kind == "call" and opener[0] not in self._tags:  # the calls field
             return None
         if kind == "call" or opened(kind) is not None:
-            return None if self._may_be_call(at) else end
+            is_bare = opener[0] in ("{", "[")
+            return None if self._may_be_call(at) else self._behind_element("json", opener) if is_bare else end
         if kind in ("thinking", "closer", "silent"):
             is_said = kind == "thinking" and (self._is_begun or self._near[self._settled : at].strip())
             is_known = _WORD_BEHIND.match(self._near, end) is not None
@@ -192,22 +195,26 @@ class TextGate:
 
     def _may_be_call(self, at: int) -> bool:
         """Return whether a call, or tags around one, begin at a place, or may come to."""
-        if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
-            return True
-        token = self._markup.match(self._near, at, partial=True)
-        number = opened(token.lastgroup) if token is not None else None
-        if token is not None and token.partial:
-            return True
-        if begin := self._begins.match(self._near, at, partial=True):
-            heads = (head.match(self._near, at, partial=True) for head in self._heads)
-            if begin.end() == len(self._near) or any(map(self._names_tool, heads)):
+        for _ in range(_MOST_TAGS):
+            if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
                 return True
-        tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
-        if number is None and not tag:
-            return token is not None and token.lastgroup in ("thinking", "silent")
-        inside = space(self._near, token.end() if number is not None and token is not None else at + len(tag))
-        is_empty = self._near.startswith(("[]", "</", "<|", "<｜", "[/"), inside)
-        return inside == len(self._near) or is_empty or (bool(tag) and self._may_be_call(inside))
+            token = self._markup.match(self._near, at, partial=True)
+            number = opened(token.lastgroup) if token is not None else None
+            if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
+                return True
+            if begin := self._begins.match(self._near, at, partial=True):
+                heads = (head.match(self._near, at, partial=True) for head in self._heads)
+                if begin.end() == len(self._near) or any(map(self._names_tool, heads)):
+                    return True
+            tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
+            if number is None and not tag:
+                return False
+            at = space(self._near, at + len(tag) if tag or token is None else token.end())
+            if at == len(self._near) or self._near.startswith(("[]", "</", "<|", "<｜", "[/"), at):
+                return True  # tags around nothing are taken away
+            if not tag:
+                return False
+        return True
 
     def _names_tool(self, head: regex.Match[str] | None) -> bool:
         if head is None or head.end() == len(self._near):
@@ -227,7 +234,20 @@ class TextGate:
                 return None
             self._found = _Quotation(is_doubtful=not self._near.startswith("\n", fence.close))
             return fence.end
-        return None if kind == "call" or opened(kind) is not None else max(end, at + 1)
+        if kind == "call" or opened(kind) is not None:
+            return None
+        return self._behind_element(kind, opener) or max(end, at + 1)
+
+    def _behind_element(self, kind: str | None, opener: regex.Match[str]) -> int | None:
+        """Return the place behind a quotation that is not a fence; None while it is short and open."""
+        at, end = opener.span()
+        behind = ENDS[kind](Scan(self._near), at, end) if kind in ENDS else end
+        if behind < len(self._near):
+            return behind
+        if len(self._near) - at <= _LONGEST_TAG:
+            return None
+        self._found = _Quotation(is_doubtful=True)  # fences in it are none
+        return end
 
     def _behind_code(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind inline code, or behind backticks that open none; None if they may."""

@@ -19,6 +19,7 @@ _LONGEST_RUN = 32
 # A fence may be indented and stand in a list.
 _BEFORE_FENCE = re.compile(r"(?:\A|\n)[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*\Z")
 _LONGEST_INDENT = 100
+_LONGEST_INLINE = 2_000  # characters of flawed JSON in a sentence
 _LINE_END = re.compile(r"\n|\Z")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n|\Z)|\Z")
 _INDENTED = re.compile(r"(?:(?: {4}| {0,3}\t)[^\n]*(?:\n|\Z)|[ \t\r]*\n)*")
@@ -130,7 +131,7 @@ def json_end(scan: Scan, at: int, end: int) -> int:
         limit = len(scan.text)
         if at != scan.content_start and not scan.text.endswith("\n", 0, at):  # in a sentence
             line = scan.search(_LINE_END, at)
-            limit = line.start() if line else limit
+            limit = min(line.start() if line else limit, at + _LONGEST_INLINE)
         for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
             for token, level in _levels(scan.text, at, tokens, limit):
                 if level == 0 and token[0] in "}]":
@@ -174,19 +175,20 @@ ENDS = {
 """By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
 
 _MARKS = {
-    "“": "”", "‘": "’", "„": "“”", "‚": "‘’", "«": "»", "‹": "›", '"': '"',
-    "「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〞〟", "＂": "＂",
+    **{"“": "”", "„": "“”", "«": "»", "‹": "›", '"': '"', "＂": "＂"},
+    **{"「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〞〟"},
 }
-_OTHER_MARKS = {**_MARKS, "'": "'", "”": "”", "’": "’", "»": "«»", "›": "‹›"}
-"""Marks that close elsewhere, or are letters: they count directly around a call alone."""
-_SENTENCE = 160  # characters of the line on each side that are searched for marks
+_OTHER_MARKS = {**_MARKS, "'": "'", "‘": "’", "‚": "‘’", "”": "”", "’": "’", "»": "«»", "›": "‹›"}
+"""Marks that close elsewhere, or are apostrophes: they count directly around a call alone."""
+_SENTENCE = 160  # characters of the paragraph on each side that are searched for marks
 _GAPS = " \t\u00a0\u202f"
 
 
 def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
-    """Return whether quotation marks stand around a part of a text, directly or in the line since a place."""
-    begin = max(since, text.rfind("\n", since, low) + 1)
-    before, after = text[max(begin, low - _SENTENCE) : low], text[high : high + _SENTENCE].partition("\n")[0]
+    """Return whether quotation marks stand around a part of a text, directly or in the paragraph since a place."""
+    begin = max(since, text.rfind("\n\n", since, low) + 1)
+    before = text[max(begin, low - _SENTENCE) : low]
+    after = text[high : high + _SENTENCE].partition("\n\n")[0]
     closing = _OTHER_MARKS.get(before.rstrip(_GAPS)[-1:])
     if closing and (high == len(text) or after.lstrip(_GAPS)[:1] in tuple(closing)):
         return True  # an answer that was cut off may end in a quotation
@@ -196,4 +198,7 @@ def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
             opened.pop()
         elif char in _MARKS:
             opened.append(_MARKS[char])
-    return any(mark in after for closing in opened for mark in closing)
+        elif char == "\n":  # straight marks are too often alone to count over lines
+            opened = [each for each in opened if each != '"']
+    line = after.partition("\n")[0]
+    return any(mark in (line if mark == '"' else after) for closing in opened for mark in closing)

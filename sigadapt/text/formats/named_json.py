@@ -108,7 +108,7 @@ def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
     return read(scan, at, tools, head=_BRACKETED, tail=_BRACKETED_TAIL, stops=(")]",))
 
 
-_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\n|(?=\{))\s*(?=\{)")
+_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\r?\n|(?=\{))\s*(?=\{)")
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 _BRACKETED_TAIL = re.compile(r"\s*\)\s*\]")
 
@@ -214,7 +214,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "functionary-v3.2",
         r">>>",
-        r">>>(?P<name>[\w.-]{1,128})\n(?=\s*\{)",
+        r">>>(?P<name>[\w.-]{1,128})\r?\n(?=\s*\{)",
         stops=(">>>",),
         example='>>>get_weather\n{"city": "Paris"}',
         models="Functionary 3.2",
