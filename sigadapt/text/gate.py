@@ -45,7 +45,7 @@ _MARK = "§"
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
-_FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*\"(?:{0})\"|</?(?:{0})>"
+_FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
 _WORD_BEHIND = re.compile(r"[ \t]*\S")
 _NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:)?\s*\[\s*\]))"
