@@ -179,8 +179,17 @@ def seeds() -> Iterator[bytes]:
     yield b"\x01" + json.dumps({"finish_reason": "TOOL_CALL", "message": {"tool_calls": [call]}}).encode()
     for each in FORMATS:
         yield b"\x04" + each.example.encode()
-        for left, right in ("„“", "「」", ("« ", " »"), ("&lt;p&gt;", "&lt;/p&gt;"), ("Look:\n```\n", "\n```\nDone.\n")):
-            yield b"\x04" + f"They write {left}{each.example}{right} so.\n[1] A {{x}}, the <tool_call> tag.\n".encode()
+        for left, right in (
+            "„“",
+            "「」",
+            ("« ", " »"),
+            ("&lt;p&gt;", "&lt;/p&gt;"),
+            ("Look:\n```\n", "\n```\nDone.\n"),
+        ):
+            yield (
+                b"\x04"
+                + f"They write {left}{each.example}{right} so.\n[1] A {{x}}, the <tool_call> tag.\n".encode()
+            )
     for text in ('{"a": [1, -2.5e3, "x\\n", null]}', '{"a": 1, "a": 2}', '{"a": "', "null", "[1]"):
         yield b"\x00" + text.encode()
 

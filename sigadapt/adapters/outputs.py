@@ -170,12 +170,12 @@ def _is_parsed(adapter: OutputFormat, plan: Plan, text: str) -> bool:
 
 
 def _fields_as_json(rest: type[Signature], text: str) -> str | None:
-    """Return the JSON of exactly the output fields, which DSPy's fallback would ask for, in Python's quotes or not."""
+    """Return the JSON of exactly the output fields, as DSPy's fallback reads it; None for another text."""
     whole = text.strip()
     if not whole.startswith("{"):
         return None
     found: Any = parse_arguments(whole)
-    if not isinstance(found, dict):
+    if not isinstance(found, dict):  # in Python's quotes
         try:
             found, end = literal_at(whole, 0, is_strict=True)
         except ValueError:

@@ -59,7 +59,9 @@ def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     raw = scan.text[begin:end].strip()
     word = _WORD.match(raw)
     name = word[0] if word and word[0] in tools.schemas else ""
-    is_call = name or raw.startswith(("{", "[", '"', "'", "`")) or "\n" in scan.text[begin : scan.space(begin)]
+    is_call = (
+        name or raw.startswith(("{", "[", '"', "'", "`")) or "\n" in scan.text[begin : scan.space(begin)]
+    )
     if raw.startswith("<") or not raw or not is_call:
         return None  # a sentence names the tags
     return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))

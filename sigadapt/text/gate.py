@@ -37,6 +37,8 @@ _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""
 _LONGEST_TAG = 64
+_NOTHING = ("[]", "</", "<|", "<｜", "[/")
+"""What may follow an opening tag around nothing, which is taken away."""
 _MOST_TAGS = 8
 """How many tags around a call are looked past."""
 # Whether a sentence goes on behind it is not known yet.
@@ -85,7 +87,7 @@ class TextGate:
         self._faulty = regex.compile(f"{block_head(call_format, schemas)}|{self._json}")
         self._is_asked = any(each.name == call_format for each in grammar.fences)
         self._quotation = self._found = _Quotation()
-        """The fence around the place up to which the text has passed, and around the place that was looked at."""
+        """What stands around the place up to which the text has passed, and around the one looked at."""
         names = {*fields} - {layout.field}
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
@@ -174,17 +176,15 @@ class TextGate:
         kind, at, end = opener.lastgroup, opener.start(), opener.end()
         if opener["field"]:
             return self._behind_field(opener)
-        if kind == "code":
-            return self._behind_code(opener)
-        if kind == "fence":
-            return self._behind_fence(opener)
+        if kind in ("code", "fence"):
+            return self._behind_code(opener) if kind == "code" else self._behind_fence(opener)
         if kind in ("json", "html", "escaped"):
             return self._behind_element(kind, opener)
-        if kind == "call" and opener[0] not in self._tags:  # the calls field
-            return None
         if kind == "call" or opened(kind) is not None:
+            is_field = kind == "call" and opener[0] not in self._tags
             is_bare = opener[0] in ("{", "[")
-            return None if self._may_be_call(at) else self._behind_element("json", opener) if is_bare else end
+            after = None if is_field or self._may_be_call(at) else end
+            return self._behind_element("json", opener) if after is not None and is_bare else after
         if kind in ("thinking", "closer", "silent"):
             is_said = kind == "thinking" and (self._is_begun or self._near[self._settled : at].strip())
             is_known = _WORD_BEHIND.match(self._near, end) is not None
@@ -196,25 +196,29 @@ class TextGate:
     def _may_be_call(self, at: int) -> bool:
         """Return whether a call, or tags around one, begin at a place, or may come to."""
         for _ in range(_MOST_TAGS):
-            if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
-                return True
             token = self._markup.match(self._near, at, partial=True)
-            number = opened(token.lastgroup) if token is not None else None
-            if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
+            if self._begins_call(at, token):
                 return True
-            if begin := self._begins.match(self._near, at, partial=True):
-                heads = (head.match(self._near, at, partial=True) for head in self._heads)
-                if begin.end() == len(self._near) or any(map(self._names_tool, heads)):
-                    return True
             tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
-            if number is None and not tag:
+            if token is None and not tag:
                 return False
             at = space(self._near, at + len(tag) if tag or token is None else token.end())
-            if at == len(self._near) or self._near.startswith(("[]", "</", "<|", "<｜", "[/"), at):
-                return True  # tags around nothing are taken away
-            if not tag:
+            if at < len(self._near) and not self._near.startswith(_NOTHING, at) and not tag:
                 return False
+            if not tag or self._near.startswith(_NOTHING, at):
+                return True
         return True
+
+    def _begins_call(self, at: int, token: regex.Match[str] | None) -> bool:
+        """Return whether the text from a place on may begin a call, a thinking or a silent token."""
+        if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
+            return True
+        if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
+            return True
+        begin = self._begins.match(self._near, at, partial=True)
+        if begin is None or begin.end() == len(self._near):
+            return begin is not None
+        return any(self._names_tool(head.match(self._near, at, partial=True)) for head in self._heads)
 
     def _names_tool(self, head: regex.Match[str] | None) -> bool:
         if head is None or head.end() == len(self._near):
@@ -259,7 +263,7 @@ class TextGate:
         return opener.end() if line >= 0 else None
 
     def _behind_fence(self, opener: regex.Match[str]) -> int | None:
-        """Return the place behind a fence, or the end of the text while it is open; None if it may hold calls."""
+        """Return the place behind a fence, or the text's end while it is open; None if it may hold calls."""
         at, scan = opener.start(), Scan(self._near)
         if self._found.is_doubtful or self._near.find("\n", at) < 0:
             return None

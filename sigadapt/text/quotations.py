@@ -1,9 +1,11 @@
-"""What is quoted: code in fences, in a line, indented or in HTML; escaped HTML; block quotes, doctests, JSON; and
-what stands between quotation marks.
+"""What is quoted: code, escaped HTML, block quotes, doctests, JSON, and what stands in quotation marks.
 
-Whatever a quotation holds is no call. Each function takes the place where a quotation opens and returns the
-place behind it, as CommonMark has it; a fence that nothing closes goes on to the end of the text.
+Code is in fences, in a line, indented or in HTML. Whatever a quotation holds is no call. Each function takes
+the place where a quotation opens and returns the place behind it, as CommonMark has it; a fence that nothing
+closes goes on to the end of the text.
 """
+
+# ruff: noqa: RUF001  (quotation marks)
 
 import re
 from collections.abc import Iterator
@@ -175,8 +177,17 @@ ENDS = {
 """By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
 
 _MARKS = {
-    **{"“": "”", "„": "“”", "«": "»", "‹": "›", '"': '"', "＂": "＂"},
-    **{"「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〞〟"},
+    "“": "”",
+    "„": "“”",
+    "«": "»",
+    "‹": "›",
+    '"': '"',
+    "＂": "＂",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "〈": "〉",
+    "〝": "〞〟",
 }
 _OTHER_MARKS = {**_MARKS, "'": "'", "‘": "’", "‚": "‘’", "”": "”", "’": "’", "»": "«»", "›": "‹›"}
 """Marks that close elsewhere, or are apostrophes: they count directly around a call alone."""
@@ -185,7 +196,7 @@ _GAPS = " \t\u00a0\u202f"
 
 
 def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
-    """Return whether quotation marks stand around a part of a text, directly or in the paragraph since a place."""
+    """Return whether marks stand around a part of a text, directly or in the paragraph since a place."""
     begin = max(since, text.rfind("\n\n", since, low) + 1)
     before = text[max(begin, low - _SENTENCE) : low]
     after = text[high : high + _SENTENCE].partition("\n\n")[0]

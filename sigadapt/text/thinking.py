@@ -2,8 +2,8 @@
 
 Rules, by what servers do with each kind:
 
- a. Tags of plain text open a thinking only at the text's beginning or right behind a thinking or a call; later
-    they are text. Tokens that are no text open one anywhere, unless a sentence goes on around them.
+ a. Tags of plain text open a thinking only at the text's beginning or right behind a thinking or a call;
+    later they are text. Tokens that are no text open one anywhere, unless a sentence goes on around them.
  b. Where a prompt has opened the thinking (`starts_in_reasoning`), the first closing tag of any kind ends it.
     A closing token that nothing opened shows the same; the plain `</think>` alone does not.
  c. A thinking that nothing closes goes on to the end, or to the first call that stands in markup: models

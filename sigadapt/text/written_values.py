@@ -23,10 +23,8 @@ _LEVELS = 100
 _MOST_DIGITS = 4_000
 _SCHEMAS = 200  # how many schemas are looked at for the types of one value
 _SPACE = re.compile(r"\s*")
-# Python's numbers, JSON's, and what servers take for one where a value can be no text: neither of them has 007.
-_NUMBER = re.compile(
-    r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])"
-)
+# Python's numbers; JSON's; and what servers take for one where a value can be no text, as 007.
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")

@@ -157,5 +157,7 @@ def test_half_a_surrogate_pair_is_read_as_the_replacement_character(text: str, v
 def test_a_replaced_half_is_marked_in_decoded_arguments_too(value: str, altered: tuple[str, ...]):
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
     block = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": value}}
-    (call,) = choice_from_response({"type": "message", "role": "assistant", "content": [block]}).tool_calls or ()
+    (call,) = (
+        choice_from_response({"type": "message", "role": "assistant", "content": [block]}).tool_calls or ()
+    )
     assert call.altered == altered

@@ -46,9 +46,7 @@ def test_a_format_reads_its_example(name: str) -> None:
     assert calls(form.example) == PARIS
 
 
-AROUND = [
-    each.name for each in FORMATS if not each.bare and each.name not in ("harmony", "gemma3-tool-code")
-]
+AROUND = [each.name for each in FORMATS if not each.bare and each.name not in ("harmony", "gemma3-tool-code")]
 
 
 @pytest.mark.parametrize("name", AROUND)

@@ -1,4 +1,6 @@
-"""What is quoted, in any language and any form, is no call; what looks like a quotation and is none, is one."""
+"""What is quoted, in any language and any form, is no call; what only looks quoted is one."""
+
+# ruff: noqa: RUF001  (quotation marks)
 
 import json
 from typing import Any
@@ -11,7 +13,10 @@ from sigadapt import choice_from_text
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:
     typed = {key: {"type": kind} for key, kind in properties.items()}
-    return {"name": name, "parameters": {"type": "object", "properties": typed, "required": [*properties][:1]}}
+    return {
+        "name": name,
+        "parameters": {"type": "object", "properties": typed, "required": [*properties][:1]},
+    }
 
 
 TOOLS = [
@@ -29,7 +34,22 @@ PARIS = [("get_weather", {"city": "Paris"})]
 QUOTED = [
     *(
         f"Así: {left}{TAGGED}{right} y nada más."
-        for left, right in ("„“", "„”", "””", "“”", "‘’", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", '""', "''")
+        for left, right in (
+            "„“",
+            "„”",
+            "””",
+            "“”",
+            "‘’",
+            "‚‘",
+            "«»",
+            "»«",
+            "‹›",
+            "「」",
+            "『』",
+            "《》",
+            '""',
+            "''",
+        )
     ),
     f"Il a écrit « {TAGGED} » hier.",
     f"Sie sagte: „Ich würde {TAGGED} schreiben“, und ging.",
@@ -39,7 +59,7 @@ QUOTED = [
     f"&amp;lt;tool_call&amp;gt;\n{CALL}\n&amp;lt;/tool_call&amp;gt;",
     f"&#60;tool_call&#62;\n{CALL}\n&#60;/tool_call&#62; so.",
     f"Here is the call:\n```json\n{CALL}\n```",
-    f"I call it now:\n```tool_code\nget_weather(city='Paris')\n```",
+    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```",
     f"Ich lehne ab:\n~~~tool_call\n{CALL}\n~~~",
     f"```json\n{CALL}\n```\nThis was refused.",
     f"1. First\r\n   ```json\r\n   {CALL}\r\n   ```\r\n2. Then",
@@ -65,7 +85,7 @@ CALLS = [
     f"Rock ’n’ roll, ‘tis true. {TAGGED} Don’t wait.",
     f"I said “no” before. {TAGGED} And “yes” now.",
     f"```json\r\n{CALL}\r\n```",
-    f"```tool_code\nprint(get_weather(city='Paris'))\n```",
+    "```tool_code\nprint(get_weather(city='Paris'))\n```",
     f"<think>First.</think>\n<think>Second.</think>\n{TAGGED}",
     f"<tool_call>\n{CALL}}}\n</tool_call>",
     f"<|tool_call|>[{CALL}]<|/tool_call|>",
@@ -97,8 +117,14 @@ def test_calls_of_several_thinkings_are_only_thought_of(text: str) -> None:
 
 
 QWEN = "<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n{}\n</parameter>\n</function>"
-INVOKE = '<invoke name="write_file"><parameter name="path">a</parameter><parameter name="content">{}</parameter></invoke>'
-GLM = "<tool_call>write_file<arg_key>path</arg_key><arg_value>a</arg_value><arg_key>content</arg_key><arg_value>{}</arg_value></tool_call>"
+INVOKE = (
+    '<invoke name="write_file"><parameter name="path">a</parameter>'
+    '<parameter name="content">{}</parameter></invoke>'
+)
+GLM = (
+    "<tool_call>write_file<arg_key>path</arg_key><arg_value>a</arg_value>"
+    "<arg_key>content</arg_key><arg_value>{}</arg_value></tool_call>"
+)
 
 
 @pytest.mark.parametrize("form", [QWEN, INVOKE, GLM], ids=["qwen", "invoke", "glm"])
@@ -120,8 +146,10 @@ def test_a_value_may_hold_a_call_in_its_own_format(form: str, inner: str) -> Non
     [
         '<tool_call>{"name": "search", "arguments": {"query": "x"}}, {"limit": 5}</tool_call>',
         '[TOOL_CALLS]search[ARGS]{"query": "x"}, {"limit": 5}',
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>search<｜tool▁sep｜>{"query": "x"} {"limit": 5}'
-        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        (
+            '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>search<｜tool▁sep｜>{"query": "x"} {"limit": 5}'
+            "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        ),
         '<function=search>{"query": "x"}, {"limit": 5}</function>',
         '<invoke name="search"><parameter name="query">x</parameter><limit>5</limit></invoke>',
         "<function=search><parameter=query>x</parameter> limit: 5 </function>",
@@ -141,7 +169,9 @@ def test_a_call_is_never_its_first_half(text: str) -> None:
 )
 def test_where_a_text_is_allowed_only_jsons_numbers_are_numbers(written: str, want: Any) -> None:
     """text-calls: The schema types what the format does not."""
-    calls = choice_from_text(f"<function=dial><parameter=number>{written}</parameter></function>", TOOLS).tool_calls
+    calls = choice_from_text(
+        f"<function=dial><parameter=number>{written}</parameter></function>", TOOLS
+    ).tool_calls
     assert calls is not None
     assert [call.args for call in calls] == [{"number": want}]
 
@@ -149,7 +179,10 @@ def test_where_a_text_is_allowed_only_jsons_numbers_are_numbers(written: str, wa
 @pytest.mark.parametrize("number", ["007", "１２", "0x1G", "1__0", "+-1"])
 def test_what_is_no_number_makes_a_bad_call(number: str) -> None:
     """text-calls: Nothing is evaluated."""
-    for text in (f"[dial(number={number})]", f'<tool_call>{{"name": "dial", "arguments": {{"number": {number}}}}}</tool_call>'):
+    for text in (
+        f"[dial(number={number})]",
+        f'<tool_call>{{"name": "dial", "arguments": {{"number": {number}}}}}</tool_call>',
+    ):
         calls = choice_from_text(text, TOOLS).tool_calls
         assert calls is not None
         assert (list(calls), [call.code for call in calls.invalid]) == ([], ["invalid_json"])
@@ -170,15 +203,25 @@ def test_one_bare_word_costs_no_call_beside_it() -> None:
 PROSE = "The sun shines over the old town, and people walk along the river. It is warm.\n" * 4
 HARMLESS = [
     *("[1] A book.\n", "[docs](https://example.org/a) say so.\n", "{x} is a set.\n", '{"a": 1} is JSON.\n'),
-    *("The tag <tool_call> opens it, and so on.\n", "The token <|channel|> is one of Harmony's, as you know well.\n"),
+    *(
+        "The tag <tool_call> opens it, and so on.\n",
+        "The token <|channel|> is one of Harmony's, as you know well.\n",
+    ),
     *("```python\nprint(1)\n```\n", 'Config:\n```json\n{"a": 1}\n```\n', f"Refused:\n```json\n{CALL}\n```\n"),
-    *("[x]: [y]\n", "<b>bold</b> and <function of x> too.\n", "Notes [THINK about it].\n", "a > b\n> so he said\n"),
+    *(
+        "[x]: [y]\n",
+        "<b>bold</b> and <function of x> too.\n",
+        "Notes [THINK about it].\n",
+        "a > b\n> so he said\n",
+    ),
     *("「はい」と言った。\n", "&lt;b&gt; is escaped.\n", "[now] or {now}.\n", "```\r\nx\r\n```\r\n"),
 ]
 
 
 @pytest.mark.parametrize("head", HARMLESS)
-@pytest.mark.parametrize("how", [{}, {"undeclared": True, "call_format": "hermes"}], ids=["recovered", "prompted"])
+@pytest.mark.parametrize(
+    "how", [{}, {"undeclared": True, "call_format": "hermes"}], ids=["recovered", "prompted"]
+)
 def test_what_can_be_no_part_of_a_call_leaves_at_once(head: str, how: dict[str, Any]) -> None:
     """streaming: Text that cannot be a call is not held back."""
     for text in (head + PROSE, f"It is so.\n{head}{PROSE}"):

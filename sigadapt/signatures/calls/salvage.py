@@ -1,7 +1,7 @@
 """Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
 
-A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated`, has
-a duplicate key or holds two objects in a row stays invalid, because the text does not show what the model meant.
+A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated`,
+has a duplicate key or holds two objects in a row stays invalid: the text does not show what was meant.
 """
 
 import re

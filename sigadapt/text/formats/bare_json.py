@@ -6,8 +6,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
     at most a type and an id. The schema of a declaration is no arguments.
  b. It counts as the whole answer, at the beginning of a line, or after a colon or the end of a sentence; in
     front of the whole answer no words may announce an example.
- c. A fence counts if it is the answer, or if the caller or the prompt asked for `fenced-json` by name: the reader
-    knows (`reader.py`).
+ c. A fence counts if it is the answer, or if the caller or the prompt asked for `fenced-json` by name
+    (`reader.py`).
 """
 
 import re

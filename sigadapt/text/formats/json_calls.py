@@ -101,9 +101,7 @@ def call_of(
         return _twice(scan, members, call) if call and members.repeats else call
     named, name = _name_in(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = next(
-        (fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None
-    )
+    call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
     if given is None:
         return None if name is None or whole or members.broken else TextCall(name, None, call_id or None)
     value, begin, end = fields[given]

@@ -72,7 +72,7 @@ def _arguments(
 
 
 def _with_rest(scan: Scan, end: int, stops: tuple[str, ...]) -> int:
-    """Return where arguments end: at their closing tag, or the next call, if a part of them stands before it."""
+    """Return where arguments end: at what closes them, if a part of them stands before it."""
     stop = scan.earliest(stops, end)
     is_closed = stop < len(scan.text) and not scan.text.startswith(_OPENING, stop)
     is_part = is_closed and not scan.text.startswith("<", scan.space(end))

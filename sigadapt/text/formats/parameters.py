@@ -81,25 +81,24 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
     args, place, whole = parameters_at(scan, found.end(), schema, mine)
     following = scan.search(mine.call, place) if mine.call else None
     end = min(scan.earliest((mine.call_end,), place), following.start() if following else len(scan.text))
-    if mine.pairs and whole is None and end < len(scan.text):  # a key that is none
-        behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
-        return Found([as_written(scan, name, found.end(), end)], behind)
     declared: Any = schema.get("properties")
     is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
-    if whole is None or (_ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))):
+    is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
+    is_open = _ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))
+    if (whole is None and not is_part) or (is_open and not is_part):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
-    if scan.text.startswith(mine.call_end, place):
+    if scan.text.startswith(mine.call_end, place) and not is_part:
         return Found([TextCall(name, args)], place + len(mine.call_end))
-    # The call is not closed here: other markup closes it, or a line break that a tag without parameters ends in.
+    # It is not closed here: other markup closes it, or a line break that a tag without parameters ends in.
+    begins_line = scan.text.startswith(("\n", "\r\n"), found.end())
+    by_line = not mine.pairs and begins_line and not schema.get("required")
     by_markup = scan.text.startswith(("</", "<|", "<｜"), place) or mine.goes_on.match(scan.text, place)
-    by_line = not mine.pairs and scan.text.startswith(("\n", "\r\n"), found.end()) and not schema.get("required")
-    if not (args or by_markup or by_line):
-        return None
-    is_element = scan.text.startswith("<", place) and not by_markup
-    if not by_markup and (scan.text.startswith(mine.call_end, end) or is_element):  # a part of it that is none
+    if not by_markup and (args or by_line):  # what stands before its end, or an element, is a part of it
+        is_part = is_part or scan.text.startswith(mine.call_end, end) or scan.text.startswith("<", place)
+    if is_part:
         behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
         return Found([as_written(scan, name, found.end(), end)], behind)
-    return Found([TextCall(name, args)], place)
+    return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
 def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags) -> Found | None:
@@ -171,7 +170,7 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
 
 
 def _nested_end(scan: Scan, at: int, first: int, tags: Tags) -> tuple[int | None, int]:
-    """Return where a value ends that holds a call in these tags: where as many parameters close as open in it."""
+    """Return where a value ends that holds such a call: where as many parameters close as open."""
     place, opened, since = first, 0, at
     for closed in itertools.count():
         opened += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
