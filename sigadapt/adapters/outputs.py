@@ -175,7 +175,7 @@ def _fields_as_json(rest: type[Signature], text: str) -> str | None:
     if not whole.startswith("{"):
         return None
     found: Any = parse_arguments(whole)
-    if not isinstance(found, dict):  # in Python's quotes
+    if not is_object(found):  # in Python's quotes
         try:
             found, end = literal_at(whole, 0, is_strict=True)
         except ValueError:

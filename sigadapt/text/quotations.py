@@ -21,7 +21,7 @@ _LONGEST_RUN = 32
 # A fence may be indented and stand in a list.
 _BEFORE_FENCE = re.compile(r"(?:\A|\n)[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*\Z")
 _LONGEST_INDENT = 100
-_LONGEST_INLINE = 2_000  # characters of flawed JSON in a sentence
+_LONGEST_INLINE = 500  # characters of flawed JSON in a sentence
 _LINE_END = re.compile(r"\n|\Z")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n|\Z)|\Z")
 _INDENTED = re.compile(r"(?:(?: {4}| {0,3}\t)[^\n]*(?:\n|\Z)|[ \t\r]*\n)*")

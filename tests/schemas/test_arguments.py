@@ -147,7 +147,9 @@ def test_half_a_surrogate_pair_is_read_as_the_replacement_character(text: str, v
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
     assert parse_arguments(text) == {"a": value}
     body = {"choices": [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": text}}]}}]}
-    (call,) = choice_from_response(body).tool_calls or ()
+    calls = choice_from_response(body).tool_calls
+    assert calls is not None
+    (call,) = calls
     assert (call.args, call.altered) == ({"a": value}, ("unicode",) if "\ufffd" in value else ())
 
 
@@ -157,7 +159,7 @@ def test_half_a_surrogate_pair_is_read_as_the_replacement_character(text: str, v
 def test_a_replaced_half_is_marked_in_decoded_arguments_too(value: str, altered: tuple[str, ...]):
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
     block = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": value}}
-    (call,) = (
-        choice_from_response({"type": "message", "role": "assistant", "content": [block]}).tool_calls or ()
-    )
+    calls = choice_from_response({"type": "message", "role": "assistant", "content": [block]}).tool_calls
+    assert calls is not None
+    (call,) = calls
     assert call.altered == altered

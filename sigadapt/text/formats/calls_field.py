@@ -75,6 +75,7 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found 
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
     members, end = scan.members_at(at), 0
     keys = {*members.fields}
+    written: Any = None
     if members.end is None and not members.fields:
         with suppress(ValueError):  # in Python's quotes
             written, end = scan.literal_at(at, is_strict=True)
@@ -91,7 +92,7 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found 
         return Found(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
     if layout.field not in keys:
         return None
-    written: Any = written if end else decode(scan.text[at : members.end])
+    written = written if end else decode(scan.text[at : members.end])
     pairs = written.pairs if isinstance(written, RepeatedKeys) else list(written.items())
     calls = list[TextCall]()
     for key, value in pairs:
