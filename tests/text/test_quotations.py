@@ -116,10 +116,8 @@ def test_calls_of_several_thinkings_are_only_thought_of(text: str) -> None:
     assert (choice.tool_calls, choice.text) == (None, "Done.")
 
 
-QWEN = (
-    "<function=write_file>\n<parameter=path>\na\n</parameter>\n"
-    + "<parameter=content>\n{}\n</parameter>\n</function>"
-)
+CONTENT = "<parameter=content>\n{}\n</parameter>"
+QWEN = f"<function=write_file>\n<parameter=path>\na\n</parameter>\n{CONTENT}\n</function>"
 INVOKE = (
     '<invoke name="write_file"><parameter name="path">a</parameter>'
     '<parameter name="content">{}</parameter></invoke>'
