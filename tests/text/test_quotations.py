@@ -239,3 +239,12 @@ def test_the_gate_and_the_reader_share_the_beginning_of_a_call(each: Any) -> Non
     for text in (each.example, json.loads(json.dumps(each.example)).replace("\n", "\r\n")):
         gate = TextGate({"get_weather": {}}, ("answer",))
         assert "".join(map(gate.take, text)) == ""
+
+
+def test_a_header_that_never_ends_is_read_soon() -> None:
+    """text-calls: Hostile text ends."""
+    # Found by the fuzzer: a pattern of words that could be divided in many ways.
+    text = "<|channel|>commentary to=functions.get_weather" + "Q" * 300 + '\x01{"id": "resp_1", ' * 20
+    for form in (text, "<tool_call>" * 2_000):
+        gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text
+        assert "".join(map(gate.take, form)) + gate.rest(said) == said
