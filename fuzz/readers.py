@@ -116,8 +116,9 @@ def markup(data: bytes) -> None:
     if "</think" not in text:
         assert choice_from_text(f"<think>{text}</think>No.", TOOLS).tool_calls is None
     if "think" not in text.lower():
-        gate, said = TextGate({"now": {}, "get_weather": {}}, ()), choice_from_text(text, TOOLS).text or ""
-        shown = "".join(map(gate.take, text))
+        said, size = choice_from_text(text, TOOLS).text or "", 1 + len(text) % 40
+        gate = TextGate({"now": {}, "get_weather": {}}, ())
+        shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
         assert said.startswith(shown) or "".join((shown + gate.rest(said)).split()).endswith(
             "".join(said.split())
         )
@@ -178,6 +179,17 @@ def seeds() -> Iterator[bytes]:
     yield b"\x01" + json.dumps({"finish_reason": "TOOL_CALL", "message": {"tool_calls": [call]}}).encode()
     for each in FORMATS:
         yield b"\x04" + each.example.encode()
+        for left, right in (
+            "„“",
+            "「」",
+            ("« ", " »"),
+            ("&lt;p&gt;", "&lt;/p&gt;"),
+            ("Look:\n```\n", "\n```\nDone.\n"),
+        ):
+            yield (
+                b"\x04"
+                + f"They write {left}{each.example}{right} so.\n[1] A {{x}}, the <tool_call> tag.\n".encode()
+            )
     for text in ('{"a": [1, -2.5e3, "x\\n", null]}', '{"a": 1, "a": 2}', '{"a": "', "null", "[1]"):
         yield b"\x00" + text.encode()
 

@@ -76,7 +76,6 @@ from sigadapt.schemas.json_values import (
     without_halves,
 )
 from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
-from sigadapt.schemas.written_values import literal_at, property_of, types_of, value_of
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
@@ -113,6 +112,7 @@ from sigadapt.text.gate import TextGate
 from sigadapt.text.layout import Layout
 from sigadapt.text.reader import read_text
 from sigadapt.text.scan import Scan, Spent
+from sigadapt.text.written_values import literal_at, property_of, types_of, value_of
 from sigadapt.trust.canonical import canonical
 
 __all__ = [

@@ -25,9 +25,10 @@ from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import AnswerCode, EmptyAnswer, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.providers.wire.ends import UNENDED
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import cut, is_object, listed
+from sigadapt.schemas.json_values import RepeatedKeys, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCalls, Turn, refused
+from sigadapt.text.written_values import literal_at
 
 _LOG = logging.getLogger("sigadapt")
 _OPTIONAL = "Declare the field as `ToolCalls | None` if a call is optional, or use tool_choice='required'."
@@ -166,16 +167,25 @@ def outputs_beside_calls(adapter: OutputFormat, plan: Plan, choice: Choice) -> d
 
 def _is_parsed(adapter: OutputFormat, plan: Plan, text: str) -> bool:
     return adapter.parses_beside_calls and (
-        adapter.holds_fields(plan.rest, text) or _is_fields_as_json(plan.rest, text)
+        adapter.holds_fields(plan.rest, text) or _fields_as_json(plan.rest, text) is not None
     )
 
 
-def _is_fields_as_json(rest: type[Signature], text: str) -> bool:
-    """Return whether a text is the JSON object of the output fields that DSPy's fallback would ask for."""
-    if not text.lstrip().startswith("{"):
-        return False
-    found = parse_arguments(text.strip())
-    return isinstance(found, dict) and found.keys() == rest.output_fields.keys()
+def _fields_as_json(rest: type[Signature], text: str) -> str | None:
+    """Return the JSON of exactly the output fields, as DSPy's fallback reads it; None for another text."""
+    whole = text.strip()
+    if not whole.startswith("{"):
+        return None
+    found: Any = parse_arguments(whole)
+    if not is_object(found):  # in Python's quotes
+        try:
+            found, end = literal_at(whole, 0, is_strict=True)
+        except ValueError:
+            return None
+        if end < len(whole) or isinstance(found, RepeatedKeys):
+            return None
+        whole = compact(found)
+    return whole if is_object(found) and found.keys() == rest.output_fields.keys() else None
 
 
 _READS_JSON = JSONAdapter()
@@ -225,7 +235,7 @@ def _beside_calls(adapter: OutputFormat, plan: Plan, text: str | None) -> Steps[
         return {}
     try:
         if not adapter.holds_fields(plan.rest, text):
-            return _READS_JSON.parse(plan.rest, text)
+            return _READS_JSON.parse(plan.rest, _fields_as_json(plan.rest, text) or text)
         return (yield Parse(adapter, plan.rest, text))
     except AdapterParseError as error:
         parsed = error.parsed_result
@@ -249,8 +259,8 @@ def _without_calls(
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parse(adapter, plan.rest, text))
-    if _is_fields_as_json(plan.rest, text):
-        return _READS_JSON.parse(plan.rest, text)
+    if found := _fields_as_json(plan.rest, text):
+        return _READS_JSON.parse(plan.rest, found)
     sole = sole_text_field(plan.rest)
     if sole is None:
         raise _parse_error(adapter, signature, text, "The text has none of the output fields.")

@@ -130,3 +130,6 @@ class TextFormat(NamedTuple):
     after: tuple[str, ...] = ()  # such tags behind calls
     bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None
+    # What every call begins with, as a pattern whose group `name` names the tool; empty for the opener. Text
+    # that goes on in another way leaves the gate.
+    head: str = ""

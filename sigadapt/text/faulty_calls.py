@@ -8,14 +8,14 @@ the answer. The formats' own `read` goes first. A format that is not here reads 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from sigadapt.text.contract import Found, TextCall, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
+_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _WORD = re.compile(r"[\w.-]+")
 _TAGS = ("<tool_call>", "</tool_call>")
 _NO_BLOCK = ("\0", "\0")
@@ -28,13 +28,19 @@ _BLOCKS = {
 }
 _FENCE_END = re.compile(r"\s*```")
 _QWEN = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>")
-_GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t]*\n")
+_GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t\r]*\n")
 
 
 def read_faulty(scan: Scan, at: int, tools: Tools) -> Found | None:
     """Return the faulty call in the format that was asked for; None if there is none."""
     read = _READS.get(scan.call_format)
     return (read(scan, at, tools) if read is not None else None) or _block(scan, at, tools)
+
+
+def block_head(call_format: str, names: Iterable[str]) -> str:
+    """Return a pattern of how a call begins between the tags of a format that was asked for."""
+    opening, words = _BLOCKS.get(call_format, _NO_BLOCK)[0], "|".join(map(re.escape, names))
+    return rf"{re.escape(opening)}\s*(?:(?<=\n)|[{{\[\"'`]|(?:{words or '(?!)'})(?![\w.-]))"
 
 
 def begins_block(scan: Scan, at: int) -> bool:
@@ -53,7 +59,10 @@ def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     raw = scan.text[begin:end].strip()
     word = _WORD.match(raw)
     name = word[0] if word and word[0] in tools.schemas else ""
-    if raw.startswith("<") or not (name or "{" in raw or (raw and scan.text.startswith("\n", begin))):
+    is_call = (
+        name or raw.startswith(("{", "[", '"', "'", "`")) or "\n" in scan.text[begin : scan.space(begin)]
+    )
+    if raw.startswith("<") or not raw or not is_call:
         return None  # a sentence names the tags
     return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
 

@@ -10,19 +10,24 @@ still held when the answer ends passes as far as the finished reading says it.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
 from sigadapt.schemas.arguments import CutOff, Unread
 from sigadapt.schemas.json_values import Json
+from sigadapt.text.contract import Tools
+from sigadapt.text.faulty_calls import block_head
 from sigadapt.text.formats import FORMATS
+from sigadapt.text.formats.bare_json import HEAD
+from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
-from sigadapt.text.quotations import fence_at, is_open, run_of
+from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import TextReading, read_text
 from sigadapt.text.scan import Scan
-from sigadapt.text.thinking import CLOSER, SILENT
+from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
+from sigadapt.text.written_values import space
 
 _ENDS = frozenset("\n>]}▷")
 """Characters that end a line, a tag or a value."""
@@ -32,26 +37,36 @@ _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""
 _LONGEST_TAG = 64
-_FENCED_CALL = re.compile(r"[`~]+(?:[^\n]*\Z|[^\n]*\n\s*(?:\Z|[{\[<]|[\w.-]+(?:\(|\Z)))")
+_NOTHING = ("[]", "</", "<|", "<｜", "[/")
+"""What may follow an opening tag around nothing, which is taken away."""
+_MOST_TAGS = 8
+"""How many tags around a call are looked past."""
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
 # Trying every opener at every character is slow. All begin with one of these.
-_BEGINS = r"(?=[<\[{,`~>◁\]fAH\n])"
+_BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
-_FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*\"(?:{0})\"|</?(?:{0})>"
+_FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
+_WORD_BEHIND = re.compile(r"[ \t]*\S")
 _NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:)?\s*\[\s*\]))"
-_UNKNOWN = r"(?P<call><[|｜])"  # a token of a model
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
 # may write in other ways (`Tools.name_of`).
 _BARE = (
-    r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:[\[{{]|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
+    r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
     r"|(?:{tools})(?:\[(?:ARGS|CALL_ID)\]|(?:\n\s*)?\{{)"
-    r"|['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
+    r"|(?:\[\s*)?['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
 )
 _SIGN = re.compile(r"[^a-zA-Z0-9-]")
 _ANY_NAME = r"(?:[\w.-]|\\_)++"
+
+
+class _Quotation(NamedTuple):
+    """The fence around a place: what may close it, if one is open."""
+
+    closer: re.Pattern[str] | None = None
+    is_doubtful: bool = False  # whether what was passed, such as long JSON, may go on and hold the next fence
 
 
 class TextGate:
@@ -61,17 +76,30 @@ class TextGate:
         self._schemas, self._how = schemas, how
         layout: Layout = how.get("layout", NO_LAYOUT)
         grammar = grammar_of(FORMATS)
-        self._tags = {*grammar.before}
+        self._tags = grammar.before
+        self._after = grammar.after
+        self._tools = Tools(schemas, undeclared=bool(how.get("undeclared")))
+        heads = [each.head or each.opener for formats in grammar.formats for each in formats]
+        self._heads = [*map(regex.compile, heads)]
+        self._begins = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
+        call_format = str(how.get("call_format", ""))
+        self._json = OBJECT if call_format == "plain-json" else HEAD
+        self._faulty = regex.compile(f"{block_head(call_format, schemas)}|{self._json}")
+        self._is_asked = any(each.name == call_format for each in grammar.fences)
+        self._quotation = self._found = _Quotation()
+        """What stands around the place up to which the text has passed, and around the one looked at."""
         names = {*fields} - {layout.field}
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
         call = rf"(?P<call>{_CALL}|{tags}|(?:{_FIELD.format(layout.field or '(?!)')}){_NO_CALLS})"
-        self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers}|{_UNKNOWN})")
+        self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers})")
+        self._markup = regex.compile(grammar.openers)
         spelled = _ANY_NAME
         if not how.get("undeclared"):
             names = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas) or "(?!)"
             spelled = rf"(?:functions\.)?(?:{names})(?:\.call)?"
-        self._bare = regex.compile(_BARE.format(field=field, tools=_either(schemas), spelled=spelled))
+        start = {"field": field, "tools": _either(schemas), "spelled": spelled, "json": self._json}
+        self._bare = regex.compile(_BARE.format(**start))
         self._pieces = list[str]()
         self._passed = list[str]()
         self._near, self._settled = "", 0
@@ -117,39 +145,113 @@ class TextGate:
             return ""
         return self._pass(text, place)
 
+    def _behind_quotation(self, place: int) -> int:
+        """Return the place behind the fence that is open, or up to which it goes on at least."""
+        end = self._found.closer.search(self._near, place) if self._found.closer else None
+        if end is None:
+            return len(self._near)
+        if end.end() == len(self._near):  # the line may go on
+            return end.start()
+        line = self._near[self._near.rfind("\n", 0, end.start()) + 1 : end.start()]
+        self._found = _Quotation(is_doubtful=bool(line.strip()))
+        return end.end()
+
     def _first_opener(self, behind: Callable[[regex.Match[str]], int | None]) -> int:
         """Return the first place where an opener may stand, past those behind which `behind` leads."""
-        place = self._settled
-        while opener := self._openers.search(self._near, place, partial=True):
+        place, self._found = self._settled, self._quotation
+        if self._found.closer is not None:
+            place = self._behind_quotation(place)
+        while self._found.closer is None:
+            opener = self._openers.search(self._near, place, partial=True)
+            if opener is None:
+                return len(self._near)
             after = None if opener.partial else behind(opener)
             if after is None:
                 return opener.start()
             place = after
-        return len(self._near)
+        return place
 
     def _behind_text(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no markup; None if it is or may become some."""
+        kind, at, end = opener.lastgroup, opener.start(), opener.end()
         if opener["field"]:
             return self._behind_field(opener)
-        if opener.lastgroup == "code":
-            return self._behind_code(opener)
-        line = self._near.find("\n", opener.start())
-        is_quote = opener.lastgroup == "quote" and not self._near.startswith(">>>", opener.start())
+        if kind in ("code", "fence"):
+            return self._behind_code(opener) if kind == "code" else self._behind_fence(opener)
+        if kind in ("json", "html", "escaped"):
+            return self._behind_element(kind, opener)
+        if kind == "call" or opened(kind) is not None:
+            is_field = kind == "call" and opener[0] not in self._tags
+            is_bare = opener[0] in ("{", "[")
+            after = None if is_field or self._may_be_call(at) else end
+            return self._behind_element("json", opener) if after is not None and is_bare else after
+        if kind in ("thinking", "closer", "silent"):
+            is_said = kind == "thinking" and (self._is_begun or self._near[self._settled : at].strip())
+            is_known = _WORD_BEHIND.match(self._near, end) is not None
+            return end if is_said and is_known and is_mention(self._near, at, end, both=True) else None
+        line = self._near.find("\n", at)
+        is_quote = kind == "quote" and not self._near.startswith(">>>", at)
         return line if is_quote and line >= 0 else None
+
+    def _may_be_call(self, at: int) -> bool:
+        """Return whether a call, or tags around one, begin at a place, or may come to."""
+        for _ in range(_MOST_TAGS):
+            token = self._markup.match(self._near, at, partial=True)
+            if self._begins_call(at, token):
+                return True
+            tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
+            if token is None and not tag:
+                return False
+            at = space(self._near, at + len(tag) if tag or token is None else token.end())
+            if at < len(self._near) and not self._near.startswith(_NOTHING, at) and not tag:
+                return False
+            if not tag or self._near.startswith(_NOTHING, at):
+                return True
+        return True
+
+    def _begins_call(self, at: int, token: regex.Match[str] | None) -> bool:
+        """Return whether the text from a place on may begin a call, a thinking or a silent token."""
+        if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
+            return True
+        if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
+            return True
+        begin = self._begins.match(self._near, at, partial=True)
+        if begin is None or begin.end() == len(self._near):
+            return begin is not None
+        return any(self._names_tool(head.match(self._near, at, partial=True)) for head in self._heads)
+
+    def _names_tool(self, head: regex.Match[str] | None) -> bool:
+        if head is None or head.end() == len(self._near):
+            return head is not None
+        name = head.groupdict().get("name")
+        return name is None or self._tools.name_of(name.removesuffix(".call")) is not None
 
     def _behind_no_call(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no call; None if it is or may become one."""
         kind, at, end = opener.lastgroup, opener.start(), opener.end()
-        if kind == "call" or opened(kind) is not None or (opener[0][0] == "`" and end == len(self._near)):
-            return None
-        if opener["field"]:
-            return self._behind_field(opener)
-        if kind == "code":
-            return self._behind_code(opener)
-        if kind == "fence" and _FENCED_CALL.match(self._near, at):
+        behind = self._behind_text(opener)
+        if behind is not None or kind == "code" or opener["field"]:
+            return behind
+        if kind == "fence":
             fence = fence_at(Scan(self._near), at)
-            return None if fence is not None and fence.end == len(self._near) else end
-        return max(end, at + 1)
+            if fence is None or fence.end == len(self._near) or self._found.is_doubtful:
+                return None
+            self._found = _Quotation(is_doubtful=not self._near.startswith("\n", fence.close))
+            return fence.end
+        if kind == "call" or opened(kind) is not None:
+            return None
+        return self._behind_element(kind, opener) or max(end, at + 1)
+
+    def _behind_element(self, kind: str | None, opener: regex.Match[str]) -> int | None:
+        """Return the place behind a quotation that is not a fence; None while it is short and open."""
+        at, end = opener.span()
+        behind = ENDS[kind](Scan(self._near), at, end) if kind in ENDS else end
+        if behind < len(self._near):
+            return behind
+        if len(self._near) - at <= _LONGEST_TAG:
+            return None
+        self._found = _Quotation(is_doubtful=True)  # fences in it are none
+        return end
 
     def _behind_code(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind inline code, or behind backticks that open none; None if they may."""
@@ -159,6 +261,25 @@ class TextGate:
         if close is not None and close.end() < len(self._near):  # the run may go on
             return close.end()
         return opener.end() if line >= 0 else None
+
+    def _behind_fence(self, opener: regex.Match[str]) -> int | None:
+        """Return the place behind a fence, or the text's end while it is open; None if it may hold calls."""
+        at, scan = opener.start(), Scan(self._near)
+        if self._found.is_doubtful or self._near.find("\n", at) < 0:
+            return None
+        fence = fence_at(scan, at)
+        if fence is None:
+            return self._behind_code(opener)
+        begin = scan.space(fence.inner)
+        is_beside = self._is_begun or bool(self._near[self._settled : at].strip())
+        if begin == len(self._near) or self._is_asked or not is_beside:
+            token = self._openers.match(self._near, begin, partial=True)
+            is_call = fence.info.startswith("tool") or begin == len(self._near)
+            is_call = is_call or self._bare.match(self._near, begin, partial=True) is not None
+            if is_call or (token is not None and (token.partial or self._behind_text(token) is None)):
+                return None
+        self._found = _Quotation(closing(opener[0]))
+        return self._behind_quotation(fence.inner)
 
     def _behind_field(self, mark: regex.Match[str]) -> int | None:
         """Return the place behind the mark of an output field; None if it may hold a call."""
@@ -191,6 +312,7 @@ class TextGate:
             return ""
         if self._is_begun or is_json or not text.endswith(news):
             return self._pass(news, place)
+        self._found = _Quotation()
         self._settle(place - len(news))
         return self._up_to_markup()
 
@@ -206,6 +328,7 @@ class TextGate:
     def _settle(self, place: int) -> None:
         cut = max(place - _SEEN, 0)
         self._near, self._settled = self._near[cut:], place - cut
+        self._quotation = self._found
 
     def _read(self, text: str) -> TextReading:
         return read_text(text, self._schemas, **self._how)

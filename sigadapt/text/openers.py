@@ -12,17 +12,19 @@ from typing import NamedTuple
 
 from sigadapt.text import thinking
 from sigadapt.text.contract import TextFormat
+from sigadapt.text.quotations import ENTITY
 
 FENCE_OPENER = r"(?<![^\n])```"
 """The opener of formats that are a code fence. They are asked before a fence is taken for a quotation."""
 
 # Trying every opener at every character is slow. All begin with one of these.
-_BEGINS = r"(?=[<\[{`~>◁\]fAH]|\n[ \t]*\n(?: {4}| {0,3}\t))"
+_BEGINS = r"(?=[<\[{&`~>◁\]fAH]|\n[ \t]*\n(?: {4}| {0,3}\t))"
 _LINE = r"(?<![^\n])"
 _QUOTATIONS = (
     ("fence", r"`{3,}|~{3,}"),
     ("code", r"`{1,2}"),
     ("html", r"<(?i:pre|code|samp|kbd|xmp|textarea|script|style|blockquote)(?=[\s>])[^<>]{0,200}>|<!--"),
+    ("escaped", rf"{ENTITY}\w"),
     # `>>>NAME` without a space is Functionary's; with one it is Python's prompt.
     ("quote", rf"(?:{_LINE}|(?<=\n )|(?<=\n  )|(?<=\n   ))>(?!>>\S)"),
     ("indented", r"\n[ \t]*\n(?: {4}| {0,3}\t)"),
@@ -36,6 +38,7 @@ class Grammar(NamedTuple):
     openers: str  # the same as alternatives of a pattern
     formats: tuple[tuple[TextFormat, ...], ...]  # those with the same opener, by number
     fences: tuple[TextFormat, ...]  # those that are a code fence
+    heads: dict[str, re.Pattern[str]]  # by name, what every call begins with
     bare: tuple[TextFormat, ...]  # those without markup
     before: tuple[str, ...]  # tags before calls
     after: re.Pattern[str]  # tags behind them
@@ -54,7 +57,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         *_QUOTATIONS,
         *((f"f{number}", opener) for number, opener in enumerate(by_opener)),
         ("silent", thinking.SILENT),
-        ("json", rf"{_LINE}[{{\[]"),
+        ("json", rf"{_LINE}[{{\[]|\{{\s*[\"']"),
     )
     openers = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in parts)
     before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
@@ -64,7 +67,8 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         openers,
         tuple(map(tuple, by_opener.values())),
         tuple(each for each in formats if each.opener == FENCE_OPENER),
-        tuple(each for each in formats if each.bare),
+        {each.name: re.compile(each.head) for each in formats},
+        tuple(each for each in formats if each.bare and each.opener != FENCE_OPENER),
         tuple(before),
         re.compile("|".join(map(re.escape, after)) or r"(?!)"),
     )

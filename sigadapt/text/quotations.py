@@ -1,8 +1,11 @@
-"""What is quoted: code in fences, in a line, indented or in HTML; block quotes, doctests, JSON.
+"""What is quoted: code, escaped HTML, block quotes, doctests, JSON, and what stands in quotation marks.
 
-Whatever a quotation holds is no call. Each function takes the place where a quotation opens and returns the
-place behind it, as CommonMark has it; a fence that nothing closes goes on to the end of the text.
+Code is in fences, in a line, indented or in HTML. Whatever a quotation holds is no call. Each function takes
+the place where a quotation opens and returns the place behind it, as CommonMark has it; a fence that nothing
+closes goes on to the end of the text.
 """
+
+# ruff: noqa: RUF001  (quotation marks)
 
 import re
 from collections.abc import Iterator
@@ -11,16 +14,20 @@ from typing import NamedTuple
 from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import is_mention
 
+ENTITY = r"&(?:amp;)*(?:lt|#60|#x3c);"
+"""What stands for `<` in escaped HTML, escaped once or more."""
 _RUN = re.compile(r"`+|~+")
 _LONGEST_RUN = 32
 # A fence may be indented and stand in a list.
 _BEFORE_FENCE = re.compile(r"(?:\A|\n)[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*\Z")
 _LONGEST_INDENT = 100
+_LONGEST_INLINE = 500  # characters of flawed JSON in a sentence
 _LINE_END = re.compile(r"\n|\Z")
-_BLANK_LINE = re.compile(r"\n[ \t]*(?=\n|\Z)|\Z")
-_INDENTED = re.compile(r"(?:(?: {4}| {0,3}\t)[^\n]*(?:\n|\Z)|[ \t]*\n)*")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n|\Z)|\Z")
+_INDENTED = re.compile(r"(?:(?: {4}| {0,3}\t)[^\n]*(?:\n|\Z)|[ \t\r]*\n)*")
+_TAG_END = re.compile(r">|gt;|#62;|#x3e;")
 _DOCTEST = re.compile(r">>>[ \t]")
-_TAG = re.compile(r"<(\w+)")
+_TAG = re.compile(rf"(<|{ENTITY})(\w+)")
 _JSON = re.compile(r"\{\s*[\"'}]|\[\s*(?:\[(?! ##)|[{\"'])")  # `[[ ## answer ## ]]` is a header
 _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.DOTALL)
 _BRACKETS = re.compile(r"[{}\[\]]")
@@ -35,9 +42,15 @@ class Fence(NamedTuple):
     end: int
 
 
+def closing(run: str) -> re.Pattern[str]:
+    """Return what closes the fence that a run opens, at the end of a line."""
+    char = re.escape(run[0])
+    return re.compile(rf"(?<!{char}){char}{{{min(len(run), _LONGEST_RUN)},}}[ \t\r]*(?=\n|\Z)")
+
+
 def _closing(char: str, size: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what closes a fence: a run on a line of its own; else, as models write it, at a line's end."""
-    run = rf"{char}{{{size},}}[ \t]*(?=\n|\Z)"
+    run = rf"{char}{{{size},}}[ \t\r]*(?=\n|\Z)"
     return re.compile(rf"\n[ \t]*{run}"), re.compile(rf"(?<!{char}){run}")
 
 
@@ -78,13 +91,13 @@ def _html_end(scan: Scan, at: int, end: int) -> int:
     if tag is None:
         close = scan.find("-->", end)
         return close + 3 if close >= 0 else len(scan.text)
-    close, again = scan.find(f"</{tag[1]}", end), scan.find(f"<{tag[1]}", end)
+    close, again = scan.find(f"{tag[1]}/{tag[2]}", end), scan.find(tag[0], end)
     if again >= 0 and (close < 0 or again < close):
         return end
     if close < 0:
         return end if is_mention(scan.text, at, end) else len(scan.text)
-    behind = scan.find(">", close)
-    return behind + 1 if behind >= 0 else len(scan.text)
+    behind = scan.search(_TAG_END, close)
+    return behind.end() if behind else len(scan.text)
 
 
 def _quote_end(scan: Scan, at: int, end: int) -> int:
@@ -100,10 +113,12 @@ def _indented_end(scan: Scan, at: int, end: int) -> int:
     return lines.end() if lines else begin
 
 
-def _levels(text: str, at: int, tokens: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+def _levels(
+    text: str, at: int, tokens: re.Pattern[str], limit: int | None = None
+) -> Iterator[tuple[re.Match[str], int]]:
     """Yield the strings and brackets from a place on, each with how many brackets are open behind it."""
     level = 0
-    for token in tokens.finditer(text, at):
+    for token in tokens.finditer(text, at, len(text) if limit is None else limit):
         level += (token[0] in "{[") - (token[0] in "}]")
         yield token, level
 
@@ -115,13 +130,17 @@ def json_end(scan: Scan, at: int, end: int) -> int:
     except ValueError:
         if not _JSON.match(scan.text, at):
             return end
+        limit = len(scan.text)
+        if at != scan.content_start and not scan.text.endswith("\n", 0, at):  # in a sentence
+            line = scan.search(_LINE_END, at)
+            limit = min(line.start() if line else limit, at + _LONGEST_INLINE)
         for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
-            for token, level in _levels(scan.text, at, tokens):
+            for token, level in _levels(scan.text, at, tokens, limit):
                 if level == 0 and token[0] in "}]":
                     scan.charge((token.end() - at) // 4)
                     return token.end()
-            scan.charge((len(scan.text) - at) // 4)
-        return len(scan.text)
+            scan.charge((limit - at) // 4)
+        return limit if limit == len(scan.text) else end
     return behind if isinstance(value, (dict, list)) else end
 
 
@@ -150,8 +169,47 @@ def without_closers(raw: str) -> str:
 ENDS = {
     "code": _code_end,
     "html": _html_end,
+    "escaped": _html_end,
     "quote": _quote_end,
     "indented": _indented_end,
     "json": json_end,
 }
 """By the kind of an opener: what finds the end of a quotation, given where its opener begins and ends."""
+
+_MARKS = {
+    "“": "”",
+    "„": "“”",
+    "«": "»",
+    "‹": "›",
+    '"': '"',
+    "＂": "＂",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "〈": "〉",
+    "〝": "〞〟",
+}
+_OTHER_MARKS = {**_MARKS, "'": "'", "‘": "’", "‚": "‘’", "”": "”", "’": "’", "»": "«»", "›": "‹›"}
+"""Marks that close elsewhere, or are apostrophes: they count directly around a call alone."""
+_SENTENCE = 160  # characters of the paragraph on each side that are searched for marks
+_GAPS = " \t\u00a0\u202f"
+
+
+def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
+    """Return whether marks stand around a part of a text, directly or in the paragraph since a place."""
+    begin = max(since, text.rfind("\n\n", since, low) + 1)
+    before = text[max(begin, low - _SENTENCE) : low]
+    after = text[high : high + _SENTENCE].partition("\n\n")[0]
+    closing = _OTHER_MARKS.get(before.rstrip(_GAPS)[-1:])
+    if closing and (high == len(text) or after.lstrip(_GAPS)[:1] in tuple(closing)):
+        return True  # an answer that was cut off may end in a quotation
+    opened = list[str]()
+    for char in before if low - begin <= _SENTENCE else "":
+        if opened and char in opened[-1]:
+            opened.pop()
+        elif char in _MARKS:
+            opened.append(_MARKS[char])
+        elif char == "\n":  # straight marks are too often alone to count over lines
+            opened = [each for each in opened if each != '"']
+    line = after.partition("\n")[0]
+    return any(mark in (line if mark == '"' else after) for closing in opened for mark in closing)

@@ -30,7 +30,6 @@ _DEEPEST = 2  # readings inside of readings: of a fence that is the whole answer
 _BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "«": "»", "‘": "’"}  # noqa: RUF001
 _CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
 
@@ -87,7 +86,6 @@ class _Reader:
         """Up to here, everything is said, thought or called."""
         self.has_said = False
         """Whether anything was said since the beginning or the last call."""
-        self.may_think = True
         self.open_thought = False
         self.has_markup = False
         self.element_end = 0
@@ -173,7 +171,6 @@ class _Reader:
         """Read a thinking whose words begin at a place, and return the place behind it."""
         self._skip(begin)
         close = self.scan.search(closer, begin)
-        self.may_think = False
         if close is None:
             self.open_thought = True
             return begin
@@ -182,7 +179,10 @@ class _Reader:
 
     def _opener(self, token: re.Match[str]) -> int:
         kind = thinking.opened_at(self.text, token.start())
-        if self.open_thought or not (kind.anywhere or (self.may_think and self._is_at_start(token.start()))):
+        is_at_start = self._is_at_start(token.start())
+        if self.open_thought or not (kind.anywhere or is_at_start):
+            return token.end()
+        if not is_at_start and thinking.is_mention(self.text, token.start(), token.end(), both=True):
             return token.end()
         self._say(token.start())
         return self._think(token.end(), re.compile(kind.closer))
@@ -233,7 +233,9 @@ class _Reader:
     def _calls_at(self, begin: int, formats: Sequence[TextFormat]) -> tuple[str, Found] | None:
         """Return the first format that reads calls at a place, by name, and those calls."""
         for each in formats:
-            found = None if each.bare and self.open_thought else each.read(self.scan, begin, self.tools)
+            if (each.bare and self.open_thought) or not self.grammar.heads[each.name].match(self.text, begin):
+                continue
+            found = each.read(self.scan, begin, self.tools)
             if found is not None:
                 return each.name, found
         return None
@@ -298,33 +300,37 @@ class _Reader:
         begin, fence = token.start(), quotations.fence_at(self.scan, token.start())
         if fence is None:
             return quotations.ENDS["code"](self.scan, begin, token.end())
-        if read := self._calls_at(begin, self.grammar.fences):
+        asked = (*self.scan.asked, self.scan.call_format)
+        if read := self._calls_at(begin, [each for each in self.grammar.fences if each.name in asked]):
             return self._take_calls(*read, self._around(begin, read[1].end))
         behind = self._faulty(begin, self.grammar.fences)
         is_answer = begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST
-        return behind or (self._whole_answer(fence) if is_answer else None) or fence.end
+        return behind or (self._whole_answer(begin) if is_answer else None) or fence.end
 
-    def _whole_answer(self, fence: quotations.Fence) -> int | None:
+    def _whole_answer(self, begin: int) -> int | None:
         """Read fences that are the whole answer and hold calls alone; None if they do not."""
-        readers, following = list[_Reader](), fence
-        while following is not None:
-            reader = self.another(self.text[following.inner : following.close], self.depth + 1)
-            reader.run()
-            if not reader.has_markup or (reader.has_said and not reader.layout.is_json):
+        said, calls, place = list[str](), list[tuple[str, TextCall]](), begin
+        while place < len(self.text):
+            fence = quotations.fence_at(self.scan, place)
+            if fence is None:
                 return None
-            readers.append(reader)
-            place = self.scan.space(following.end)
+            if read := self._calls_at(place, self.grammar.fences):
+                calls += [(read[0], call) for call in read[1].calls]
+                place = read[1].end
+            else:
+                reader = self.another(self.text[fence.inner : fence.close], self.depth + 1)
+                reader.run()
+                if not reader.has_markup or (reader.has_said and not reader.layout.is_json):
+                    return None
+                said += reader.said
+                calls += reader.calls
+                place = fence.end
+            place = self.scan.space(place)
             while silent := thinking.SILENT_TOKEN.match(self.text, place):
                 place = self.scan.space(silent.end())
-            if place == len(self.text):
-                break
-            following = quotations.fence_at(self.scan, place)
-        else:
-            return None
+        self.said += said
         self._skip(len(self.text))
-        for reader in readers:
-            self.said += reader.said
-            self._take(reader.calls)
+        self._take(calls)
         return len(self.text)
 
     def _empty(self, token: re.Match[str]) -> int:
@@ -335,7 +341,8 @@ class _Reader:
         if self.text.startswith("[]", behind):
             behind = self.scan.space(behind + 2)
         closing = self.grammar.after.match(self.text, behind)
-        if closing is None and behind < len(self.text):
+        is_named = closing is None and thinking.is_mention(self.text, token.start(), token.end())
+        if is_named or (closing is None and behind < len(self.text)):
             return token.end()
         self._say(token.start())
         return self._skip(closing.end() if closing else behind)
@@ -350,8 +357,7 @@ class _Reader:
             end = behind + len(run[1])
             closes = self.text.startswith(run[1], behind) and not self.text.startswith("`", end)
             return closes or high == len(self.text)
-        mark = _QUOTES.get(self.text[low - 1]) if low else None
-        return mark is not None and (self.text.startswith(mark, high) or high == len(self.text))
+        return quotations.is_in_marks(self.text, self.done, low, high)
 
     def _is_mention(self, low: int, high: int) -> bool:
         """Return whether a sentence about calls goes on behind a call: it shows one, and makes none."""
@@ -385,7 +391,6 @@ class _Reader:
         self.open_thought = self.has_said = False
         if found.kept:
             self.said.append(found.kept)
-        self.may_think = True
         self._take([(name, call) for call in found.calls])
         return self._skip(around[1])
 

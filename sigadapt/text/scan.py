@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from sigadapt.schemas.written_values import NoLiteral, literal_at, space
+from sigadapt.text.written_values import NoLiteral, literal_at, space
 
 # Models write line breaks into strings.
 _DECODE = json.JSONDecoder(strict=False).raw_decode

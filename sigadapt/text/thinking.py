@@ -2,8 +2,8 @@
 
 Rules, by what servers do with each kind:
 
- a. Tags of plain text open a thinking only at the text's beginning or right behind a call; later they are
-    text. Tokens that are no text open one anywhere.
+ a. Tags of plain text open a thinking only at the text's beginning or right behind a thinking or a call;
+    later they are text. Tokens that are no text open one anywhere, unless a sentence goes on around them.
  b. Where a prompt has opened the thinking (`starts_in_reasoning`), the first closing tag of any kind ends it.
     A closing token that nothing opened shows the same; the plain `</think>` alone does not.
  c. A thinking that nothing closes goes on to the end, or to the first call that stands in markup: models
@@ -79,12 +79,11 @@ _SENTENCE_AFTER = re.compile(r"[ \t]+[a-z]|[.,;:?!)\"'”]")
 _NOT_ATTACHED = re.compile(r"\s|\Z")
 
 
-def is_mention(text: str, begin: int, end: int) -> bool:
-    """Return whether a sentence goes on around a tag, which then is only named."""
-    if _SENTENCE_AFTER.match(text, end):
-        return True
-    before = _SENTENCE_BEFORE.search(text[max(0, begin - 40) : begin])
-    return before is not None and _NOT_ATTACHED.match(text, end) is not None
+def is_mention(text: str, begin: int, end: int, *, both: bool = False) -> bool:
+    """Return whether a sentence goes on around a tag, which then is only named; `both`: on both sides."""
+    after = _SENTENCE_AFTER.match(text, end) is not None
+    before = (after and not both) or _SENTENCE_BEFORE.search(text[max(0, begin - 40) : begin]) is not None
+    return before and (after or _NOT_ATTACHED.match(text, end) is not None)
 
 
 def without_half_a_tag(thought: str) -> str:

@@ -176,7 +176,10 @@ def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("calls", [[], [PARIS]], ids=["alone", "beside calls"])
-def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls: Any) -> None:
+@pytest.mark.parametrize(
+    "text", [' {"days": [1, 2], "answer": "Sunny."}\n', "{'answer': 'Sunny.', 'days': [1, 2]}"]
+)
+def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls: Any, text: str) -> None:
     """tool-call-outputs: A JSON object of exactly the output fields is read."""
     fields: dict[str, Any] = {
         "question": (str, dspy.InputField()),
@@ -185,7 +188,6 @@ def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls:
         "days": (list[int], dspy.OutputField()),
         "calls": (ToolCalls | None, dspy.OutputField()),
     }
-    text = ' {"days": [1, 2], "answer": "Sunny."}\n'
     with LoopbackProvider([Answer(text=text, calls=calls)]) as provider:
         out = ask(provider, made(fields), adapter=adapter())
         assert len(provider.received) == 1
@@ -193,7 +195,16 @@ def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"answer": "x", "more": 1}', '{"more": 1}', '{"answer": "x"} Bye.', '{"answer": "x']
+    "text",
+    [
+        "{'answer': 'x', 'answer': 'y'}",
+        "{'more': 1}",
+        "{'answer': f(x)}",
+        '{"answer": "x", "more": 1}',
+        '{"more": 1}',
+        '{"answer": "x"} Bye.',
+        '{"answer": "x',
+    ],
 )
 def test_other_json_is_the_answer(text: str) -> None:
     """tool-call-outputs: A JSON object of exactly the output fields is read."""

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from internals import Flaw, compact, cut, parse_arguments
 from support import json_values
 
+from sigadapt import choice_from_response
+
 
 @pytest.mark.parametrize(
     ("text", "args"),
@@ -144,3 +146,20 @@ def test_a_message_quotes_a_readable_length() -> None:
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character(text: str, value: str):
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
     assert parse_arguments(text) == {"a": value}
+    body = {"choices": [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": text}}]}}]}
+    calls = choice_from_response(body).tool_calls
+    assert calls is not None
+    (call,) = calls
+    assert (call.args, call.altered) == ({"a": value}, ("unicode",) if "\ufffd" in value else ())
+
+
+@pytest.mark.parametrize(
+    ("value", "altered"), [("a\ud800", ("unicode",)), ("\ufffd", ()), ("\ud83d\ude00", ()), ("\\ud800", ())]
+)
+def test_a_replaced_half_is_marked_in_decoded_arguments_too(value: str, altered: tuple[str, ...]):
+    """conversations: A text with half of a surrogate pair is read with U+FFFD."""
+    block = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": value}}
+    calls = choice_from_response({"type": "message", "role": "assistant", "content": [block]}).tool_calls
+    assert calls is not None
+    (call,) = calls
+    assert call.altered == altered

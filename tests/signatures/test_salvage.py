@@ -38,6 +38,9 @@ def bad(arguments: str, code: CallCode | None = None, name: str | None = "f") ->
         ('{"city":"Paris"', {"city": "Paris"}),
         ('{"city":"Paris",}', {"city": "Paris"}),
         ('```json\n{"city":"Paris"}\n```', {"city": "Paris"}),
+        ("{'city': 'the city of light', 'days': 2,}", {"city": "the city of light", "days": 2}),
+        ('{"any":[{"b":1},{"b":2}],}', {"any": [{"b": 1}, {"b": 2}]}),
+        ('{"any":{"b":"one\ncity\\nb"},"city":"b",}', {"any": {"b": "one\ncity\nb"}, "city": "b"}),
     ],
 )
 def test_broken_json_is_repaired_and_marked(arguments: str, args: dict[str, Any]) -> None:
@@ -55,6 +58,15 @@ def test_broken_json_is_repaired_and_marked(arguments: str, args: dict[str, Any]
         ('{"city":"Par', "truncated"),
         ('{"city":"a","city":"b"}', "duplicate_key"),
         ("[1]", "not_an_object"),
+        ('{"city":"Paris"}{"city":"Rome"}', "invalid_json"),
+        ('{"city":"Paris"}\n```\n```json\n{"city":"Rome"}', "invalid_json"),
+        ('{}{"city":"Paris"}', "invalid_json"),
+        ('{"tags":[{"a":1}]}; {"tags":[]}', "invalid_json"),
+        ("{'city':'Paris','city':'Rome'}", "invalid_json"),
+        ("{city: Paris, city: Rome}", "invalid_json"),
+        ('{"any":{"b":1,"b":2},}', "invalid_json"),
+        ('{"city":"Paris","\\u0063ity":"Rome",}', "invalid_json"),
+        ('{"city":"Paris","days":1,"days":100,}', "invalid_json"),
         ('{"a":' + "[" * 100_000, "invalid_json"),
     ],
 )

@@ -8,7 +8,8 @@ Rules:
     repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids).
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
- e. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
+ e. A call in whose arguments half of a surrogate pair was read as U+FFFD is marked `unicode`.
+ f. Arguments that were cut off are good only if their text is a complete object. Decoded ones are always
     `truncated`, because an SDK or the provider may have closed them.
 
 The last functions restore declared names in typed calls, and join the calls of several answers: a call that
@@ -23,7 +24,7 @@ import pydantic
 
 from sigadapt.providers.provider import FreeText, Malformed, Reading
 from sigadapt.providers.wire.values import in_paragraphs
-from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, parse_arguments
+from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, holds_half, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -81,6 +82,10 @@ def typed_calls(
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
         altered = ("renumbered",) if index in renumbered else ()
+        if "\\u" in text or not text.isascii():
+            whole = sent.sent if type(sent) is CutOff else sent
+            if holds_half([str(whole)] if type(whole) is FreeText else whole):
+                altered = (*altered, "unicode")
         if isinstance(name, str) and name and type(args) is dict:
             values = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
             good.append(build_unvalidated(ToolCall, {**values, "altered": altered, "turn": turn}))

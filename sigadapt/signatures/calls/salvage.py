@@ -1,21 +1,27 @@
 """Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
 
-A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated` or
-has a duplicate key stays invalid, because the text does not show what the model meant.
+A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated`,
+has a duplicate key or holds two objects in a row stays invalid: the text does not show what was meant.
 """
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import json_repair
 
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import is_object
+from sigadapt.schemas.json_values import compact, is_array, is_object
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
 from sigadapt.signatures.calls.tool_calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_ROW = re.compile(r"\}[^{}\"':=]*\{")
+"""The end of an object and the beginning of the next, which has no key."""
 _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds for each
 
 
@@ -57,7 +63,33 @@ def _repair(call: InvalidToolCall) -> dict[str, Any] | None:
         value: Any = json_repair.loads(call.arguments)
     except (RecursionError, ValueError):
         return None
-    return value if is_object(value) and value else None
+    return value if is_object(value) and value and not _is_choice(call.arguments, value) else None
+
+
+def _is_choice(text: str, value: dict[str, Any]) -> bool:
+    """Return whether a text holds a key, or an object in a row, more often than the object made of it."""
+    # json_repair keeps the last of two in silence. Its strict mode refuses only some of them.
+    sent = text[max(text.find("{"), 0) :]
+    if len(_ROW.findall(sent)) > len(_ROW.findall(compact(value))):
+        return True
+    many, made = (Counter(_TOKEN.findall(_ESCAPE.sub(_unescaped, each))) for each in (sent, compact(value)))
+    return any(many[token] > made[token] for key in _keys(value) for token in _TOKEN.findall(key))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else " "
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Yield the keys of all objects in a value."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if is_object(item):
+            yield from item
+            pending.extend(item.values())
+        elif is_array(item):
+            pending.extend(item)
 
 
 def _decode(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:

@@ -39,8 +39,9 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             form; for a call of a custom tool, its text.
         index: the position among all calls of the answer, bad ones included, from 0.
         altered: what was changed: `recovered` if the call was read from text, `repaired` or `unwrapped` on
-            request, `renumbered` if its id was taken, `repeated` if an answer to a reask repeated the call
-            (the repetition was dropped, see `Turn.repeats`).
+            request, `renumbered` if its id was taken, `unicode` if half of a surrogate pair was read as
+            U+FFFD, `repeated` if an answer to a reask repeated the call (the repetition was dropped, see
+            `Turn.repeats`).
         turn: what the model said beside the call.
 
     Example:

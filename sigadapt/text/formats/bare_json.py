@@ -6,8 +6,8 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
     at most a type and an id. The schema of a declaration is no arguments.
  b. It counts as the whole answer, at the beginning of a line, or after a colon or the end of a sentence; in
     front of the whole answer no words may announce an example.
- c. A fence counts if it is the answer, if it ends an answer whose last line says what the model is about to
-    do, or if the caller or the prompt asked for `fenced-json` by name.
+ c. A fence counts if it is the answer, or if the caller or the prompt asked for `fenced-json` by name
+    (`reader.py`).
 """
 
 import re
@@ -21,7 +21,7 @@ from sigadapt.text.contract import (
     as_written,
     writer,
 )
-from sigadapt.text.formats.json_calls import ARGUMENTS, NAMES, call_of
+from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Members, Scan
@@ -36,8 +36,10 @@ BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
 _BEFORE = 160  # characters of prose that are searched for such words
-_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t]*\n?")
-_INTENTION = re.compile(r"\b(?:I'll|I will|let me|I need to|I'm going to|I am going to)\b", re.IGNORECASE)
+_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t\r]*\n?")
+_KEYS = "|".join(("tool_calls", "type", "index", *NAMES, *ARGUMENTS, *IDS))
+HEAD = rf"\[?\s*\{{\s*\"(?:{_KEYS})\"\s*:"
+"""How an object that is a call and nothing else begins."""
 _WRAPPER = re.compile(r'\{\s*"tool_calls"\s*:\s*(?=\[)')
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
@@ -74,12 +76,7 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     close = scan.space(found.end)
     if close < len(scan.text) and not scan.text.startswith("```", close):
         return None
-    end = min(close + 3, len(scan.text))
-    if "fenced-json" in (*scan.asked, scan.call_format) or (at <= scan.content_start and scan.ends_at(end)):
-        return found._replace(end=end)
-    announced = _INTENTION.search(scan.text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n")[2])
-    is_said = fence[1].startswith("tool") or (announced and scan.ends_at(end))
-    return found._replace(end=end) if is_said and not announces_example(scan.text, at) else None
+    return found._replace(end=min(close + 3, len(scan.text)))
 
 
 def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
@@ -147,6 +144,7 @@ FORMATS: tuple[TextFormat, ...] = (
         after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
         write=writer("{json}"),
         bare=True,
+        head=HEAD,
     ),
     TextFormat(
         "fenced-json",
@@ -155,7 +153,7 @@ FORMATS: tuple[TextFormat, ...] = (
         f"```json\n{_CALL}\n```",
         "Qwen2.5-Coder, small models",
         "any server whose parser is off",
-        "A fence that is the whole answer, or ends it where no example is announced; if named, any.",
+        "A fence that is the whole answer; if named, any.",
         write=writer("{json}", begin="```json\n", end="\n```"),
         bare=True,
     ),

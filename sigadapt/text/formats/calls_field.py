@@ -20,7 +20,7 @@ from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan
 
 NAME = "calls-field"
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n?\s*")
+_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _HEADER = re.compile(r"^[ \t]*(?=\[\[ ## \w+ ## \]\])", re.MULTILINE)
 _NOTHING = re.compile(r"\W*(?:none|null|n/?a|nothing|no (?:tool )?calls?)?\W*\Z", re.IGNORECASE)
 _LONGEST_NOTHING = 40
@@ -28,7 +28,7 @@ _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\
 _CALL_OPENER, _CALL_CLOSER = "<tool_call>\n", "\n</tool_call>"
 """Where what stands behind is a call: the value of a calls field is as sure a sign."""
 _NEVER = re.compile(r"(?!)")
-_OBJECT = re.compile(r"\{(?=\s*\")")
+_OBJECT = re.compile(r"\{(?=\s*[\"'])")
 
 CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
@@ -73,10 +73,16 @@ def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -
 
 def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found | None:
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
-    members = scan.members_at(at)
-    if not {*members.fields} <= {layout.field, *layout.others}:
+    members, end = scan.members_at(at), 0
+    keys = {*members.fields}
+    written: Any = None
+    if members.end is None and not members.fields:
+        with suppress(ValueError):  # in Python's quotes
+            written, end = scan.literal_at(at, is_strict=True)
+            keys = {*written} if is_object(written) else keys
+    if not keys <= {layout.field, *layout.others}:
         return None
-    if members.end is None:
+    if members.end is None and not end:
         key = re.compile(rf'"{re.escape(layout.field)}"\s*:').search(scan.text, at)
         if key is None:
             return None
@@ -84,16 +90,16 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found 
         value = scan.text[key.end() :].strip()
         rest = "" if before == "{" else f"{before}}}"
         return Found(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
-    if layout.field not in members.fields:
+    if layout.field not in keys:
         return None
-    written: Json = decode(scan.text[at : members.end])
+    written = written if end else decode(scan.text[at : members.end])
     pairs = written.pairs if isinstance(written, RepeatedKeys) else list(written.items())
     calls = list[TextCall]()
     for key, value in pairs:
         if key == layout.field:
             calls += _calls(value if isinstance(value, str) else json_like(value), calls_in, is_cut=False)
     rest = {key: value for key, value in pairs if key != layout.field}
-    return Found(calls, members.end, compact(rest) if rest else "")
+    return Found(calls, members.end or end, compact(rest) if rest else "")
 
 
 def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.schemas.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
+from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
 _LEVELS = 60
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
@@ -174,9 +174,8 @@ def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
         f"{markers.call}call:get_weather{{city:{markers.string}Paris{markers.string}}}{markers.call_end}"
     )
     reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    return TextFormat(
-        name, re.escape(markers.call), partial(read, markers=markers), example, reads=reads, **row
-    )
+    opener, reader = re.escape(markers.call), partial(read, markers=markers)
+    return TextFormat(name, opener, reader, example, reads=reads, head=opener + _HEAD.pattern, **row)
 
 
 FORMATS: tuple[TextFormat, ...] = (

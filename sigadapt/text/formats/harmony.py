@@ -123,5 +123,6 @@ FORMATS: tuple[TextFormat, ...] = (
         "gpt-oss, Beam, Muse",
         "vLLM `openai`; Ollama; llama.cpp; LM Studio",
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
+        head=r"<\|(?:start|channel|message)\|>\s*[^\s<>]{0,200}(?:\s+[^\s<>]{1,200}){0,5}\s*(?:<|\Z)",
     ),
 )

@@ -20,9 +20,13 @@ from sigadapt.text.scan import Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
-_IDS = ("id", "tool_call_id")
-_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n?")
+IDS = ("id", "tool_call_id")
+_FENCE = re.compile(r"\s*```[\w-]*[ \t\r]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
+_STRAY = re.compile(r"\s*[\]}]+(?=\s*</)")
+_OTHER = re.compile(r"\s*[\]}]*\s*[,;]?\s*[{\[]")
+OBJECT = r"[\[\s]*\{\s*[\"']"
+"""How one object, several or a list begin."""
 _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
@@ -34,10 +38,19 @@ def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: b
         return None
     fence = _FENCE.match(scan.text, found.end())
     place = fence.end() if fence else found.end()
-    calls = read_body(scan, place, tools, stops=(scan.text[at : found.end()].strip(), "\n```"), keyed=keyed)
-    if fence and calls and scan.text.startswith("```", closing := scan.space(calls.end)):
+    opening = scan.text[at : found.end()].strip()
+    calls = read_body(scan, place, tools, stops=(opening, "\n```"), keyed=keyed)
+    if calls is None:
+        return None
+    if fence and scan.text.startswith("```", closing := scan.space(calls.end)):
         return calls._replace(end=closing + 3)
-    return calls
+    if stray := _STRAY.match(scan.text, calls.end):
+        return calls._replace(end=stray.end())
+    closing = scan.find(f"</{opening[1:]}", calls.end) if _OTHER.match(scan.text, calls.end) else -1
+    if closing < 0 or 0 <= scan.find(opening, calls.end) < closing:
+        return calls
+    raw = scan.text[place if len(calls.calls) == 1 else calls.end : closing]  # an object that is no call
+    return Found([*calls.calls[:-1], calls.calls[-1]._replace(arguments=raw.strip())], closing, calls.kept)
 
 
 def read_body(
@@ -88,16 +101,14 @@ def call_of(
         return _twice(scan, members, call) if call and members.repeats else call
     named, name = _name_in(fields, tools)
     given = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = next(
-        (fields[key][0] for key in _IDS if key in fields and isinstance(fields[key][0], str)), None
-    )
+    call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
     if given is None:
         return None if name is None or whole or members.broken else TextCall(name, None, call_id or None)
     value, begin, end = fields[given]
     call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], call_id or None)
     if name is None:  # markup of prompted calling says that it is a call
         return call._replace(name="") if tools.undeclared and not whole else None
-    is_sole = fields.keys() <= {named, given, "type", *_IDS}
+    is_sole = fields.keys() <= {named, given, "type", *IDS}
     is_object_text = isinstance(value, str) and value.startswith("{")
     is_whole = is_sole and (is_object_text or is_object(value))
     if _is_declaration(value, tools.schema_of(name)) or (whole and not is_whole):
@@ -218,6 +229,7 @@ def _format(
     """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
     marker = marker or re.escape(opening)
     row = {"example": f"{opening}{call}{closing}", "after": (closing,) if closing else (), **row}
+    row["head"] = rf"(?:{marker})(?:\s*```[\w-]*)?{OBJECT}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
 
@@ -274,7 +286,7 @@ FORMATS: tuple[TextFormat, ...] = (
         call=f" [{_CALL}]",
         models="Granite 3",
         servers="vLLM `granite`; llama.cpp",
-        after=("<|end_of_text|>",),
+        after=("<|/tool_call|>", "<|end_of_text|>"),
     ),
     _format(
         "granite-20b-fc",

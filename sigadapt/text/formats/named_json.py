@@ -27,6 +27,8 @@ from sigadapt.text.scan import Scan
 
 _BAR, _LOW = "[｜|]", "▁"
 _NO_TAIL = ""
+_OPENING = ("[TOOL_CALLS]", ">>>", "<|tool_call_begin|>")
+_OBJECT = re.compile(r"\s*[,;]?\s*\{")
 
 
 def read(
@@ -64,17 +66,17 @@ def _arguments(
         return as_written(scan, name, begin, end, given), end
     if isinstance(value, str) and not scan.call_format:
         return TextCall(name, value, given), end
-    if scan.call_format and not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
-        end = _with_rest(scan, end, head, stops)
+    if not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
+        end = _with_rest(scan, end, stops)
     return TextCall(name, scan.text[begin:end], given), end
 
 
-def _with_rest(scan: Scan, end: int, head: re.Match[str], stops: tuple[str, ...]) -> int:
-    """Return where arguments end: at their closing tag, where text stands between them and the tag."""
-    closing = scan.earliest(stops, end) if stops and "[TOOL_CALLS]" not in stops else end
-    if closing == len(scan.text) or 0 <= scan.find(head[0][: head[0].find(">") + 1], end) < closing:
-        return end
-    return end + len(scan.text[end:closing].rstrip())
+def _with_rest(scan: Scan, end: int, stops: tuple[str, ...]) -> int:
+    """Return where arguments end: at what closes them, if a part of them stands before it."""
+    stop = scan.earliest(stops, end)
+    is_closed = stop < len(scan.text) and not scan.text.startswith(_OPENING, stop)
+    is_part = is_closed and not scan.text.startswith("<", scan.space(end))
+    return end + len(scan.text[end:stop].rstrip()) if is_part or _OBJECT.match(scan.text, end) else end
 
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
@@ -106,7 +108,7 @@ def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
     return read(scan, at, tools, head=_BRACKETED, tail=_BRACKETED_TAIL, stops=(")]",))
 
 
-_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\n|(?=\{))\s*(?=\{)")
+_BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\r?\n|(?=\{))\s*(?=\{)")
 _BRACKETED = re.compile(r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)")
 _BRACKETED_TAIL = re.compile(r"\s*\)\s*\]")
 
@@ -122,7 +124,7 @@ def _format(
     **row: Any,
 ) -> TextFormat:
     reader = partial(read, head=re.compile(head), tail=re.compile(tail), stops=stops)
-    return TextFormat(name, opener, reader, reads=reads, **row)
+    return TextFormat(name, opener, reader, reads=reads, head=head, **row)
 
 
 _DEEP_BEGIN = rf"<{_BAR}tool{_LOW}call{_LOW}begin{_BAR}>"
@@ -212,7 +214,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "functionary-v3.2",
         r">>>",
-        r">>>(?P<name>[\w.-]{1,128})\n(?=\s*\{)",
+        r">>>(?P<name>[\w.-]{1,128})\r?\n(?=\s*\{)",
         stops=(">>>",),
         example='>>>get_weather\n{"city": "Paris"}',
         models="Functionary 3.2",
@@ -244,5 +246,6 @@ FORMATS: tuple[TextFormat, ...] = (
         "models that imitate a transcript of an agent",
         "any server whose parser is off",
         "Unless an example is announced.",
+        head=_BRACKETED.pattern,
     ),
 )

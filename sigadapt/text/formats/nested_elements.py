@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.schemas.written_values import property_of, types_of, value_of
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.scan import Scan
+from sigadapt.text.written_values import property_of, types_of, value_of
 
 _TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
 _T = re.escape(_TOKEN)
@@ -104,5 +104,6 @@ FORMATS: tuple[TextFormat, ...] = (
         "Nested elements, as objects or lists by the schema.",
         before=(f"{_TOKEN}<tool_call>",),
         after=(f"{_TOKEN}</tool_call>",),
+        head=_HEAD.pattern,
     ),
 )

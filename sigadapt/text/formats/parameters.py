@@ -12,6 +12,7 @@ declared schema (`written_values.value_of`); DSML and Kimi K3 say which values a
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
 
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,7 +20,6 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object, object_of
-from sigadapt.schemas.written_values import NO_TEXT, property_of, value_of, written
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallsToWrite,
@@ -31,10 +31,12 @@ from sigadapt.text.contract import (
     as_written,
     call_json,
 )
-from sigadapt.text.formats.json_calls import read_body
+from sigadapt.text.formats.json_calls import OBJECT, read_body
 from sigadapt.text.scan import Scan
+from sigadapt.text.written_values import NO_TEXT, property_of, value_of, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
+_FIRST_BREAK, _LAST_BREAK = re.compile(r"\A\r?\n"), re.compile(r"\r?\n\Z")
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
 _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
@@ -77,21 +79,25 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
     args, place, whole = parameters_at(scan, found.end(), schema, mine)
-    opener = mine.call_end.replace("/", "")
-    end = scan.earliest((mine.call_end, opener), place)
-    if mine.pairs and whole is None and end < len(scan.text):  # a key that is none
-        behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
-        return Found([as_written(scan, name, found.end(), end)], behind)
+    following = scan.search(mine.call, place) if mine.call else None
+    end = min(scan.earliest((mine.call_end,), place), following.start() if following else len(scan.text))
     declared: Any = schema.get("properties")
     is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
-    if whole is None or (_ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))):
+    is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
+    is_open = _ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))
+    if (whole is None and not is_part) or (is_open and not is_part):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
-    if scan.text.startswith(mine.call_end, place):
+    if scan.text.startswith(mine.call_end, place) and not is_part:
         return Found([TextCall(name, args)], place + len(mine.call_end))
-    # The call is not closed: other markup closes it, or a line break that a tag without parameters ends in.
-    by_markup = scan.text.startswith("<", place) and not scan.text.startswith("<param", place)
-    by_line = not mine.pairs and scan.text.startswith("\n", found.end()) and not schema.get("required")
-    by_line = by_line and not (scan.call_format and scan.find(mine.call_end, place) >= 0)
+    # It is not closed here: other markup closes it, or a line break that a tag without parameters ends in.
+    begins_line = scan.text.startswith(("\n", "\r\n"), found.end())
+    by_line = not mine.pairs and begins_line and not schema.get("required")
+    by_markup = scan.text.startswith(("</", "<|", "<｜"), place) or mine.goes_on.match(scan.text, place)
+    if not by_markup and (args or by_line):  # what stands before its end, or an element, is a part of it
+        is_part = is_part or scan.text.startswith(mine.call_end, end) or scan.text.startswith("<", place)
+    if is_part:
+        behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
+        return Found([as_written(scan, name, found.end(), end)], behind)
     return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
@@ -116,11 +122,13 @@ def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
         end = scan.earliest((tags.call_end,), at)
         return Found([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
     behind = scan.space(end)
-    closed = scan.text.startswith(tags.call_end, behind)
-    stop = -1 if closed or not scan.call_format else scan.find(tags.call_end, behind)
-    if stop >= 0 and "<function=" not in scan.text[behind:stop]:
+    if scan.text.startswith(tags.call_end, behind):
+        return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end))
+    stop = scan.find(tags.call_end, behind)
+    is_open = stop >= 0 and not scan.text.startswith("<", behind)
+    if is_open and tags.call is not None and not tags.call.search(scan.text, behind, stop):
         return Found([as_written(scan, name, at, stop)], stop + len(tags.call_end))
-    return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end) if closed else end)
+    return Found([TextCall(name, scan.text[at:end])], end)
 
 
 def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
@@ -145,16 +153,32 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
     """Return where a value ends, and the place behind its closing tag; None if the text ends in it."""
     first = scan.find(tags.parameter_end, at)
     other = scan.find(tags.call_end, at) if tags.call_end else -1
+    inner = scan.search(tags.call, at) if tags.call else None
+    begin = inner.start() if inner and tags.opens(inner) else len(scan.text)
+    if begin < first and not 0 <= other < begin:
+        return _nested_end(scan, at, first, tags)
     if first < 0:
         stop = _next_parameter(scan, at, len(scan.text) if other < 0 else other, schema, tags)
         if stop is not None:
             return stop, stop
         return (other, other) if other >= 0 else (None, 0)
-    end, behind = _closing_tag(scan, first, tags)
-    if 0 <= other < first and _opens_call(scan.text, other, first, tags):
+    if 0 <= other < first and (tags.call is None or begin < first):
         return other, other
+    end, behind = _closing_tag(scan, first, tags)
     stop = _next_parameter(scan, at, end, schema, tags)
     return (stop, stop) if stop is not None else (end, behind)
+
+
+def _nested_end(scan: Scan, at: int, first: int, tags: Tags) -> tuple[int | None, int]:
+    """Return where a value ends that holds such a call: where as many parameters close as open."""
+    place, opened, since = first, 0, at
+    for closed in itertools.count():
+        opened += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
+        if place < 0 or opened <= closed:
+            break
+        since, place = place, scan.find(tags.parameter_end, place + 1)
+        scan.charge(_PER_TAG)
+    return (place, place + len(tags.parameter_end)) if place >= 0 else (None, 0)
 
 
 def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
@@ -172,12 +196,6 @@ def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
         scan.charge(_PER_TAG)
         place = scan.find(tags.parameter_end, last + 1)
     return first, first + len(tags.parameter_end)
-
-
-def _opens_call(text: str, begin: int, end: int, tags: Tags) -> bool:
-    if tags.call is None:
-        return True
-    return any(map(tags.opens, tags.call.finditer(text, begin, end)))
 
 
 def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
@@ -207,8 +225,8 @@ def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Jso
 def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
     if tags.pairs:
         return value_of(raw, schema, root)
-    text = raw.removeprefix("\n")  # the line break on each side belongs to the markup
-    text = text.removesuffix("\n") if tags.breaks or len(text) < len(raw) else text
+    text = _FIRST_BREAK.sub("", raw)  # the line break on each side belongs to the markup
+    text = _LAST_BREAK.sub("", text) if tags.breaks or len(text) < len(raw) else text
     cdata = _CDATA.match(text)
     text = cdata[1] if cdata else text
     flag = _KIND.search(opener)
@@ -297,7 +315,8 @@ def _format(
     reads: str = "Lost tags around the call; a parameter or a call that is not closed.",
     **row: Any,
 ) -> TextFormat:
-    return TextFormat(name, opener, partial(read, head=head, tags=tags), reads=reads, **row)
+    reader = partial(read, head=head, tags=tags)
+    return TextFormat(name, opener, reader, reads=reads, head=head.pattern, **row)
 
 
 def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> TextFormat:
@@ -314,6 +333,7 @@ def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> Tex
     example = f"<{call}>get_weather\n<{key}>city</{key}>\n<{value}>Paris</{value}>\n</{call}>"
     reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
     reader = partial(_read_pairs, head=head, tags=tags)
+    row["head"] = rf"{head.pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|<{call}>{OBJECT}"
     return TextFormat(name, f"<{call}>", reader, example, reads=reads, **row)
 
 

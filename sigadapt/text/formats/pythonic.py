@@ -25,8 +25,8 @@ _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>(?:[^\W\d]|\\_)(?:[\w-]|\\_){0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
 _CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|;?\s*\Z))")
-_BEHIND_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t]*(?:#[^\n]*)?(?:\n|\Z))")
-_FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t]*\n")
+_BEHIND_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t\r]*(?:#[^\n]*)?(?:\n|\Z))")
+_FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t\r]*\n")
 
 
 def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tuple[TextCall, int] | None:
@@ -126,13 +126,17 @@ def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None
     """Read a call that is written as a string, whose quotes may be the call's own, or missing at its end."""
     try:
         value, end = scan.literal_at(at)
-        call = call_at(Scan(str(value)), 0, tools)
     except ValueError:
-        value, end, call = "", at, None
-    if call is not None and call[1] == len(value):
+        value, end = "", at
+    inner = Scan(str(value))
+    call = call_at(inner, 0, tools)
+    if call is not None and call[1] == len(inner.text):
         return call[0], end
     call = call_at(scan, at + 1, tools)
-    return (call[0], call[1] + scan.text.startswith(scan.text[at], call[1])) if call else None
+    if call is not None:
+        return call[0], call[1] + scan.text.startswith(scan.text[at], call[1])
+    call = call_at(inner, 0, tools, is_sure=True)  # one bare word costs no call beside it
+    return (call[0], end) if call is not None and not isinstance(call[0].arguments, CutOff) else None
 
 
 def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str]) -> Found | None:
@@ -202,7 +206,8 @@ def _literal(value: Any) -> str:
 def _format(
     name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
 ) -> TextFormat:
-    return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, **row)
+    head = rf"(?:{marker})\s*\[?\s*{_HEAD.pattern}"
+    return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, head=head, **row)
 
 
 _CALL = 'get_weather(city="Paris")'
@@ -218,6 +223,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "A list at the beginning of a line, or calls that are the whole answer.",
         bare=True,
         write=write,
+        head=rf"(?:\[\s*)?['\"]?{_HEAD.pattern}",
     ),
     _format(
         "llama4-pythonic",
@@ -251,6 +257,6 @@ FORMATS: tuple[TextFormat, ...] = (
         f"```tool_code\n{_CALL}\n```",
         "Gemma 3, prompted",
         "any server without a parser",
-        "A fence that says `tool_code`. One of Python is code.",
+        "A fence that says `tool_code` and is the whole answer; if named, any. One of Python is code.",
     ),
 )

@@ -130,7 +130,7 @@ def test_a_bad_call_does_not_cost_the_good_ones() -> None:
         ("<think>a", False, None, "a"),
         ("a</thi", True, None, "a"),
         ("a", True, None, "a"),
-        ("<think>a</think><think>b</think>c", False, "<think>b</think>c", "a"),
+        ("<think>a</think><think>b</think>c", False, "c", "ab"),
         ("[THINK]a[/THINK]b", False, "b", "a"),
         ("a[/THINK]b", False, "b", "a"),
         ("<seed:think>a</seed:think>b", False, "b", "a"),

@@ -23,7 +23,10 @@ _LEVELS = 100
 _MOST_DIGITS = 4_000
 _SCHEMAS = 200  # how many schemas are looked at for the types of one value
 _SPACE = re.compile(r"\s*")
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+# Python's numbers; JSON's; and what servers take for one where a value can be no text, as 007.
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
+_DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
@@ -224,7 +227,8 @@ def value_of(raw: str, schema: Any, root: Json) -> Any:
         return raw
     if _is_constant(word.lower(), types):
         return _CONSTANTS[word.lower()]
-    is_number = types & {"integer", "number"} and len(word) <= _MOST_DIGITS and _NUMBER.fullmatch(word)
+    pattern = _JSON_NUMBER if "string" in types else _DIGITS  # where it may be text, +33 and 1_000 are
+    is_number = types & {"integer", "number"} and len(word) <= _MOST_DIGITS and pattern.fullmatch(word)
     number = _number(word) if is_number else None
     if number is not None and number - number == 0 and ("number" in types or number == int(number)):
         return number if "number" in types else int(number)

@@ -1,0 +1,250 @@
+"""What is quoted, in any language and any form, is no call; what only looks quoted is one."""
+
+# ruff: noqa: RUF001  (quotation marks)
+
+import json
+from typing import Any
+
+import pytest
+from internals import FORMATS, TextGate, read_text
+
+from sigadapt import choice_from_text
+
+
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    typed = {key: {"type": kind} for key, kind in properties.items()}
+    return {
+        "name": name,
+        "parameters": {"type": "object", "properties": typed, "required": [*properties][:1]},
+    }
+
+
+TOOLS = [
+    tool("get_weather", city="string"),
+    tool("write_file", path="string", content="string"),
+    tool("search", query="string", limit="integer"),
+    tool("dial", number=["integer", "string"]),
+    tool("now"),
+]
+SCHEMAS = {each["name"]: each["parameters"] for each in TOOLS}
+CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+TAGGED = f"<tool_call>{CALL}</tool_call>"
+PARIS = [("get_weather", {"city": "Paris"})]
+
+QUOTED = [
+    *(
+        f"Así: {left}{TAGGED}{right} y nada más."
+        for left, right in (
+            "„“",
+            "„”",
+            "””",
+            "“”",
+            "‘’",
+            "‚‘",
+            "«»",
+            "»«",
+            "‹›",
+            "「」",
+            "『』",
+            "《》",
+            '""',
+            "''",
+        )
+    ),
+    f"Il a écrit « {TAGGED} » hier.",
+    f"Sie sagte: „Ich würde {TAGGED} schreiben“, und ging.",
+    f'He said "I would write {TAGGED} here" and left.',
+    f"Say “please\n{TAGGED}\n” now.",
+    f"&lt;tool_call&gt;\n{CALL}\n&lt;/tool_call&gt;\nis escaped.",
+    f"&amp;lt;tool_call&amp;gt;\n{CALL}\n&amp;lt;/tool_call&amp;gt;",
+    f"&#60;tool_call&#62;\n{CALL}\n&#60;/tool_call&#62; so.",
+    f"Here is the call:\n```json\n{CALL}\n```",
+    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```",
+    f"Ich lehne ab:\n~~~tool_call\n{CALL}\n~~~",
+    f"```json\n{CALL}\n```\nThis was refused.",
+    f"1. First\r\n   ```json\r\n   {CALL}\r\n   ```\r\n2. Then",
+    f'Result: {{"answer": "They write {TAGGED.replace(chr(34), chr(92) + chr(34))}"}} so.',
+    f"Result: {{'answer': '{TAGGED}'}} so.",
+    "Command A begins with <|START_THINKING|> and ends with <|END_THINKING|>, then answers.",
+    "Gemma 4 writes <|channel>thought and closes with <channel|> at the end.",
+    "The opening tag of Hermes is <tool_call>",
+    "A call stands between <tool_call> and </tool_call>.",
+]
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_quotation_holds_no_call(text: str) -> None:
+    """text-calls: Prose, code and examples are no calls."""
+    choice = choice_from_text(text, TOOLS)
+    assert (choice.tool_calls, choice.text) == (None, text)
+
+
+CALLS = [
+    f"Sie sagte „ja“ und «gut».\n{TAGGED}",
+    f'A 5" disk and a 3" one. {TAGGED}',
+    f"Rock ’n’ roll, ‘tis true. {TAGGED} Don’t wait.",
+    f"I said “no” before. {TAGGED} And “yes” now.",
+    f"```json\r\n{CALL}\r\n```",
+    "```tool_code\nprint(get_weather(city='Paris'))\n```",
+    f"<think>First.</think>\n<think>Second.</think>\n{TAGGED}",
+    f"<tool_call>\n{CALL}}}\n</tool_call>",
+    f"<|tool_call|>[{CALL}]<|/tool_call|>",
+    '<invoke name="get_weather">\r\n<parameter name="city">\r\nParis\r\n</parameter>\r\n</invoke>',
+]
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_what_only_looks_quoted_is_a_call(text: str) -> None:
+    """text-calls: What is no call stays text."""
+    calls = choice_from_text(text, TOOLS).tool_calls
+    assert calls is not None
+    assert [(call.name, call.args) for call in calls] == PARIS
+    assert calls.invalid == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>a</think>\n<think>b {TAGGED}</think>Done.",
+        f"[THINK]a[/THINK][THINK]{TAGGED}[/THINK]Done.",
+        f"<think>a</think><thought>{TAGGED}</thought>\n\n<reasoning>{TAGGED}</reasoning>Done.",
+    ],
+)
+def test_calls_of_several_thinkings_are_only_thought_of(text: str) -> None:
+    """text-calls: A call in closed thinking is only thought of."""
+    choice = choice_from_text(text, TOOLS)
+    assert (choice.tool_calls, choice.text) == (None, "Done.")
+
+
+CONTENT = "<parameter=content>\n{}\n</parameter>"
+QWEN = f"<function=write_file>\n<parameter=path>\na\n</parameter>\n{CONTENT}\n</function>"
+INVOKE = (
+    '<invoke name="write_file"><parameter name="path">a</parameter>'
+    '<parameter name="content">{}</parameter></invoke>'
+)
+GLM = (
+    "<tool_call>write_file<arg_key>path</arg_key><arg_value>a</arg_value>"
+    "<arg_key>content</arg_key><arg_value>{}</arg_value></tool_call>"
+)
+
+
+@pytest.mark.parametrize("form", [QWEN, INVOKE, GLM], ids=["qwen", "invoke", "glm"])
+@pytest.mark.parametrize("inner", ["x", "It has two lines.\nSo."])
+def test_a_value_may_hold_a_call_in_its_own_format(form: str, inner: str) -> None:
+    """text-calls: Markup inside of a value is a value."""
+    content = f"They write {form.format(inner)} there."
+    for deeper in (content, f"Twice: {form.format(content)}"):
+        calls = choice_from_text(f"{form.format(deeper)}\n{TAGGED}", TOOLS).tool_calls
+        assert calls is not None
+        assert [(call.name, call.args) for call in calls] == [
+            ("write_file", {"path": "a", "content": deeper}),
+            *PARIS,
+        ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "search", "arguments": {"query": "x"}}, {"limit": 5}</tool_call>',
+        '[TOOL_CALLS]search[ARGS]{"query": "x"}, {"limit": 5}',
+        (
+            '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>search<｜tool▁sep｜>{"query": "x"} {"limit": 5}'
+            "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        ),
+        '<function=search>{"query": "x"}, {"limit": 5}</function>',
+        '<invoke name="search"><parameter name="query">x</parameter><limit>5</limit></invoke>',
+        "<function=search><parameter=query>x</parameter> limit: 5 </function>",
+        f"{QWEN.format('half <function=now><parameter=zone>')}",
+    ],
+)
+def test_a_call_is_never_its_first_half(text: str) -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    calls = choice_from_text(text, TOOLS).tool_calls
+    assert calls is not None
+    assert (list(calls), len(calls.invalid)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [("+33123456789", "+33123456789"), ("007", "007"), ("1_000", "1_000"), ("12", 12), ("-1.5e3", -1500)],
+)
+def test_where_a_text_is_allowed_only_jsons_numbers_are_numbers(written: str, want: Any) -> None:
+    """text-calls: The schema types what the format does not."""
+    calls = choice_from_text(
+        f"<function=dial><parameter=number>{written}</parameter></function>", TOOLS
+    ).tool_calls
+    assert calls is not None
+    assert [call.args for call in calls] == [{"number": want}]
+
+
+@pytest.mark.parametrize("number", ["007", "１２", "0x1G", "1__0", "+-1"])
+def test_what_is_no_number_makes_a_bad_call(number: str) -> None:
+    """text-calls: Nothing is evaluated."""
+    for text in (
+        f"[dial(number={number})]",
+        f'<tool_call>{{"name": "dial", "arguments": {{"number": {number}}}}}</tool_call>',
+    ):
+        calls = choice_from_text(text, TOOLS).tool_calls
+        assert calls is not None
+        assert (list(calls), [call.code for call in calls.invalid]) == ([], ["invalid_json"])
+
+
+def test_one_bare_word_costs_no_call_beside_it() -> None:
+    """text-calls: A broken call is a bad call with its raw text."""
+    for text in (
+        "['get_weather(city=\"Paris\")', 'get_weather(city=Rome)']",
+        '[get_weather(city="Paris"), get_weather(city=Rome)]',
+    ):
+        calls = choice_from_text(text, TOOLS).tool_calls
+        assert calls is not None
+        assert [(call.name, call.args) for call in calls] == PARIS
+        assert [call.arguments for call in calls.invalid] == ["city=Rome"]
+
+
+PROSE = "The sun shines over the old town, and people walk along the river. It is warm.\n" * 4
+HARMLESS = [
+    *("[1] A book.\n", "[docs](https://example.org/a) say so.\n", "{x} is a set.\n", '{"a": 1} is JSON.\n'),
+    *(
+        "The tag <tool_call> opens it, and so on.\n",
+        "The token <|channel|> is one of Harmony's, as you know well.\n",
+    ),
+    *("```python\nprint(1)\n```\n", 'Config:\n```json\n{"a": 1}\n```\n', f"Refused:\n```json\n{CALL}\n```\n"),
+    *(
+        "[x]: [y]\n",
+        "<b>bold</b> and <function of x> too.\n",
+        "Notes [THINK about it].\n",
+        "a > b\n> so he said\n",
+    ),
+    *("「はい」と言った。\n", "&lt;b&gt; is escaped.\n", "[now] or {now}.\n", "```\r\nx\r\n```\r\n"),
+]
+
+
+@pytest.mark.parametrize("head", HARMLESS)
+@pytest.mark.parametrize(
+    "how", [{}, {"undeclared": True, "call_format": "hermes"}], ids=["recovered", "prompted"]
+)
+def test_what_can_be_no_part_of_a_call_leaves_at_once(head: str, how: dict[str, Any]) -> None:
+    """streaming: Text that cannot be a call is not held back."""
+    for text in (head + PROSE, f"It is so.\n{head}{PROSE}"):
+        gate, shown = TextGate(SCHEMAS, ("answer",), **how), ""
+        for at, char in enumerate(text):
+            shown += gate.take(char)
+            assert at < len(head) + 80 or at + 1 - len(shown) <= 80, text[len(shown) : at]
+        assert shown + gate.rest(read_text(text, SCHEMAS, **how).text) == text
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_gate_and_the_reader_share_the_beginning_of_a_call(each: Any) -> None:
+    """streaming: Markup of a call is not shown."""
+    for text in (each.example, json.loads(json.dumps(each.example)).replace("\n", "\r\n")):
+        gate = TextGate({"get_weather": {}}, ("answer",))
+        assert "".join(map(gate.take, text)) == ""
+
+
+def test_a_header_that_never_ends_is_read_soon() -> None:
+    """text-calls: Hostile text ends."""
+    # Found by the fuzzer: a pattern of words that could be divided in many ways.
+    text = "<|channel|>commentary to=functions.get_weather" + "Q" * 300 + '\x01{"id": "resp_1", ' * 20
+    for form in (text, "<tool_call>" * 2_000):
+        gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text
+        assert "".join(map(gate.take, form)) + gate.rest(said) == said
