@@ -230,6 +230,106 @@ ENDINGS = (
 )
 
 
+class Odd(NamedTuple):
+    """What a gateway may send in the place of an answer of the documented form."""
+
+    name: str
+    wire: str
+    sent: bytes
+    is_streamed: bool = False
+    optional: bool = False
+    text: str | None = None
+
+    def body(self) -> bytes:
+        """Return the answer."""
+        return self.sent
+
+
+def sse(*events: dict[str, Any], end: str = "\n") -> bytes:
+    """Return events as the text of a stream."""
+    names = [f"event: {event['type']}{end}" if "type" in event else "" for event in events]
+    pairs = zip(names, events, strict=True)
+    return "".join(f"{name}data: {json.dumps(event)}{end}{end}" for name, event in pairs).encode()
+
+
+def piece(*fragments: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    """Return an event of a chat stream with fragments of calls."""
+    delta = {"tool_calls": list(fragments)} if fragments else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def fragment(text: str, name: str | None = None, call_id: str | None = None) -> dict[str, Any]:
+    """Return a fragment of the first call of a chat stream."""
+    named = {"arguments": text, **({"name": name} if name else {})}
+    return {"index": 0, "function": named, **({"id": call_id, "type": "function"} if call_id else {})}
+
+
+def opening(text: str, call_id: str) -> list[dict[str, Any]]:
+    """Return the events with which Anthropic begins a message that calls a tool."""
+    block = {"type": "tool_use", "id": call_id, "name": "get_weather", "input": {}}
+    return [
+        {"type": "message_start", "message": anthropic("", "") | {"content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": text},
+        },
+    ]
+
+
+def as_bytes(body: dict[str, Any]) -> bytes:
+    """Return a body."""
+    return json.dumps(body).encode()
+
+
+WHOLE = Case("", (GOOD,)).body()
+EVENTS = piece(fragment("", "get_weather", "call_1")), piece(fragment('{"city":"Paris"}'))
+CALLED = piece(finish="tool_calls")
+BEHIND = {"tool_calls": [GOOD], "images": [], "thinking_blocks": []}
+STOPPED = [
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}},
+    {"type": "message_stop"},
+]
+SLOW = {"error": {"message": "Slow down.", "code": "rate_limit_exceeded"}}
+HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+IDS = ["call_1", "call_2", "call_3"]
+PIECES = [
+    fragment('{"city"', "get_weather", IDS[0]),
+    fragment(":", call_id=IDS[1]),
+    fragment('"Paris"}', call_id=IDS[2]),
+]
+EMPTY = {**anthropic("", "end_turn"), "content": []}
+GATEWAY = {"message": "no healthy upstream"}
+LIMIT = {"native_finish_reason": "MAX_TOKENS"}
+CLOSED = chat({"content": None, **BEHIND}, "tool_calls", provider_specific_fields=LIMIT)
+AGAIN = [*opening('{"city":"Ro', "toolu_1"), *opening('{"city":"Paris"}', "toolu_2"), *STOPPED]
+NAMED = [piece(fragment("", "get_", "call_1")), piece(fragment("", "weather")), EVENTS[1], CALLED]
+ODD = (
+    Odd("one body, where a stream was asked for", "openai", as_bytes(WHOLE), is_streamed=True),
+    Odd("a stream, where a body was asked for", "openai", sse(*EVENTS, CALLED)),
+    Odd("a stream whose lines end in CR alone", "openai", sse(*EVENTS, CALLED, end="\r"), is_streamed=True),
+    Odd("the name of a tool in two pieces", "openai", sse(*NAMED), is_streamed=True),
+    Odd(
+        "each piece of a call with an id of its own",
+        "openai",
+        sse(*map(piece, PIECES), CALLED),
+        is_streamed=True,
+    ),
+    Odd("a stream that a gateway began anew", "anthropic", sse(*AGAIN), is_streamed=True),
+    Odd("a call cut by its limit, behind a proxy that closed it", "openai", as_bytes(CLOSED)),
+    Odd("a rate limit with HTTP 200, streamed", "openai", as_bytes(SLOW), is_streamed=True, optional=True),
+    Odd("a page of HTML with HTTP 200, streamed", "openai", HTML, is_streamed=True, optional=True),
+    Odd("a gateway's message with HTTP 200", "openai", as_bytes(GATEWAY), optional=True),
+    Odd("no choices", "openai", as_bytes({**WHOLE, "choices": []}), optional=True),
+    Odd(
+        "an empty answer", "anthropic", as_bytes({**anthropic("", "end_turn"), "content": []}), optional=True
+    ),
+)
+
+
 class Outcome(NamedTuple):
     """What a program gets for an answer, and whether it got it without an error."""
 
@@ -237,30 +337,37 @@ class Outcome(NamedTuple):
     accepted: bool
 
 
-def ours(case: Case | Ending, engine: str) -> Outcome:
+def ours(case: Case | Ending | Odd, engine: str) -> Outcome:
     """Return the outcome with sigadapt."""
     signature = OursOptional if isinstance(case, Ending) or case.optional else Ours
     return outcome(case, engine, sigadapt.ChatAdapter(), signature, [get_weather, now])
 
 
-def theirs(case: Case | Ending, engine: str) -> Outcome:
+def theirs(case: Case | Ending | Odd, engine: str) -> Outcome:
     """Return the outcome with DSPy's adapter, native function calling on."""
     adapter = dspy.ChatAdapter(use_native_function_calling=True)
     signature = TheirsOptional if isinstance(case, Ending) or case.optional else Theirs
     return outcome(case, engine, adapter, signature, [dspy.Tool(get_weather), dspy.Tool(now)])
 
 
-def outcome(case: Case | Ending, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]) -> Outcome:
+def outcome(
+    case: Case | Ending | Odd, engine: str, adapter: Any, signature: Any, tools: Sequence[Any]
+) -> Outcome:
     """Ask once over real HTTP and describe what the program gets."""
     answers: list[Reply] = [case.body()]
     with LoopbackProvider(answers) as provider:
-        wire = case.wire if isinstance(case, Ending) else "openai"
-        lm = dspy.LM(**provider.lm_options(wire, engine=engine))
+        wire = "openai" if isinstance(case, Case) else case.wire
+        lm = dspy.LM(**provider.lm_options(wire, engine=engine, num_retries=0))
         with dspy.context(lm=lm, adapter=adapter), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # DSPy's own adapter uses what DSPy deprecates
             try:
-                given: Any = dspy.Predict(signature)(question="weather?", tools=list(tools))
-            except Exception as error:  # noqa: BLE001  (the table shows it)
+                program: Any = dspy.Predict(signature)
+                if isinstance(case, Odd) and case.is_streamed:
+                    program = dspy.streamify(program, async_streaming=False)
+                given: Any = program(question="weather?", tools=list(tools))
+                if not isinstance(given, dspy.Prediction):
+                    *_, given = given
+            except BaseException as error:  # noqa: BLE001  (the table shows it; a stream raises a group)
                 result, accepted = raised(error), False
             else:
                 result, accepted = returned(case, given), True
@@ -268,8 +375,14 @@ def outcome(case: Case | Ending, engine: str, adapter: Any, signature: Any, tool
     return Outcome(result + (f" ({count} requests)" if count > 1 else ""), accepted)
 
 
-def raised(error: Exception) -> str:
+def raised(error: Any) -> str:
     """Describe an error by its class; one of sigadapt by the codes and the good calls that it holds."""
+    while hasattr(error, "exceptions"):
+        (error,) = error.exceptions
+    if isinstance(error, dspy.LMRateLimitError):
+        return f"{code('LMRateLimitError')}, with the provider's words"
+    if isinstance(error, dspy.utils.exceptions.LMServerError):
+        return f"{code('LMServerError')}, with the provider's words"
     if isinstance(error, sigadapt.UnusableAnswer):
         text = f", the text in it: {kept(error.choice.text)}" if error.choice.text else ""
         return f"error {code(error.code)}{text}"
@@ -283,7 +396,7 @@ def raised(error: Exception) -> str:
     return f"error {bad}" + (f", the good calls in it: {listed(calls)}" if len(calls) else "")
 
 
-def returned(case: Case | Ending, given: Any) -> str:
+def returned(case: Case | Ending | Odd, given: Any) -> str:
     """Describe the calls of a prediction, and whether the text was kept."""
     calls: list[Any] = given.calls.tool_calls if given.calls is not None else []
     result = listed(calls) if calls else "no call"
@@ -333,6 +446,12 @@ def rows() -> list[list[str]]:
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
+def odd_answers() -> list[list[str]]:
+    """Return the cells of the third table: answer, sigadapt, DSPy's adapter."""
+    ways = (ours, theirs)
+    return [[f"{odd.name} ({odd.wire})", *(way(odd, "auto").result for way in ways)] for odd in ODD]
+
+
 def endings() -> list[list[str]]:
     """Return the cells of the second table: answer, sigadapt, DSPy's adapter; then the sums."""
     table: list[list[str]] = []
@@ -350,12 +469,18 @@ def versions() -> str:
     return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
 
 
-def page(table: Sequence[Sequence[str]], ends: Sequence[Sequence[str]], measured: str) -> str:
+def page(
+    table: Sequence[Sequence[str]],
+    ends: Sequence[Sequence[str]],
+    odds: Sequence[Sequence[str]],
+    measured: str,
+) -> str:
     """Return the whole page."""
     head = ["what arrives", "sigadapt, on both engines", *(f"DSPy's adapter, {name}" for name in ENGINES)]
     calls = markdown(head, table) + NOTES
     second = markdown(["how it ends", "sigadapt", "DSPy's adapter"], ends)
-    return f"{INTRODUCTION.format(versions=measured)}\n{calls}{ENDS}\n{second}"
+    third = markdown(["what the gateway sends", "sigadapt", "DSPy's adapter"], odds)
+    return f"{INTRODUCTION.format(versions=measured)}\n{calls}{ENDS}\n{second}{GATEWAYS}\n{third}{LIMITS}"
 
 
 def markdown(head: list[str], table: Sequence[Sequence[str]]) -> str:
@@ -390,7 +515,7 @@ NOTES = """
 
 
 ENDS = """
-## Answers that ended without being one
+## Turns that ended without an answer
 
 The calls field is optional here, and both adapters run on DSPy's native engine. An error with a code is an
 `UnusableAnswer`, or a `ToolCallParseError` for `malformed_call`. sigadapt sends one request for each of
@@ -398,10 +523,29 @@ them. If DSPy's adapter sends a second one, the cell says so.
 """
 
 
+GATEWAYS = """
+## Answers in another form than the documented one
+
+Gateways and proxies send these. Both adapters run on DSPy's native engine, without retries. "With the
+provider's words" means that the error's message quotes what was sent.
+"""
+
+LIMITS = """
+## Limits
+
+- `duplicate_key` needs arguments that came as text: in OpenAI's two formats and Cohere's, and in streams of
+  Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock, Gemini,
+  Ollama), a JSON library has taken one of the two values before anybody could look.
+- If a proxy closes the JSON of a call that a limit cut, and says nothing about a limit, the call looks whole.
+- If a stream breaks off, `error.partial` holds what came, as [Errors and codes](guides/errors.md) shows. Calls
+  that may be incomplete are bad ones there.
+"""
+
+
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page."""
     logging.getLogger("dspy").setLevel(logging.ERROR)  # DSPy warns of answers that were cut off
-    write(page(rows(), endings(), versions()))
+    write(page(rows(), endings(), odd_answers(), versions()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,192 @@
+"""A body where a stream was asked for, a stream where a body was, and what else gateways send, over HTTP."""
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from support import PARIS, ROME, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt import choice_from_response, choice_from_stream
+from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+Json = dict[str, Any]
+NATIVE = ("openai", "responses", "anthropic", "gemini")
+ANSWER = Answer(text="Let me look.", calls=[PARIS])
+SLOW: dict[str, Json] = {
+    "openai": {"error": {"message": "Slow down.", "code": "rate_limit_exceeded"}},
+    "responses": {
+        "object": "response",
+        "id": "r",
+        "model": "m",
+        "output": [],
+        "status": "failed",
+        "error": {"code": "rate_limit_exceeded", "message": "Slow down."},
+    },
+    "anthropic": {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}},
+    "gemini": {"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}},
+}
+
+
+def asked(wire: str) -> Received:
+    return Received(1, wire, "", {}, {"messages": []}, "m", stream=True)
+
+
+def whole(wire: str, answer: Answer = ANSWER) -> bytes:
+    return json.dumps(WIRES[wire].format.render(answer, asked(wire))).encode()
+
+
+def events(wire: str, answer: Answer = ANSWER) -> list[Json]:
+    return [json.loads(json.dumps(event)) for event in WIRES[wire].format.stream(answer, asked(wire))]
+
+
+def sse(wire: str, sent: list[Json], end: str = "\n") -> bytes:
+    text = b"".join(WIRES[wire].format.encode(sent)).decode()
+    return text.replace("\n", end).encode()
+
+
+def ask(wire: str, sent: bytes, *, is_streamed: bool = True, engine: str = "auto") -> Any:
+    """The prediction, or the error, of one request."""
+    with LoopbackProvider(lambda _: sent) as provider:
+        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")):
+            program: Any = dspy.Predict(May)
+            if is_streamed:
+                program = dspy.streamify(program, async_streaming=False)
+            try:
+                given = program(question="?", tools=[get_weather])
+                return [*given][-1] if is_streamed else given
+            except BaseException as raised:  # noqa: BLE001  (a group of exceptions, which Python 3.10 lacks)
+                error: Any = raised
+                while hasattr(error, "exceptions"):
+                    (error,) = error.exceptions
+                return error
+            finally:
+                assert len(provider.received) == 1
+
+
+def said(out: Any) -> tuple[list[Json], str]:
+    return [call.args for call in out.calls], out.calls.text
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"\n\n "])
+def test_a_body_in_the_place_of_a_stream(wire: str, mark: bytes) -> None:
+    """streaming: A body in the place of a stream is the answer."""
+    assert said(ask(wire, mark + whole(wire))) == ([{"city": "Paris"}], "Let me look.")
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+def test_an_error_in_the_place_of_a_stream(wire: str) -> None:
+    """streaming: A body in the place of a stream is the answer."""
+    slow, page = (
+        ask(wire, json.dumps(SLOW[wire]).encode()),
+        ask(wire, b"<html>\r\n502 Bad Gateway\r\n</html>"),
+    )
+    assert isinstance(slow, dspy.LMRateLimitError)
+    assert "Slow down." in str(slow)
+    assert isinstance(page, dspy.LMError)
+    assert "502 Bad Gateway" in str(page)
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("body", [{"message": "no healthy upstream"}, {"detail": "no healthy upstream"}])
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_gateways_message_is_told_once(wire: str, body: Json, is_streamed: bool) -> None:
+    """streaming: A body in the place of a stream is the answer."""
+    error = ask(wire, json.dumps(body).encode(), is_streamed=is_streamed)
+    assert isinstance(error, dspy.LMError)
+    assert "no healthy upstream" in str(error)
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_stream_in_the_place_of_a_body(wire: str, end: str) -> None:
+    """streaming: A stream in the place of a body is the answer."""
+    out = ask(wire, sse(wire, events(wire), end), is_streamed=False)
+    assert said(out) == ([{"city": "Paris"}], "Let me look.")
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+def test_lines_may_end_in_cr_alone(wire: str) -> None:
+    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    assert said(ask(wire, sse(wire, events(wire), "\r"))) == ([{"city": "Paris"}], "Let me look.")
+
+
+@pytest.mark.parametrize("length", range(1, 9))
+def test_a_gateway_that_tries_again_begins_anew(length: int) -> None:
+    """streaming: A gateway that tries again begins the message anew."""
+    first = events("anthropic", Answer(calls=[PARIS]))
+    sent = [*first[: min(length, len(first) - 2)], *events("anthropic", Answer(calls=[ROME]))]
+    assert [call.args for call in ask("anthropic", sse("anthropic", sent)).calls] == [{"city": "Rome"}]
+    read = choice_from_stream(sent)
+    assert read.tool_calls is not None
+    assert [call.args for call in read.tool_calls] == [{"city": "Rome"}]
+
+
+def fragment(text: str, name: str | None = None, call_id: str | None = None, index: int = 0) -> Json:
+    function = {"arguments": text, **({"name": name} if name else {})}
+    call = {"index": index, "function": function, **({"id": call_id} if call_id else {})}
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+END = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+
+
+@pytest.mark.parametrize(
+    ("fragments", "want"),
+    [
+        (
+            [fragment("", "get_", "a"), fragment("", "weather"), fragment('{"city":"Paris"}')],
+            [("a", "get_weather", '{"city":"Paris"}')],
+        ),
+        (
+            [
+                fragment('{"city"', "get_weather", "a"),
+                fragment(":", call_id="b"),
+                fragment('"Paris"}', call_id="c"),
+            ],
+            [("a", "get_weather", '{"city":"Paris"}')],
+        ),
+        (
+            [fragment("{}", "now", "a"), fragment("{}", None, "b")],
+            [("a", "now", "{}"), ("b", None, "{}")],
+        ),
+        (
+            [fragment("", "now", "a"), fragment("", "later", "b"), fragment("{}")],
+            [("a", "now", ""), ("b", "later", "{}")],
+        ),
+    ],
+)  # fmt: skip
+def test_a_name_in_pieces_and_an_id_for_each_piece(fragments: list[Json], want: list[Any]) -> None:
+    """streaming: A name in pieces and an id for each piece make one call."""
+    calls = choice_from_stream([*fragments, END]).tool_calls
+    assert calls is not None
+    assert [(call.id, call.name, call.arguments) for call in calls.in_order()] == want
+
+
+@pytest.mark.parametrize("closed", [{"images": []}, {"provider_specific_fields": {"citations": None}}, {}])
+@pytest.mark.parametrize(
+    ("finish", "native"),
+    [("length", None), ("tool_calls", "MAX_TOKENS"), ("tool_calls", "max_tokens"), ("tool_calls", "STOP")],
+)
+def test_a_call_that_a_limit_cut_behind_a_proxy(closed: Json, finish: str, native: str | None) -> None:
+    """response-choice: A cut call behind a proxy is truncated."""
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city": "Par"}'},
+    }
+    message = {"role": "assistant", "content": None, "tool_calls": [call], **closed}
+    beside = {"provider_specific_fields": {"native_finish_reason": native}} if native else {}
+    body = {"choices": [{"index": 0, "finish_reason": finish, "message": message, **beside}]}
+    calls = choice_from_response(body).tool_calls
+    assert calls is not None
+    # An OpenAI-like server sends the text that the model wrote, and a whole one is whole.
+    is_cut = native in ("MAX_TOKENS", "max_tokens") or (finish == "length" and bool(closed))
+    assert [bad.code for bad in calls.invalid] == (["truncated"] if is_cut else [])
+    assert len(calls) == (not is_cut)
