@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import dspy
 import mcp.types
@@ -12,6 +12,7 @@ from support import lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset, ToolTexts, pins_of
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, LoopbackProvider
 
 
@@ -57,7 +58,7 @@ def as_dict() -> Any:
 
 
 def of_mcp() -> Any:
-    return mcp.types.Tool(name="ship", inputSchema=copy.deepcopy(SCHEMA))
+    return mcp.types.Tool.model_validate({"name": "ship", "inputSchema": copy.deepcopy(SCHEMA)})
 
 
 SOURCES: dict[str, Callable[[], Any]] = {
@@ -81,19 +82,19 @@ def empty(value: Any, seen: set[int]) -> None:
         return
     seen.add(id(value))
     inside: list[Any] = []
-    if isinstance(value, dict):
+    if is_object(value):
         inside = list(value.values())
         value.clear()
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        inside = list(value)
-        if isinstance(value, list):
+    elif is_array(value):
+        inside = [*value]
+        if type(value) is list:
             value.clear()
     for each in inside:
         empty(each, seen)
 
 
 def tool_args(tools: Any) -> Any:
-    every = tools.values() if isinstance(tools, dict) else tools
+    every: Any = tools.values() if is_object(tools) else tools
     return [[tool.args, tool.arg_desc] for tool in every]
 
 
@@ -147,6 +148,10 @@ def asked(decls: ToolDecls) -> Any:
     return [*GOT, histories]
 
 
+def always(name: str, args: Any, hint: str) -> bool:
+    return True
+
+
 HANDS: dict[str, Callable[[ToolDecls], Any]] = {
     "parts": lambda d: [[e.parameters, e.returns, e.extras, e.format] for e in d],
     "to_openai": lambda d: [d.to_openai(), [e.to_openai() for e in d], d[0].to_openai()],
@@ -155,7 +160,7 @@ HANDS: dict[str, Callable[[ToolDecls], Any]] = {
     "dspy.Tool": lambda d: (
         []
         if any(e.func is None or isinstance(e.func, type) for e in d)
-        else tool_args([dspy.Tool(e) for e in d])
+        else tool_args([dspy.Tool(cast("Any", e)) for e in d])
     ),
     "ReAct": lambda d: agents(d, "ReAct"),
     "ReActV2": lambda d: agents(d, "ReActV2"),
@@ -164,10 +169,10 @@ HANDS: dict[str, Callable[[ToolDecls], Any]] = {
     "pins": pins_of,
     "texts": lambda d: [ToolTexts(d)().to_openai(), ToolTexts(d).dump_state()],
     "request": asked,
-    "confirmed": lambda d: d.confirmed_by(lambda *_: True).to_openai(),
+    "confirmed": lambda d: d.confirmed_by(always).to_openai(),
     "declared again": lambda d: ToolDecl.of(d[0], description="other").parameters,
 }
-WRONG = {"order": {"item": {"sku": "x", "n": "many"}}, "items": []}
+WRONG: dict[str, Any] = {"order": {"item": {"sku": "x", "n": "many"}}, "items": []}
 
 
 @pytest.mark.parametrize("hand", HANDS)
@@ -179,7 +184,7 @@ def test_what_is_handed_out_is_a_copy(name: str, hand: str):
     before = copy.deepcopy((decls.to_openai(), Order.model_json_schema(), decls.flaw_of("ship", WRONG)))
     body = body_of(decls, [])
     assert before[2] is not None
-    empty(HANDS[hand](decls), set())
+    empty(HANDS[hand](decls), set[int]())
     for again in (decls, ToolDecls([source]), ToolDecls([SOURCES[name]()])):
         assert (again.to_openai(), Order.model_json_schema(), again.flaw_of("ship", WRONG)) == before
         assert body_of(again, []) == body
@@ -190,7 +195,7 @@ def test_what_came_in_is_a_snapshot():
     function, native = as_dict(), {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}}
     decls = ToolDecls([function, native])
     before = copy.deepcopy(decls.to_openai())
-    empty([function, native], set())
+    empty([function, native], set[int]())
     assert decls.to_openai() == before
-    empty(decls.to_openai(), set())
+    empty(decls.to_openai(), set[int]())
     assert decls.to_openai() == before
