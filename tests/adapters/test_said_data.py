@@ -158,8 +158,7 @@ def streamed(answers: list[Answer], wire: str, question: str = "q", **how: Any) 
                 program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=listeners)
                 async for item in program(question=question, tools=[find]):
                     if isinstance(item, dspy.Prediction):
-                        calls: Any = item.calls
-                        last.update((call.index, call.id) for call in calls)
+                        last.update((call.index, call.id) for call in ToolCalls(item.calls))
                     elif isinstance(item.chunk, PartialCall):
                         partial.add((item.chunk.index, item.chunk.id))
                     else:
