@@ -250,7 +250,7 @@ def test_a_call_that_takes_too_long_is_a_failed_result(how: str):
     assert ended == [True]
 
 
-@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan")])
+@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan"), float("inf")])
 def test_a_time_limit_is_a_number_of_seconds(timeout: Any):
     """tool-call-outputs: A time limit is that of each call."""
     with pytest.raises(InvalidOption):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from concurrent import futures
 from contextvars import copy_context
 from functools import partial
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
@@ -100,9 +100,10 @@ async def arun(calls: ToolCalls, tools: object, decisions: object, timeout: floa
     return _results(calls, jobs, outcomes, timeout)
 
 
-def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: object) -> list[_Job]:
+def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> list[_Job]:
     """Say what to do with each call, or raise the first reason to run nothing."""
-    if timeout is not None and (not isinstance(timeout, (int, float)) or timeout is True or not timeout > 0):
+    is_number = isinstance(timeout, (int, float)) and timeout is not True
+    if timeout is not None and not (is_number and 0 < timeout <= TIMEOUT_MAX):  # the most that a thread waits
         raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
     decided = _decisions(decisions)
     decls = decls_of(tools)

@@ -50,7 +50,7 @@ class ToolResult(OwnErrors):
     is_error: bool = False
     is_mcp: bool = False
     is_content: bool = False
-    blocks: list[dict[str, Any]] | None = None
+    blocks: list[dict[str, Any]] | None = pydantic.Field(default=None, repr=False)
 
     @pydantic.model_validator(mode="before")
     @classmethod
