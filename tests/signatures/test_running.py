@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dspy
+import pydantic
 import pytest
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
@@ -145,6 +146,25 @@ def test_a_decision_that_is_needed_no_more_is_still_known():
     [request] = calls.awaiting_confirmation(tools_of())
     assert told(run("run", calls, tools_of(False), {request.id: False}))[0][1]
     assert told(run("run", calls, tools_of(lambda args: args["eur"] > 10))) == [("Paid 10 EUR to Ada", False)]
+
+
+def test_a_default_that_is_another_one_each_time_is_decided_by_the_call_that_was_shown():
+    """tool-call-outputs: What was decided is done."""
+    numbers = iter(range(100))
+
+    def order(to: str, number: int = pydantic.Field(default_factory=lambda: next(numbers))) -> str:
+        return f"{number} for {to}"
+
+    decls = ToolDecls([ToolDecl.of(order, requires_confirmation=True)])
+    calls = turn(("order", {"to": "Ada"}))
+    [request] = ToolCalls.model_validate_json(calls.awaiting_confirmation(decls).model_dump_json())
+    shown = f"{request.call.args['number']} for Ada"
+    assert told(run("run", calls, decls, {request.id: request.call})) == [(shown, False)]
+    with pytest.raises(InvalidHistory):
+        run("run", calls, decls, {request.id: True})
+    other = turn(("order", {"to": "Eve"}))
+    with pytest.raises(InvalidHistory):
+        run("run", other, decls, {request.id: request.call})
 
 
 def test_a_function_that_asks_first_asks_unless_somebody_decided():

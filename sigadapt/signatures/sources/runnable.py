@@ -189,9 +189,11 @@ def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
         return func(*given[: missing[0] if missing else None], **kwargs)
 
     made: Any = functools.update_wrapper(run, func)
-    kinds = {each: each.POSITIONAL_OR_KEYWORD if each in first else each.kind for each in every}
     made.__signature__ = signature.replace(
-        parameters=[each.replace(kind=kind) for each, kind in kinds.items()]
+        parameters=[
+            each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
+            for each in every
+        ]
     )
     return made
 

@@ -15,7 +15,7 @@ from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
-from sigadapt.schemas.json_values import Json, cut, is_mapping
+from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.tool_call import function_of_call, in_agreement, mark_approved
 from sigadapt.signatures.calls.tool_calls import question_about
@@ -110,6 +110,13 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     shown = [question_about(call, decls) for call in good]
     ids = [request_id(call.id, call.name, args) for call, (args, _) in zip(good, shown, strict=True)]
+    # A default may be another one each time, such as a new id. Then the call that was shown says what it was.
+    given = {each.id: (key, each) for key, each in decided.items() if isinstance(each, ToolCall)}
+    for place, call in enumerate(good):
+        key, edited = given.get(call.id, ("", call))
+        is_shown = request_id(edited.id, edited.name, edited.args) == key and edited.name == call.name
+        if is_shown and equal_json({**edited.args, **call.args}, edited.args):
+            ids[place] = key
     unknown = decided.keys() - {*ids}
     if unknown:
         raise InvalidHistory(
